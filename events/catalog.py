@@ -1,0 +1,312 @@
+"""
+Every event, in the order a run meets them: past tense, one fact each.
+
+A released class is never edited: a change gets a new version here and an upcast in `upcasts.py`.
+`place` names where in the algorithm something happened (`e1/s2/gate`); with an item id it is a unit of work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from attrs import field, frozen
+
+from skillopt_es.events.values import (
+    Batch,
+    CallRef,
+    Edit,
+    EditReport,
+    Evidence,
+    FailurePattern,
+    GateAction,
+    GateMetric,
+    Json,
+    Minibatch,
+    Outcome,
+    Pair,
+    Purpose,
+    Score,
+    SkillTree,
+    Split,
+    SplitIds,
+)
+
+
+@frozen(kw_only=True)
+class Event:
+    """Base of all events."""
+
+    VERSION: ClassVar[int] = 1
+
+
+@frozen(kw_only=True)
+class RunStarted(Event):
+    """A run began: everything that was decided before the first call."""
+
+    software: str
+    config: Mapping[str, Json]
+    skill: SkillTree
+    splits: SplitIds
+    steps_per_epoch: int
+    total_steps: int
+    notes: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class RunResumed(Event):
+    """A writer took over a run that had stopped."""
+
+    software: str
+
+
+@frozen(kw_only=True)
+class RunPaused(Event):
+    """The run stopped before its end, and why; `resume` goes on from here."""
+
+    reason: Literal["interrupt", "error", "unmeasured"]
+    message: str
+
+
+@frozen(kw_only=True)
+class EpochPlanned(Event):
+    """The batches of an epoch were drawn, and the optimizer's memory that is in force was chosen."""
+
+    epoch: int
+    batches: tuple[Batch, ...]
+    meta_skill: str = ""
+
+
+@frozen(kw_only=True)
+class RolloutCompleted(Event):
+    """One item was tried once under one skill."""
+
+    place: str
+    purpose: Purpose
+    item: str
+    skill: str
+    outcome: Outcome
+    task_type: str
+    turns: int
+    failure: str = ""
+    detail: str = ""
+    prediction: str = ""
+    trajectory: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
+class SkillScored(Event):
+    """A whole evaluation was added up."""
+
+    place: str
+    purpose: Purpose
+    split: Split
+    skill: str
+    score: Score
+    by_type: Mapping[str, Score]
+    exact: bool = True
+
+
+@frozen(kw_only=True)
+class MinibatchesPlanned(Event):
+    """A step's trajectories were drawn into analyst groups."""
+
+    step: int
+    groups: tuple[Minibatch, ...]
+
+
+@frozen(kw_only=True)
+class PatchProposed(Event):
+    """One analyst looked at one minibatch: its edits, or why there are none."""
+
+    patch: str
+    step: int
+    kind: Evidence
+    items: tuple[str, ...]
+    result: Literal["edits", "nothing", "unusable", "failed"]
+    edits: tuple[Edit, ...] = ()
+    patterns: tuple[FailurePattern, ...] = ()
+    reasoning: str = ""
+    note: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
+class PatchesMerged(Event):
+    """Several patches became one; `fallback` says why they were only concatenated, if they were."""
+
+    merge: str
+    step: int
+    group: Literal["failure", "success", "final"]
+    level: int
+    inputs: tuple[str, ...]
+    edits: tuple[Edit, ...]
+    reasoning: str = ""
+    fallback: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
+class EditsRanked(Event):
+    """The step's budget was spent: which edits of the pool were chosen, in order."""
+
+    step: int
+    budget: int
+    pool: tuple[str, ...]
+    chosen: tuple[str, ...]
+    reasoning: str = ""
+    fallback: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
+class CandidateBuilt(Event):
+    """The chosen edits were applied to the current skill."""
+
+    step: int
+    parent: str
+    candidate: SkillTree
+    reports: tuple[EditReport, ...]
+
+
+@frozen(kw_only=True)
+class CandidateGated(Event):
+    """The candidate met the current skill on the validation items, and this is the verdict."""
+
+    step: int
+    candidate: str
+    action: GateAction
+    metric: GateMetric
+    candidate_score: Score
+    current_score: Score
+    candidate_value: float
+    current_value: float
+    best_value: float
+    compared: int
+    won: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    known_from: str = ""
+
+
+@frozen(kw_only=True)
+class StepSkipped(Event):
+    """A step ended without a candidate."""
+
+    step: int
+    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen"]
+    detail: str = ""
+
+
+@frozen(kw_only=True)
+class ComparisonDrawn(Event):
+    """The tasks on which an epoch's first and last skill are compared were drawn."""
+
+    epoch: int
+    items: tuple[str, ...]
+    previous: str
+    current: str
+
+
+@frozen(kw_only=True)
+class SlowUpdateProposed(Event):
+    """The optimizer wrote epoch-level guidance, or why not."""
+
+    epoch: int
+    result: Literal["guidance", "unusable", "failed"]
+    pairs: tuple[Pair, ...]
+    guidance: str = ""
+    candidate: SkillTree | None = None
+    reasoning: str = ""
+    note: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
+class SlowUpdateApplied(Event):
+    """What became of an epoch's guidance, and the skill that is current afterwards."""
+
+    epoch: int
+    action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "no_content"]
+    skill: SkillTree
+    guidance: str = ""
+    candidate: str = ""
+    candidate_score: Score | None = None
+    current_score: Score | None = None
+    known_from: str = ""
+
+
+@frozen(kw_only=True)
+class MetaSkillWritten(Event):
+    """The optimizer's own memory for later epochs, or why there is none."""
+
+    epoch: int
+    result: Literal["written", "first_epoch", "unusable", "failed"]
+    content: str = ""
+    reasoning: str = ""
+    note: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
+class EpochCompleted(Event):
+    """All steps and the epoch-end work of an epoch are done."""
+
+    epoch: int
+
+
+@frozen(kw_only=True)
+class BestPromoted(Event):
+    """The final skill beat the best one and took its place."""
+
+    skill: str
+    value: float
+    previous: str
+    previous_value: float
+
+
+@frozen(kw_only=True)
+class RunCompleted(Event):
+    """The run reached its end: test scores of the initial, best and final skill (none when tests are off)."""
+
+    best: str
+    final: str
+    test_initial: Score | None = None
+    test_best: Score | None = None
+    test_final: Score | None = None
+
+
+CATALOG: tuple[type[Event], ...] = (
+    RunStarted,
+    RunResumed,
+    RunPaused,
+    EpochPlanned,
+    RolloutCompleted,
+    SkillScored,
+    MinibatchesPlanned,
+    PatchProposed,
+    PatchesMerged,
+    EditsRanked,
+    CandidateBuilt,
+    CandidateGated,
+    StepSkipped,
+    ComparisonDrawn,
+    SlowUpdateProposed,
+    SlowUpdateApplied,
+    MetaSkillWritten,
+    EpochCompleted,
+    BestPromoted,
+    RunCompleted,
+)
+BY_NAME: Mapping[str, type[Event]] = {event.__name__: event for event in CATALOG}
+
+
+@frozen(kw_only=True)
+class Recorded:
+    """An event as it stands in the log."""
+
+    seq: int
+    recorded_at: str
+    event: Event
+    hash: str
+    prev_hash: str = field(repr=False)

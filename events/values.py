@@ -1,0 +1,168 @@
+"""The typed values that events carry: outcomes, scores, skills, edits. Frozen, free of behaviour that could change."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Literal
+
+from attrs import Attribute, field, frozen
+
+Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
+
+Role = Literal["target", "optimizer"]
+Stage = Literal["rollout", "analyst", "merge", "ranking", "slow_update", "meta_skill", "probe"]
+Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
+Split = Literal["train", "val", "test"]
+EditOp = Literal["append", "insert_after", "replace", "delete"]
+Evidence = Literal["failure", "success"]
+GateMetric = Literal["hard", "soft", "mixed"]
+GateAction = Literal["accept_new_best", "accept", "reject", "force_accept"]
+
+
+def digest_of(data: bytes) -> str:
+    """The SHA-256 of some bytes, in hex: the address of a text everywhere in a log."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _finite(_instance: object, attribute: Attribute[float], value: float) -> None:
+    if not math.isfinite(value):
+        raise ValueError(f"{attribute.name} must be a finite number, not {value}")
+
+
+@frozen
+class Measured:
+    """The world answered and the answer was graded; a wrong, missing, refused or late answer measures 0."""
+
+    hard: float = field(validator=_finite)
+    soft: float = field(validator=_finite)
+
+
+@frozen
+class Failed:
+    """The world did not answer (no model, no key, a broken sandbox): this says nothing about the skill."""
+
+    kind: str
+    message: str
+
+
+@frozen
+class NotRun:
+    """Nobody asked; `why` says what made it unnecessary or impossible."""
+
+    why: str
+
+
+Outcome = Measured | Failed | NotRun
+
+
+@frozen
+class Score:
+    """The means of one evaluation over its measured items."""
+
+    hard: float = field(validator=_finite)
+    soft: float = field(validator=_finite)
+    measured: int
+    unmeasured: int = 0
+
+
+@frozen
+class CallRef:
+    """A finished effect in the journal: where in the algorithm it was made, and the digest of what was recorded."""
+
+    slot: str
+    digest: str
+
+
+@frozen
+class SkillTree:
+    """The trainable state: relative path -> text, with the file a plain edit goes to."""
+
+    files: Mapping[str, str]
+    main: str = "SKILL.md"
+
+    @cached_property
+    def hash(self) -> str:
+        """Names this exact tree: the same files under the same paths have the same hash anywhere."""
+        rows = "".join(f"{digest_of(text.encode())} {path}\n" for path, text in sorted(self.files.items()))
+        return digest_of(rows.encode())
+
+    @property
+    def text(self) -> str:
+        """The main file."""
+        return self.files[self.main]
+
+    def with_text(self, text: str, path: str = "") -> SkillTree:
+        """The same tree with one file (default: the main one) replaced."""
+        return SkillTree(files={**self.files, path or self.main: text}, main=self.main)
+
+
+@frozen
+class Edit:
+    """One change to a skill, with the edits or trajectories it came from."""
+
+    id: str
+    op: EditOp
+    content: str = ""
+    target: str = ""
+    file: str = ""
+    support: int = 1
+    source: Evidence = "failure"
+    origins: tuple[str, ...] = ()
+    origins_assumed: bool = False
+
+
+@frozen
+class EditReport:
+    """What became of one edit when it was applied."""
+
+    edit: str
+    status: str
+    note: str = ""
+
+
+@frozen
+class FailurePattern:
+    """What an analyst says a group of failures has in common."""
+
+    type: str
+    count: int
+    description: str
+
+
+@frozen
+class Batch:
+    """One training batch of an epoch: its seed and its items in order."""
+
+    seed: int
+    items: tuple[str, ...]
+
+
+@frozen
+class Minibatch:
+    """The trajectories that one analyst call looks at."""
+
+    id: str
+    kind: Evidence
+    place: str
+    items: tuple[str, ...]
+
+
+@frozen
+class Pair:
+    """One task under the previous epoch's skill and under the current one."""
+
+    item: str
+    category: Literal["improved", "regressed", "persistent_fail", "stable_success"]
+
+
+@frozen
+class SplitIds:
+    """The item ids of a run's three splits, in file order, and the digest of each split's content."""
+
+    train: tuple[str, ...]
+    val: tuple[str, ...]
+    test: tuple[str, ...]
+    digests: Mapping[str, str]

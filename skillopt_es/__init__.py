@@ -1,0 +1,1 @@
+"""Train the skill a frozen agent reads, as an event-sourced state machine."""

@@ -1,0 +1,57 @@
+"""
+The errors of the trainer and its adapters; those of the log are in `skillopt_es.events.errors`.
+
+SkillOptError
+├── ConfigError        a key, a value or a file of the configuration (exit 2)
+├── DataError          the user's items or skill file (exit 2)
+├── BackendError       a model or harness that cannot be used: key, model name, quota, endpoint
+├── Divergence         the journal holds another request for this place
+├── ReplayMismatch     recorded evidence leads to another decision than the recorded one
+└── Interrupted        the user asked to stop (exit 130)
+"""
+
+from __future__ import annotations
+
+from skillopt_es.events.errors import SkillOptError
+
+
+class ConfigError(SkillOptError):
+    """The configuration cannot be used; the message names file, key and what is allowed."""
+
+    exit_code = 2
+
+
+class DataError(SkillOptError):
+    """The items, splits or the skill file cannot be used."""
+
+    exit_code = 2
+
+
+class BackendError(SkillOptError):
+    """A model cannot be used at all (key, name, quota, endpoint): the run pauses instead of learning from it."""
+
+    def __init__(
+        self, message: str, *, kind: str, status: int | None = None, request_id: str = "", hint: str = ""
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.kind = kind
+        self.status = status
+        self.request_id = request_id
+
+
+class Divergence(SkillOptError):
+    """The journal holds an answer for this place of the algorithm, but to another request."""
+
+
+class ReplayMismatch(SkillOptError):
+    """Recorded evidence leads to another decision than the one that was recorded."""
+
+    def __init__(self, message: str, *, seq: int, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.seq = seq
+
+
+class Interrupted(SkillOptError):
+    """The user asked to stop; everything finished is recorded."""
+
+    exit_code = 130

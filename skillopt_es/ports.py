@@ -1,0 +1,280 @@
+"""
+The doors to the world: what the trainer asks of models, environments, executors and clocks.
+
+The trainer knows nothing else about them; adapters implement these Protocols and are opened by `wiring.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Literal, Protocol, TypeVar
+
+from attrs import field, frozen
+
+from skillopt_es.events.values import Json, Outcome, Role, SkillTree, Stage
+
+T = TypeVar("T")
+
+MessageRole = Literal["system", "user", "assistant"]
+FinishReason = Literal["stop", "length", "refused", "filtered", "other"]
+FailureKind = Literal[
+    "config", "auth", "quota", "rate_limit", "server", "transport", "timeout", "context_length", "empty", "invalid_reply"
+]
+SYSTEMIC: frozenset[str] = frozenset({"config", "auth", "quota"})
+
+
+@frozen
+class Message:
+    """One message of a conversation."""
+
+    role: MessageRole
+    content: str
+
+
+@frozen(kw_only=True)
+class ChatRequest:
+    """One question to a model; everything here but `slot` reaches the wire and is part of the request's digest."""
+
+    slot: str
+    stage: Stage
+    messages: tuple[Message, ...]
+    max_tokens: int
+    temperature: float | None = None
+    effort: str = ""
+    schema: Mapping[str, Json] | None = None
+
+
+@frozen(kw_only=True)
+class Usage:
+    """Tokens of one call; what the provider did not report is None, never 0."""
+
+    input: int | None = None
+    output: int | None = None
+    cached: int | None = None
+    reasoning: int | None = None
+
+
+@frozen(kw_only=True)
+class Try:
+    """One attempt on the wire that did not give the answer, and how long was waited after it."""
+
+    kind: str
+    status: int | None
+    message: str
+    waited_ms: int
+
+
+@frozen(kw_only=True)
+class ChatReply:
+    """What a model answered."""
+
+    text: str
+    finish: FinishReason
+    usage: Usage = field(factory=Usage)
+    model: str = ""
+    request_id: str = ""
+    latency_ms: int = 0
+    tries: tuple[Try, ...] = ()
+
+
+class CallFailed(Exception):
+    """
+    The model gave no answer, after all tries that make sense.
+
+    A systemic kind (`SYSTEMIC`) will hit every later call too, so the run pauses; any other is this unit's own failure.
+    Let it pass through an environment: the trainer turns it into a failed outcome.
+    """
+
+    def __init__(
+        self,
+        kind: FailureKind,
+        message: str,
+        *,
+        status: int | None = None,
+        request_id: str = "",
+        hint: str = "",
+        latency_ms: int = 0,
+        tries: tuple[Try, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+        self.status = status
+        self.request_id = request_id
+        self.hint = hint
+        self.latency_ms = latency_ms
+        self.tries = tries
+
+    @property
+    def systemic(self) -> bool:
+        """Whether every later call to this backend would fail the same way."""
+        return self.kind in SYSTEMIC
+
+
+class ChatModel(Protocol):
+    """A model behind some wire format; safe to call concurrently."""
+
+    @property
+    def identity(self) -> str:
+        """Names wire format, endpoint and model (`openai http://host/v1 small`): part of each request's digest, no secret."""
+        ...
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The answer, after whatever retries make sense; raises CallFailed."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back connections."""
+        ...
+
+
+RecordKind = Literal["system", "user", "reply", "tool", "feedback"]
+
+
+@frozen
+class TrajectoryRecord:
+    """One thing the agent saw or did."""
+
+    kind: RecordKind
+    text: str
+
+
+class Item(Protocol):
+    """One scored task."""
+
+    @property
+    def id(self) -> str:
+        """Unique within the data, as text."""
+        ...
+
+    @property
+    def task_type(self) -> str:
+        """A name to group scores by; empty when there is only one."""
+        ...
+
+
+@frozen(kw_only=True)
+class Episode:
+    """What one attempt at an item came to; a failure `code` is short and stable, `detail` says more."""
+
+    outcome: Outcome
+    task: str
+    records: tuple[TrajectoryRecord, ...]
+    turns: int = 1
+    failure: str = ""
+    detail: str = ""
+    prediction: str = ""
+
+
+@frozen
+class Splits:
+    """The items of a run, in file order, and notes about the data worth keeping."""
+
+    train: Sequence[Item]
+    val: Sequence[Item]
+    test: Sequence[Item]
+    digests: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+
+class Ask(Protocol):
+    """The target model, bound to one unit of work: journaled, limited, asked again when its reply was cut."""
+
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
+        """The target's answer; a recorded one costs nothing."""
+        ...
+
+
+class Environment(Protocol):
+    """A benchmark: items, how a skill is put before the target, and how an answer is graded."""
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        ...
+
+    def load(self) -> Splits:
+        """The items; raises DataError with file, line and what to do."""
+        ...
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+        """Try one item under one skill and grade the answer; lets CallFailed pass."""
+        ...
+
+    async def aclose(self) -> None:
+        """Give back processes and files."""
+        ...
+
+
+Job = Callable[[], Awaitable[T]]
+
+
+class Executor(Protocol):
+    """Runs many jobs at once and hands results back in the order of the plan."""
+
+    def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncIterator[list[T]]:
+        """Results in the jobs' order, in lists as soon as the next ones are ready; never more than `workers` at once."""
+        ...
+
+
+class Clock(Protocol):
+    """The time, injected so that a frozen clock makes logs equal byte for byte."""
+
+    def now(self) -> datetime:
+        """The current time in UTC."""
+        ...
+
+
+
+
+@frozen(kw_only=True)
+class ModelSettings:
+    """One role's model as configured; the key itself stays in the environment variable that is named here."""
+
+    role: Role
+    backend: str
+    model: str
+    base_url: str
+    api_key_env: str
+    timeout_seconds: float
+    concurrency: int
+    requests_per_minute: int
+    tokens_per_minute: int
+    attempts: int
+    backoff_seconds: float
+    backoff_cap_seconds: float
+    token_field: Literal["max_completion_tokens", "max_tokens"]
+    structured_output: Literal["auto", "on", "off"]
+    extra_body: Mapping[str, Json]
+    extra_headers: Mapping[str, str]
+    seed: int
+
+
+@frozen(kw_only=True)
+class DataSettings:
+    """Where the items come from and how they are split; paths are absolute."""
+
+    split_mode: Literal["ratio", "split_dir", "field", "file"]
+    split_ratio: str
+    split_seed: int
+    split_field: str
+    split_dir: str
+    data_path: str
+    limit: int
+
+
+@frozen(kw_only=True)
+class EnvironmentSettings:
+    """One environment as configured; `options` are its own keys under `env:`, as written."""
+
+    name: str
+    folder: str
+    data: DataSettings
+    timeout_seconds: float
+    max_completion_tokens: int
+    options: Mapping[str, Json]
+
+
+OpenModel = Callable[[ModelSettings, Mapping[str, str]], ChatModel]
+OpenEnvironment = Callable[[EnvironmentSettings], Environment]
