@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from attrs import field, frozen
-
 from skillopt_es.events.values import (
     Batch,
     CallRef,
@@ -46,6 +45,7 @@ class RunStarted(Event):
 
     software: str
     config: Mapping[str, Json]
+    folder: str
     skill: SkillTree
     splits: SplitIds
     steps_per_epoch: int
@@ -104,6 +104,7 @@ class SkillScored(Event):
     split: Split
     skill: str
     score: Score
+    value: float | None = None
     by_type: Mapping[str, Score]
     exact: bool = True
 
@@ -179,10 +180,10 @@ class CandidateGated(Event):
     action: GateAction
     metric: GateMetric
     candidate_score: Score
-    current_score: Score
     candidate_value: float
-    current_value: float
-    best_value: float
+    current_score: Score | None
+    current_value: float | None
+    best_value: float | None
     compared: int
     won: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
@@ -194,7 +195,7 @@ class StepSkipped(Event):
     """A step ended without a candidate."""
 
     step: int
-    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen"]
+    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"]
     detail: str = ""
 
 
@@ -232,7 +233,9 @@ class SlowUpdateApplied(Event):
     guidance: str = ""
     candidate: str = ""
     candidate_score: Score | None = None
-    current_score: Score | None = None
+    candidate_value: float | None = None
+    current_value: float | None = None
+    best_value: float | None = None
     known_from: str = ""
 
 
@@ -262,7 +265,7 @@ class BestPromoted(Event):
     skill: str
     value: float
     previous: str
-    previous_value: float
+    previous_value: float | None
 
 
 @frozen(kw_only=True)

@@ -8,6 +8,8 @@ SkillOptError
 │   ├── WrongExpectedSeq    somebody else appended since we last looked
 │   ├── RunBusy             another process is writing this run
 │   ├── RunNotFound         there is no run of that name here
+│   ├── RunExists           there is one already where a new one should begin
+│   ├── InvalidEvent        an event or a call that could not be read back, so it was not written
 │   └── LogUnwritable       disk full, read-only, i/o error
 └── (skillopt_es.errors adds the others)
 
@@ -48,19 +50,36 @@ class WrongExpectedSeq(LogError):
     """Somebody else appended since we last looked."""
 
     def __init__(self, *, expected: int, actual: int) -> None:
-        super().__init__(f"the log is at event {actual}, not at {expected}: another writer appended to it")
+        why = "another writer appended to it" if actual > expected else "what was to come before was not written"
+        super().__init__(f"the log is at event {actual}, not at {expected}: {why}")
         self.expected = expected
         self.actual = actual
 
 
 class RunBusy(LogError):
-    """Another process is writing this run."""
+    """Another process is writing this run; `host`, `pid` and `start` say which, as far as it told."""
+
+    def __init__(self, message: str, *, host: str = "", pid: int = 0, start: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint or "wait until it ends, or stop it")
+        self.host = host
+        self.pid = pid
+        self.start = start
 
 
 class RunNotFound(LogError):
     """There is no such run."""
 
     exit_code = 2
+
+
+class RunExists(LogError):
+    """There is a run already where a new one should begin."""
+
+    exit_code = 2
+
+
+class InvalidEvent(LogError):
+    """An event or a call does not fit its own schema and could not be read back, so nothing of it was written."""
 
 
 class LogUnwritable(LogError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from attrs import Attribute, field, frozen
@@ -27,6 +27,12 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+@lru_cache(maxsize=8192)
+def text_digest(text: str) -> str:
+    """The address of a text; remembered, because one skill text goes into many requests."""
+    return digest_of(text.encode())
+
+
 def _finite(_instance: object, attribute: Attribute[float], value: float) -> None:
     if not math.isfinite(value):
         raise ValueError(f"{attribute.name} must be a finite number, not {value}")
@@ -38,6 +44,11 @@ class Measured:
 
     hard: float = field(validator=_finite)
     soft: float = field(validator=_finite)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the task was fully solved; a part of it is not a pass."""
+        return self.hard > 1 - 1e-9
 
 
 @frozen

@@ -1,0 +1,1 @@
+"""What the events mean: pure folds over the log, each answering one question. Imports events only."""

@@ -12,6 +12,7 @@ from typing import Literal, Protocol, TypeVar
 
 from attrs import field, frozen
 
+from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Json, Outcome, Role, SkillTree, Stage
 
 T = TypeVar("T")
@@ -19,7 +20,16 @@ T = TypeVar("T")
 MessageRole = Literal["system", "user", "assistant"]
 FinishReason = Literal["stop", "length", "refused", "filtered", "other"]
 FailureKind = Literal[
-    "config", "auth", "quota", "rate_limit", "server", "transport", "timeout", "context_length", "empty", "invalid_reply"
+    "config",
+    "auth",
+    "quota",
+    "rate_limit",
+    "server",
+    "transport",
+    "timeout",
+    "context_length",
+    "empty",
+    "invalid_reply",
 ]
 SYSTEMIC: frozenset[str] = frozenset({"config", "auth", "quota"})
 
@@ -29,7 +39,7 @@ class Message:
     """One message of a conversation."""
 
     role: MessageRole
-    content: str
+    content: str = field(converter=clean_text)
 
 
 @frozen(kw_only=True)
@@ -69,7 +79,7 @@ class Try:
 class ChatReply:
     """What a model answered."""
 
-    text: str
+    text: str = field(converter=clean_text)
     finish: FinishReason
     usage: Usage = field(factory=Usage)
     model: str = ""
@@ -117,7 +127,7 @@ class ChatModel(Protocol):
 
     @property
     def identity(self) -> str:
-        """Names wire format, endpoint and model (`openai http://host/v1 small`): part of each request's digest, no secret."""
+        """Names wire format, endpoint and model; part of each request's digest, no secret."""
         ...
 
     async def complete(self, request: ChatRequest) -> ChatReply:
@@ -137,7 +147,7 @@ class TrajectoryRecord:
     """One thing the agent saw or did."""
 
     kind: RecordKind
-    text: str
+    text: str = field(converter=clean_text)
 
 
 class Item(Protocol):
@@ -214,7 +224,7 @@ class Executor(Protocol):
     """Runs many jobs at once and hands results back in the order of the plan."""
 
     def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncIterator[list[T]]:
-        """Results in the jobs' order, in lists as soon as the next ones are ready; never more than `workers` at once."""
+        """Results in the jobs' order, in lists as the next ones become ready; at most `workers` run at once."""
         ...
 
 
@@ -224,8 +234,6 @@ class Clock(Protocol):
     def now(self) -> datetime:
         """The current time in UTC."""
         ...
-
-
 
 
 @frozen(kw_only=True)

@@ -1,0 +1,1 @@
+"""The command: parse, call, print. No logic of its own."""

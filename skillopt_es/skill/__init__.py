@@ -1,0 +1,1 @@
+"""Pure algebra over skill texts: protected regions, edits, and the textual learning rate."""

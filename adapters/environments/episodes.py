@@ -1,0 +1,69 @@
+"""What all chat environments do alike: putting the skill before the target, and replies that cannot be graded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.ports import ChatReply, Episode, Message, RecordKind, TrajectoryRecord
+
+TASK_LIMIT = 500
+_REMEMBERED = 8
+
+
+def skill_section(skill: SkillTree) -> str:
+    """The skill under its heading (further files under headings of their own); nothing when it is blank."""
+    parts = [skill.text.strip()]
+    parts += [
+        f"### {path}\n{text.strip()}"
+        for path, text in sorted(skill.files.items())
+        if path != skill.main and text.strip()
+    ]
+    body = "\n\n".join(part for part in parts if part)
+    return f"## Skill\n{body}" if body else ""
+
+
+class SystemPrompts:
+    """System prompts by skill: `make` builds one from a skill section, once for each of the last few skills."""
+
+    def __init__(self, make: Callable[[str], str]) -> None:
+        self._make = make
+        self._made: dict[str, str] = {}
+
+    def under(self, skill: SkillTree) -> str:
+        """The system prompt that puts this skill before the target."""
+        made = self._made.get(skill.hash)
+        if made is None:
+            if len(self._made) >= _REMEMBERED:
+                self._made.pop(next(iter(self._made)))
+            made = self._made[skill.hash] = self._make(skill_section(skill))
+        return made
+
+
+def records_of(messages: Sequence[Message]) -> list[TrajectoryRecord]:
+    """The messages of a conversation as trajectory records."""
+    kinds: dict[str, RecordKind] = {"system": "system", "user": "user", "assistant": "reply"}
+    return [TrajectoryRecord(kinds[message.role], message.content) for message in messages]
+
+
+def without_answer(
+    reply: ChatReply, task: str, records: Sequence[TrajectoryRecord], *, turns: int = 1
+) -> Episode | None:
+    """The episode of a reply that holds no answer to grade: refused (measures 0) or cut short (failed); else None."""
+    outcome: Measured | Failed
+    if reply.finish in ("refused", "filtered"):
+        detail = "the target refused" if reply.finish == "refused" else "the provider's filter stopped the reply"
+        outcome, failure = Measured(0.0, 0.0), "refused"
+    elif reply.finish == "length":
+        detail = "the reply was cut at the token limit"
+        outcome, failure = Failed("truncated", detail), "truncated"
+    else:
+        return None
+    return Episode(
+        outcome=outcome,
+        task=task,
+        records=(*records, TrajectoryRecord("feedback", f"[EVALUATION RESULT]\n{detail}")),
+        turns=turns,
+        failure=failure,
+        detail=detail,
+    )

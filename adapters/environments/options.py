@@ -1,0 +1,66 @@
+"""Reading an environment's own keys under `env:` into its attrs class of options."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from typing import TypeVar
+
+from attrs import AttrsInstance, fields
+
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Json
+from skillopt_es.ports import EnvironmentSettings
+
+T = TypeVar("T", bound=AttrsInstance)
+
+Parse = Callable[[Json], object]
+
+
+def parsed_by(parse: Parse) -> Mapping[str, Parse]:
+    """Field metadata that says how an option is read; `parse` raises ValueError with what is allowed."""
+    return {"parse": parse}
+
+
+def read_options(kind: type[T], settings: EnvironmentSettings) -> T:
+    """The options as typed values; an unknown key or a wrong value is a ConfigError that names it."""
+    known = {each.name: each for each in fields(kind)}
+    values: dict[str, object] = {}
+    for key, given in settings.options.items():
+        if key not in known:
+            raise ConfigError(f"env.{key}: environment {settings.name!r} has no such option", hint=_nearest(key, known))
+        if given is None:
+            continue
+        try:
+            values[key] = known[key].metadata["parse"](given)
+        except ValueError as error:
+            raise ConfigError(f"env.{key}: {error}, not {given!r}") from error
+    return kind(**values)
+
+
+def text(value: Json) -> str:
+    """The value, when it is text."""
+    if not isinstance(value, str):
+        raise ValueError("must be text")
+    return value
+
+
+def positive_int(value: Json) -> int:
+    """The value, when it is a whole number of at least 1."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError("must be a whole number of at least 1")
+    return value
+
+
+def positive_number(value: Json) -> float:
+    """The value, when it is a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:
+        raise ValueError("must be a number above 0")
+    return float(value)
+
+
+def _nearest(key: str, known: Mapping[str, object]) -> str:
+    near = get_close_matches(key, known, n=1, cutoff=0.5)
+    guess = f"did you mean env.{near[0]}? " if near else ""
+    return f"{guess}it knows: {', '.join(sorted(known))}"

@@ -1,0 +1,106 @@
+"""The SearchQA environment: ask, perhaps let the target check its answer, grade."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from attrs import field, frozen
+
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.options import parsed_by, positive_int
+from skillopt_es.adapters.environments.searchqa.evaluator import Grade, extract, grade
+from skillopt_es.adapters.environments.searchqa.items import SearchQAItem, searchqa_item
+from skillopt_es.adapters.environments.searchqa.prompt import RECHECK, system_prompt
+from skillopt_es.adapters.environments.splits import load_splits
+from skillopt_es.adapters.environments.text import last_tagged, shorten
+from skillopt_es.events.values import Measured, SkillTree
+from skillopt_es.ports import Ask, ChatReply, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
+
+
+@frozen
+class SearchQAOptions:
+    """SearchQA's own keys under `env:`."""
+
+    max_turns: int = field(default=1, metadata=parsed_by(positive_int))
+    context_budget: int = field(default=6000, metadata=parsed_by(positive_int))
+
+
+class SearchQA:
+    """Questions over web snippets: hard is exact match, soft is token F1."""
+
+    def __init__(self, settings: EnvironmentSettings, options: SearchQAOptions) -> None:
+        self._settings = settings
+        self._options = options
+        self._systems = SystemPrompts(system_prompt)
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        return self._settings.name
+
+    def load(self) -> Splits:
+        """The items; raises DataError with file, line and what to do."""
+        parse: partial[SearchQAItem] = partial(searchqa_item, context_budget=self._options.context_budget)
+        return load_splits(self._settings.data, parse)
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+        """Ask one question under one skill and grade the answer."""
+        assert isinstance(item, SearchQAItem)
+        messages = [Message("system", self._systems.under(skill)), item.prompt]
+        reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
+        turns = 1
+        while turns < self._options.max_turns and _goes_on(reply, turns):
+            messages += [Message("assistant", reply.text), Message("user", RECHECK)]
+            reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
+            turns += 1
+        records = [*records_of(messages), TrajectoryRecord("reply", reply.text)]
+        task = shorten(item.question, TASK_LIMIT)
+        return without_answer(reply, task, records, turns=turns) or _graded(item, task, reply.text, records, turns)
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def _goes_on(reply: ChatReply, turns: int) -> bool:
+    """Whether another turn is due: always a second one, then only while there is no answer tag."""
+    answered = reply.finish in ("stop", "other")
+    return answered and (turns < 2 or "<answer>" not in reply.text.lower())
+
+
+def _graded(item: SearchQAItem, task: str, reply: str, records: list[TrajectoryRecord], turns: int) -> Episode:
+    prediction = extract(reply)
+    result = grade(prediction, item.golds)
+    failure, detail = ("", "") if result.exact else _failure(item, reply, prediction, result)
+    return Episode(
+        outcome=Measured(float(result.exact), result.f1),
+        task=task,
+        records=(*records, TrajectoryRecord("feedback", _feedback(item, prediction, result))),
+        turns=turns,
+        failure=failure,
+        detail=detail,
+        prediction=prediction,
+    )
+
+
+def _failure(item: SearchQAItem, reply: str, prediction: str, result: Grade) -> tuple[str, str]:
+    expected = f"expected one of {list(item.answers)!r}"
+    if not prediction:
+        return "no_answer", f"the reply holds no answer, {expected}"
+    detail = f"predicted {shorten(prediction, TASK_LIMIT)!r}, {expected}"
+    if last_tagged(reply, "answer") is None:
+        return "format", f"{detail}; the answer is not inside <answer> tags"
+    if result.f1 > 0:
+        return "near_miss", f"{detail}; one contains the other" if result.sub_em else detail
+    return "wrong_answer", detail
+
+
+def _feedback(item: SearchQAItem, prediction: str, result: Grade) -> str:
+    lines = [
+        "[EVALUATION RESULT]",
+        f"Question: {item.question}",
+        f"Predicted answer: {prediction!r}",
+        f"Gold answers: {list(item.answers)!r}",
+        f"Exact Match: {int(result.exact)}",
+        f"F1: {result.f1:.4f}",
+    ]
+    return "\n".join(lines)

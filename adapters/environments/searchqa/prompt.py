@@ -1,0 +1,50 @@
+"""What the target is told in SearchQA."""
+
+from __future__ import annotations
+
+_ROLE = "You are an expert at answering questions from search results."
+
+_RULES = """\
+## Task
+You get a context made of several passages, then a question. Answer the question from that context.
+
+## Answer
+- Reason first, then give the final answer inside <answer> and </answer> tags.
+- The final answer is as short as it can be: a name, a date or a few words.
+- Do not repeat the question in the final answer.
+
+## Example
+The passages name Ada Lovelace as the author of the first published program.
+<answer>Ada Lovelace</answer>"""
+
+RECHECK = (
+    "Check your answer against the context and the question above. Correct it when it is wrong, "
+    "then give the final answer again inside <answer> and </answer> tags."
+)
+
+_MARKER = "[DOC]"
+_CUT = "[... the context is cut here ...]"
+
+
+def system_prompt(skill_section: str) -> str:
+    """The system prompt around a skill section, which may be empty."""
+    return "\n\n".join(part for part in (_ROLE, skill_section, _RULES) if part)
+
+
+def user_prompt(context: str, question: str, *, budget: int) -> str:
+    """The user message of one item, its context within `budget` characters."""
+    return f"## Context\n{truncate(context, budget)}\n\n## Question\n{question}"
+
+
+def truncate(context: str, budget: int) -> str:
+    """The context's whole leading passages within `budget` characters; a hard cut when not even one fits."""
+    if len(context) <= budget:
+        return context
+    kept = ""
+    for passage in context.split(_MARKER):
+        # The first passage joins an empty text and so loses its marker, as in the original.
+        longer = f"{kept}{_MARKER}{passage}" if kept else passage
+        if len(longer) > budget:
+            break
+        kept = longer
+    return kept or f"{context[:budget]}\n{_CUT}"

@@ -1,0 +1,199 @@
+"""Dividing items into train, val and test: by ratio, by folders, by files or by a field of each item."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+
+from skillopt_es.adapters.environments.data import RawItem, canonical_json, item_files, read_items
+from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.events.values import Split, digest_of
+from skillopt_es.ports import DataSettings, Item, Splits
+
+_SPLITS: tuple[Split, ...] = ("train", "val", "test")
+_NAMES: Mapping[str, Split] = {
+    "train": "train",
+    "val": "val",
+    "valid_seen": "val",
+    "selection": "val",
+    "test": "test",
+    "valid_unseen": "test",
+}
+_DEFAULT_RATIO = "2:1:7"
+
+_Divided = dict[Split, list[RawItem]]
+
+
+def load_splits(settings: DataSettings, parse: Callable[[RawItem], Item]) -> Splits:
+    """The parsed items of the three splits; the same data and settings give the same splits on any machine."""
+    notes: list[str] = []
+    divided = _MODES[settings.split_mode](settings, notes)
+    _refuse_shared_ids(divided)
+    if settings.limit > 0:
+        divided = {split: items[: settings.limit] for split, items in divided.items()}
+    _refuse_empty(divided, settings)
+    if not divided["test"]:
+        notes.append("the test split is empty: there will be no test score")
+    return Splits(
+        train=[parse(item) for item in divided["train"]],
+        val=[parse(item) for item in divided["val"]],
+        test=[parse(item) for item in divided["test"]],
+        digests={split: digest_of(canonical_json([item.fields for item in divided[split]])) for split in _SPLITS},
+        notes=tuple(notes),
+    )
+
+
+def ratio_counts(total: int, ratio: str) -> tuple[int, int, int]:
+    """How many of `total` items each split gets, by largest remainder (ties: larger weight, then earlier split)."""
+    weights = _weights(ratio)
+    whole = sum(weights)
+    counts = [total * weight // whole for weight in weights]
+    order = sorted(range(3), key=lambda index: (-(total * weights[index] % whole), -weights[index], index))
+    for index in order[: total - sum(counts)]:
+        counts[index] += 1
+    return counts[0], counts[1], counts[2]
+
+
+def _weights(ratio: str) -> tuple[int, int, int]:
+    parts = (ratio or _DEFAULT_RATIO).split(":")
+    numbers = [int(part) for part in parts if part.strip().isdecimal()]
+    if len(parts) != 3 or len(numbers) != 3 or min(numbers) < 1:
+        raise ConfigError(
+            f"env.split_ratio: {ratio!r} is not three positive whole numbers", hint="write train:val:test, as in 2:1:7"
+        )
+    return numbers[0], numbers[1], numbers[2]
+
+
+def _by_ratio(settings: DataSettings, _notes: list[str]) -> _Divided:
+    items = read_items(_data_file(settings))
+    train, val, _ = ratio_counts(len(items), settings.split_ratio)
+    random.Random(settings.split_seed).shuffle(items)  # noqa: S311 - a reproducible order is the point
+    return {"train": items[:train], "val": items[train : train + val], "test": items[train + val :]}
+
+
+def _by_field(settings: DataSettings, _notes: list[str]) -> _Divided:
+    key = settings.split_field or "split"
+    divided: _Divided = {split: [] for split in _SPLITS}
+    for item in read_items(_data_file(settings)):
+        name = item.fields.get(key)
+        if not isinstance(name, str) or name not in _NAMES:
+            near = get_close_matches(str(name), _NAMES, n=1)
+            what = f"unknown split {name!r} in `{key}`" if key in item.fields else f"no `{key}` field"
+            raise item.refusal(what, f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(_NAMES)}")
+        divided[_NAMES[name]].append(item)
+    return divided
+
+
+def _by_folders(settings: DataSettings, notes: list[str]) -> _Divided:
+    folder = _split_folder(settings)
+    return {split: _read_split_folder(folder, split, notes) for split in _SPLITS}
+
+
+def _read_split_folder(folder: Path, split: Split, notes: list[str]) -> list[RawItem]:
+    files = item_files(folder / split) if (folder / split).is_dir() else []
+    if not files:
+        what = "no .json or .jsonl file in it" if (folder / split).is_dir() else "no such folder"
+        return _missing(split, f"{folder / split}: {what}", folder)
+    if len(files) > 1:
+        notes.append(f"{split}: read {files[0].name}, ignored {', '.join(file.name for file in files[1:])}")
+    return read_items(files[0])
+
+
+def _by_files(settings: DataSettings, _notes: list[str]) -> _Divided:
+    folder = _split_folder(settings)
+    return {split: _read_split_file(folder, split) for split in _SPLITS}
+
+
+def _read_split_file(folder: Path, split: Split) -> list[RawItem]:
+    files = [file for file in (folder / f"{split}.jsonl", folder / f"{split}.json") if file.is_file()]
+    if not files:
+        return _missing(split, f"{folder}: no {split}.jsonl or {split}.json in it", folder)
+    if len(files) > 1:
+        raise DataError(f"{folder}: both {split}.jsonl and {split}.json are there", hint="keep the one to use")
+    return read_items(files[0])
+
+
+def _missing(split: Split, what: str, folder: Path) -> list[RawItem]:
+    """No items for test; an error for the splits that training needs."""
+    if split == "test":
+        return []
+    held = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
+    raise DataError(
+        what,
+        hint="split_mode split_dir reads train/, val/ and test/, split_mode file reads train.jsonl, val.jsonl and "
+        f"test.jsonl; {folder.name} holds: {held}",
+    )
+
+
+def _data_file(settings: DataSettings) -> Path:
+    if not settings.data_path:
+        raise ConfigError(
+            f"env.data_path is not set, but split_mode {settings.split_mode} needs it",
+            hint="name the .json or .jsonl file that holds the items",
+        )
+    path = Path(settings.data_path)
+    if not path.is_dir():
+        return path
+    files = item_files(path)
+    if len(files) == 1:
+        return files[0]
+    if any((path / split).is_dir() for split in _SPLITS):
+        raise DataError(
+            f"{path} is a folder that is split already", hint="set env.split_mode: split_dir and env.split_dir"
+        )
+    found = ", ".join(file.name for file in files) or "none"
+    raise DataError(
+        f"{path} is a folder, not a file, and not one .json or .jsonl file is in it but: {found}",
+        hint="set env.data_path to the file that holds the items",
+    )
+
+
+def _split_folder(settings: DataSettings) -> Path:
+    if not settings.split_dir:
+        raise ConfigError(
+            f"env.split_dir is not set, but split_mode {settings.split_mode} needs it",
+            hint="name the folder that holds train, val and test",
+        )
+    folder = Path(settings.split_dir)
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "does not exist"
+        raise DataError(f"{folder} {what}", hint="set env.split_dir to the folder that holds train, val and test")
+    return folder
+
+
+_MODES: Mapping[str, Callable[[DataSettings, list[str]], _Divided]] = {
+    "ratio": _by_ratio,
+    "field": _by_field,
+    "split_dir": _by_folders,
+    "file": _by_files,
+}
+
+
+def _refuse_shared_ids(divided: _Divided) -> None:
+    seen: dict[str, tuple[Split, str]] = {}
+    for split in _SPLITS:
+        for item in divided[split]:
+            if item.id in seen:
+                other, where = seen[item.id]
+                raise item.refusal(
+                    f"also in the {other} split ({where})",
+                    "keep it in one split: what was trained on must not be scored",
+                )
+        seen.update((item.id, (split, item.where)) for item in divided[split])
+
+
+def _refuse_empty(divided: _Divided, settings: DataSettings) -> None:
+    empty = [split for split in _SPLITS if split != "test" and not divided[split]]
+    if not empty:
+        return
+    sizes = ", ".join(f"{split} {len(divided[split])}" for split in _SPLITS)
+    fixes = {
+        "ratio": f"add items, or give {empty[0]} a larger share in env.split_ratio (now "
+        f"{settings.split_ratio or _DEFAULT_RATIO})",
+        "field": f'mark some items with "{settings.split_field or "split"}": "{empty[0]}"',
+    }
+    raise DataError(
+        f"the {empty[0]} split is empty ({sizes})", hint=fixes.get(settings.split_mode, f"put items into {empty[0]}")
+    )

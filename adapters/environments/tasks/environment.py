@@ -1,0 +1,114 @@
+"""The `tasks` environment: anybody's own tasks, put as they are and graded by a chosen grader."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from skillopt_es.adapters.environments.data import RawItem
+from skillopt_es.adapters.environments.episodes import SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.splits import load_splits
+from skillopt_es.adapters.environments.tasks.items import TaskItem, task_item
+from skillopt_es.adapters.environments.tasks.judges import Judges
+from skillopt_es.adapters.environments.tasks.options import TaskOptions
+from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Verdict
+from skillopt_es.adapters.environments.text import last_tagged, shorten
+from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
+
+_SHOWN = 2000
+
+
+class Tasks:
+    """Items of input and expected answer, with the skill in the system message."""
+
+    def __init__(self, settings: EnvironmentSettings, options: TaskOptions) -> None:
+        self._settings = settings
+        self._options = options
+        self._judges = Judges(options, Path(settings.folder))
+        self._sections = SystemPrompts(lambda section: section)
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        return self._settings.name
+
+    def load(self) -> Splits:
+        """The items; raises DataError with file, line and what to do."""
+        return load_splits(self._settings.data, self._item)
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+        """Put one task under one skill and grade the answer."""
+        assert isinstance(item, TaskItem)
+        system = "\n\n".join(
+            part for part in (self._options.system.strip(), item.system, self._sections.under(skill)) if part
+        )
+        messages = [Message("system", system), *item.messages] if system else list(item.messages)
+        reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
+        records = [*records_of(messages), TrajectoryRecord("reply", reply.text)]
+        return without_answer(reply, item.task, records) or await self._graded(item, reply.text, records)
+
+    async def aclose(self) -> None:
+        """Nothing to give back: a grader's process ends with its grading."""
+
+    def _item(self, raw: RawItem) -> TaskItem:
+        name, judge = self._judges.of(raw)
+        return task_item(raw, grader=name, judge=judge)
+
+    async def _graded(self, item: TaskItem, reply: str, records: Sequence[TrajectoryRecord]) -> Episode:
+        tag = self._options.answer_tag
+        tagged = last_tagged(reply, tag) if tag else None
+        answer = (reply if tagged is None else tagged).strip()
+        if not answer:
+            return _episode(item, answer, records, Verdict(0.0, 0.0, "there is no answer", "no_answer"))
+        try:
+            verdict = await item.judge(answer)
+        except GraderError as error:
+            return _ungraded(item, answer, records, str(error))
+        if tag and tagged is None and verdict.hard < 1:
+            note = f"the answer is not inside <{tag}> tags" + (f"; {verdict.note}" if verdict.note else "")
+            verdict = Verdict(verdict.hard, verdict.soft, note, "format")
+        return _episode(item, answer, records, verdict)
+
+
+def _episode(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], verdict: Verdict) -> Episode:
+    failure = detail = ""
+    if verdict.hard < 1:
+        failure = verdict.code or ("near_miss" if verdict.soft > 0 else "wrong_answer")
+        detail = f"got {shorten(answer, 300)!r}, expected {_shown(item)}" + (
+            f"; {verdict.note}" if verdict.note else ""
+        )
+    lines = [
+        "[EVALUATION RESULT]",
+        f"Answer: {shorten(answer, _SHOWN)!r}",
+        f"Expected: {_shown(item)}",
+        f"Grader: {item.grader}",
+        f"Hard: {verdict.hard:g}",
+        f"Soft: {verdict.soft:.4f}",
+        *([f"Note: {verdict.note}"] if verdict.note else []),
+    ]
+    return Episode(
+        outcome=Measured(verdict.hard, verdict.soft),
+        task=item.task,
+        records=(*records, TrajectoryRecord("feedback", "\n".join(lines))),
+        failure=failure,
+        detail=detail,
+        prediction=answer,
+    )
+
+
+def _ungraded(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], why: str) -> Episode:
+    feedback = f"[EVALUATION RESULT]\nThe {item.grader} grader gave no grade: {why}"
+    return Episode(
+        outcome=Failed("grader", why),
+        task=item.task,
+        records=(*records, TrajectoryRecord("feedback", feedback)),
+        failure="grader",
+        detail=why,
+        prediction=answer,
+    )
+
+
+def _shown(item: TaskItem) -> str:
+    return shorten(json.dumps(item.expected, ensure_ascii=False), _SHOWN)

@@ -1,0 +1,82 @@
+"""The items of the `tasks` environment, each made ready once for all its attempts."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from skillopt_es.adapters.environments.data import RawItem
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT
+from skillopt_es.adapters.environments.tasks.verdicts import Judge
+from skillopt_es.adapters.environments.text import shorten
+from skillopt_es.events.values import Json
+from skillopt_es.ports import Message, MessageRole
+
+_ROLES: dict[str, MessageRole] = {"system": "system", "user": "user", "assistant": "assistant"}
+_OTHER_NAMES = ("question", "prompt", "text", "instruction", "problem")
+
+
+@frozen(kw_only=True)
+class TaskItem:
+    """A task: its own system text, the messages that put it, and the judge of its answers."""
+
+    id: str
+    task_type: str
+    task: str
+    system: str
+    messages: tuple[Message, ...]
+    expected: Json
+    grader: str
+    judge: Judge = field(repr=False, eq=False)
+
+
+def task_item(raw: RawItem, *, grader: str, judge: Judge) -> TaskItem:
+    """The task in a row of the data; raises DataError for what cannot be asked."""
+    kind = raw.fields.get("type", "")
+    if not isinstance(kind, str):
+        raise raw.refusal("`type` must be text", 'write "type": "…"')
+    messages = _messages(raw)
+    system = messages[0].content if messages[0].role == "system" else ""
+    asked = messages[1:] if messages[0].role == "system" else messages
+    if not asked or asked[-1].role != "user":
+        raise raw.refusal("the last of its `messages` must have the role user", "end with what the target is to answer")
+    return TaskItem(
+        id=raw.id,
+        task_type=kind,
+        task=shorten(asked[-1].content, TASK_LIMIT),
+        system=system.strip(),
+        messages=asked,
+        expected=raw.fields.get("expected"),
+        grader=grader,
+        judge=judge,
+    )
+
+
+def _messages(raw: RawItem) -> tuple[Message, ...]:
+    given = raw.fields.get("input")
+    if "messages" in raw.fields:
+        if given is not None:
+            raise raw.refusal("it has both `input` and `messages`", "keep one of them")
+        return _own_messages(raw)
+    if isinstance(given, str) and given.strip():
+        return (Message("user", given),)
+    other = next((name for name in _OTHER_NAMES if name in raw.fields), None)
+    fix = f"rename `{other}` to `input`" if other and given is None else 'add "input": "…" or "messages": […]'
+    raise raw.refusal("`input` is missing" if given is None else "`input` must be text that is not blank", fix)
+
+
+def _own_messages(raw: RawItem) -> tuple[Message, ...]:
+    given = raw.fields["messages"]
+    if not isinstance(given, list) or not given:
+        raise raw.refusal("`messages` must be a list of messages", 'write [{"role": "user", "content": "…"}]')
+    return tuple(_message(raw, each) for each in given)
+
+
+def _message(raw: RawItem, value: Json) -> Message:
+    if isinstance(value, dict):
+        role, content = value.get("role"), value.get("content")
+        if isinstance(role, str) and role in _ROLES and isinstance(content, str):
+            return Message(_ROLES[role], content)
+    raise raw.refusal(
+        "a message must have a `role` (system, user or assistant) and text as `content`",
+        'write {"role": "user", "content": "…"}',
+    )

@@ -1,0 +1,89 @@
+"""Which judge grades an item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TypeVar
+
+from skillopt_es.adapters.environments.data import RawItem
+from skillopt_es.adapters.environments.tasks.choices import choice, read_choices
+from skillopt_es.adapters.environments.tasks.fields import json_fields
+from skillopt_es.adapters.environments.tasks.numbers import number, read_tolerance
+from skillopt_es.adapters.environments.tasks.options import BUILT_IN_NAMES, BuiltIn, Command, TaskOptions
+from skillopt_es.adapters.environments.tasks.patterns import regex
+from skillopt_es.adapters.environments.tasks.user_code import Fields, command_judges, python_judges
+from skillopt_es.adapters.environments.tasks.verdicts import Judge, Key
+from skillopt_es.adapters.environments.tasks.words import contains, exact, f1, normalized
+from skillopt_es.errors import DataError
+from skillopt_es.events.values import Json
+
+T = TypeVar("T")
+
+_BUILT_IN: Mapping[str, Callable[[Key], Judge]] = {
+    "exact": exact,
+    "normalized": normalized,
+    "contains": contains,
+    "regex": regex,
+    "choice": choice,
+    "number": number,
+    "f1": f1,
+    "json": json_fields,
+}
+
+
+class Judges:
+    """Makes the judge of each item, from the options and from what the item itself says."""
+
+    def __init__(self, options: TaskOptions, folder: Path) -> None:
+        self._options = options
+        self._user_code: Callable[[Fields], Judge] | None = None
+        grader = options.grader
+        if isinstance(grader, BuiltIn):
+            self._default = grader.name
+            return
+        make = command_judges if isinstance(grader, Command) else python_judges
+        self._default = "command" if isinstance(grader, Command) else "python"
+        self._user_code = make(grader, folder, options.timeout)  # type: ignore[arg-type]
+
+    def of(self, raw: RawItem) -> tuple[str, Judge]:
+        """The name of an item's grader and its judge; raises DataError when the item cannot be graded."""
+        name = raw.fields.get("grader") or self._default
+        if name == self._default and self._user_code is not None:
+            return self._default, self._user_code(raw.fields)
+        if not isinstance(name, str) or name not in _BUILT_IN:
+            raise _unknown_grader(raw, name)
+        if "expected" not in raw.fields:
+            raise raw.refusal("`expected` is missing", f'the {name} grader needs it: "expected": …')
+        key = Key(
+            expected=raw.fields["expected"],
+            choices=_own(raw, "choices", read_choices, self._options.choices),
+            tolerance=_own(raw, "tolerance", read_tolerance, self._options.tolerance),
+            timeout=self._options.timeout,
+        )
+        try:
+            return name, _BUILT_IN[name](key)
+        except ValueError as error:
+            raise raw.refusal(f"`expected` {error}", f"correct it, or choose another grader than {name}") from error
+
+
+def _own(raw: RawItem, key: str, read: Callable[[Json], T], default: T) -> T:
+    """What the item itself says under a key, else the default."""
+    value = raw.fields.get(key)
+    if value is None:
+        return default
+    try:
+        return read(value)
+    except ValueError as error:
+        raise raw.refusal(f"`{key}` {error}", f"correct it, or leave it out to use env.{key}") from error
+
+
+def _unknown_grader(raw: RawItem, name: Json) -> DataError:
+    kind = str(name).partition(":")[0]
+    if isinstance(name, dict) or kind in ("python", "command"):
+        # Data comes from anywhere; it must not be able to choose code to run.
+        return raw.refusal("only the config can name a python or command grader", "set env.grader")
+    near = get_close_matches(str(name), _BUILT_IN, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(BUILT_IN_NAMES)}"
+    return raw.refusal(f"unknown grader {name!r}", hint)

@@ -1,0 +1,102 @@
+"""The own keys of the `tasks` environment under `env:`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from attrs import field, frozen
+
+from skillopt_es.adapters.environments.options import parsed_by, positive_number, text
+from skillopt_es.adapters.environments.tasks.choices import read_choices
+from skillopt_es.adapters.environments.tasks.numbers import read_tolerance
+from skillopt_es.adapters.environments.tasks.verdicts import Tolerance
+from skillopt_es.events.values import Json
+
+
+@frozen
+class BuiltIn:
+    """One of the graders that are part of this package."""
+
+    name: str
+
+
+@frozen
+class PythonCode:
+    """A function of the user: `module:function`."""
+
+    module: str
+    function: str
+
+
+@frozen
+class Command:
+    """A program of the user."""
+
+    argv: tuple[str, ...]
+
+
+GraderChoice = BuiltIn | PythonCode | Command
+
+
+def read_grader(value: Json) -> GraderChoice:
+    """The grader in `exact`, `python:module:function`, `command:…`, `{python: …}` or `{command: …}`."""
+    if isinstance(value, str):
+        kind, colon, rest = value.partition(":")
+        if not colon:
+            return _built_in(value)
+        value = {kind.strip(): rest.strip()}
+    if isinstance(value, dict) and len(value) == 1:
+        kind, given = next(iter(value.items()))
+        if kind == "python" and isinstance(given, str):
+            return _python(given)
+        if kind == "command" and isinstance(given, str | list):
+            return _command(given)
+    raise ValueError(f"must be {_FORMS}")
+
+
+def _built_in(name: str) -> BuiltIn:
+    if name not in BUILT_IN_NAMES:
+        raise ValueError(f"must be {_FORMS}")
+    return BuiltIn(name)
+
+
+def _python(given: str) -> PythonCode:
+    module, _, function = given.rpartition(":")
+    if not module or not function.isidentifier():
+        raise ValueError("must name a python grader as module:function")
+    return PythonCode(module.removesuffix(".py").replace("/", "."), function)
+
+
+def _command(given: str | list[Json]) -> Command:
+    try:
+        argv = shlex.split(given) if isinstance(given, str) else given
+    except ValueError as error:
+        raise ValueError(f"must be a command as for a shell ({error})") from error
+    words = tuple(str(word) for word in argv if isinstance(word, str | int | float) and not isinstance(word, bool))
+    if not words or len(words) < len(argv) or not words[0]:
+        raise ValueError("must be a command: text, or a list of texts")
+    return Command(words)
+
+
+def _tag(value: Json) -> str:
+    if not isinstance(value, str) or not re.fullmatch(r"[A-Za-z][\w.-]*|", value):
+        raise ValueError("must be the name of a tag without brackets, such as answer")
+    return value
+
+
+BUILT_IN_NAMES = ("exact", "normalized", "contains", "regex", "choice", "number", "f1", "json")
+_FORMS = f"one of {', '.join(BUILT_IN_NAMES)}, or python:module:function, or command:program arguments"
+
+
+@frozen(kw_only=True)
+class TaskOptions:
+    """How tasks are put and graded; an item's own `grader`, `choices` and `tolerance` come before these."""
+
+    grader: GraderChoice = field(default=BuiltIn("exact"), metadata=parsed_by(read_grader))
+    system: str = field(default="", metadata=parsed_by(text))
+    answer_tag: str = field(default="", metadata=parsed_by(_tag))
+    tolerance: Tolerance = field(default=Tolerance(), metadata=parsed_by(read_tolerance))
+    choices: Mapping[str, str] = field(factory=dict, metadata=parsed_by(read_choices))
+    timeout: float = field(default=30.0, metadata=parsed_by(positive_number))

@@ -1,0 +1,149 @@
+"""The graders that a user brings: a Python function or a command."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import importlib
+import importlib.util
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+
+from attrs import frozen
+
+from skillopt_es.adapters.environments.tasks.background import in_background
+from skillopt_es.adapters.environments.tasks.options import Command, PythonCode
+from skillopt_es.adapters.environments.tasks.processes import run_command
+from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, shown, verdict_of
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Json
+
+Function = Callable[[str, dict[str, Json]], object]
+Fields = Mapping[str, Json]
+
+
+@frozen
+class _PythonJudge:
+    function: Function
+    fields: Fields
+    timeout: float
+    folder: Path
+
+    async def __call__(self, answer: str) -> Verdict:
+        """What the user's function says; it gets a copy of the item to play with."""
+        try:
+            return await in_background(lambda _: self._call(answer), seconds=self.timeout)
+        except TimeoutError:
+            raise GraderError(f"the grader took longer than {self.timeout:g} seconds") from None
+
+    def _call(self, answer: str) -> Verdict:
+        try:
+            return verdict_of(self.function(answer, copy.deepcopy(dict(self.fields))))
+        except GraderError:
+            raise
+        except BaseException as error:  # user code may raise anything, sys.exit() included
+            said = f"{type(error).__name__}: {error}".replace(str(self.folder), ".")
+            raise GraderError(f"the grader raised {said[:500]}") from error
+
+
+@frozen
+class _CommandJudge:
+    argv: tuple[str, ...]
+    fields: Fields
+    question: Json
+    timeout: float
+    folder: Path
+
+    async def __call__(self, answer: str) -> Verdict:
+        """What the user's command prints."""
+        row = {
+            "id": str(self.fields.get("id", "")),
+            "input": self.question,
+            "expected": self.fields.get("expected"),
+            "answer": answer,
+        }
+        try:
+            output = await run_command(
+                self.argv, folder=self.folder, stdin=json.dumps(row).encode(), seconds=self.timeout
+            )
+        except GraderError as error:
+            raise GraderError(str(error).replace(str(self.folder), ".")) from error
+        return verdict_of(_printed(output))
+
+
+def python_judges(code: PythonCode, folder: Path, timeout: float) -> Callable[[Fields], Judge]:
+    """Makes the judge of an item from its fields; raises ConfigError when the function cannot be found."""
+    function = _function(code, folder)
+    return lambda fields: _PythonJudge(function, fields, timeout, folder)
+
+
+def command_judges(command: Command, folder: Path, timeout: float) -> Callable[[Fields], Judge]:
+    """Makes the judge of an item from its fields; raises ConfigError when there is no such program."""
+    program = command.argv[0]
+    found = os.access(folder / program, os.X_OK) if "/" in program else shutil.which(program) is not None
+    if not found:
+        raise ConfigError(
+            f"env.grader: there is no program {program!r} to run",
+            hint=f"name one that is on the PATH, or a path from {folder} such as ./grade.sh, and make it executable",
+        )
+    return lambda fields: _CommandJudge(
+        command.argv, fields, fields["input"] if "input" in fields else fields.get("messages"), timeout, folder
+    )
+
+
+def _function(code: PythonCode, folder: Path) -> Function:
+    module = _module(code.module, folder)
+    found: object = getattr(module, code.function, None)
+    if not callable(found):
+        names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
+        near = get_close_matches(code.function, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(names) or 'no functions'}"
+        raise ConfigError(f"env.grader: {code.module} has no function {code.function!r}", hint=hint)
+    return found
+
+
+def _module(name: str, folder: Path) -> ModuleType:
+    file = folder.joinpath(*name.split(".")).with_suffix(".py")
+    try:
+        return _from_file(file, folder) if file.is_file() else importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+            raise ConfigError(f"env.grader: {name} needs a module that is not installed: {error.name}") from error
+        raise ConfigError(
+            f"env.grader: there is no module {name!r}", hint=f"put it at {file}, or install its package"
+        ) from error
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        raise ConfigError(f"env.grader: {name} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _from_file(file: Path, folder: Path) -> ModuleType:
+    """The module in a file, under a name that collides with nothing installed."""
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))  # last, so that the grader's neighbours shadow nothing
+    name = f"skillopt_es_grader_{hashlib.sha256(str(file).encode()).hexdigest()[:12]}"
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{file.name} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def _printed(output: str) -> object:
+    """The JSON that a command printed: all of its output, else the last line."""
+    last = output.rsplit("\n", 1)[-1]
+    for text in (output, last):
+        try:
+            return json.loads(text)
+        except (ValueError, RecursionError):
+            continue
+    raise GraderError(f"the command printed {shown(output)}, which is neither a number nor JSON")

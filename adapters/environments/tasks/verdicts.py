@@ -1,0 +1,110 @@
+"""What graders say, and how the answer of a user's own grader is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from attrs import field, frozen
+
+from skillopt_es.events.values import Json
+
+_KEYS = ("hard", "soft", "note")
+
+
+@frozen
+class Verdict:
+    """A grade: `hard` says solved or not, `soft` how far; `code` names a failure when the grader knows better."""
+
+    hard: float
+    soft: float
+    note: str = ""
+    code: str = ""
+
+
+class GraderError(Exception):
+    """The grader gave no grade: this says nothing about the answer."""
+
+
+class Judge(Protocol):
+    """Grades the answers to one item."""
+
+    async def __call__(self, answer: str) -> Verdict:
+        """The verdict on an answer; raises GraderError."""
+        ...
+
+
+@frozen
+class Inline:
+    """A judge for graders that are too cheap to leave the loop for."""
+
+    check: Callable[[str], Verdict]
+
+    async def __call__(self, answer: str) -> Verdict:
+        """The check's verdict."""
+        return self.check(answer)
+
+
+@frozen
+class Tolerance:
+    """How far a number may be off: by an absolute amount or by a share of the expected value."""
+
+    absolute: float = 0.0
+    relative: float = 0.0
+
+
+@frozen(kw_only=True)
+class Key:
+    """What a built-in grader compares an answer with; `choices` maps labels to texts."""
+
+    expected: Json
+    choices: Mapping[str, str] = field(factory=dict)
+    tolerance: Tolerance = Tolerance()
+    timeout: float = 30.0
+
+
+def solved(right: bool, note: str = "") -> Verdict:
+    """The verdict of a grader that only knows right and wrong."""
+    return Verdict(1.0, 1.0, note) if right else Verdict(0.0, 0.0, note)
+
+
+def verdict_of(value: object) -> Verdict:
+    """The verdict in what a user's grader returned: a number from 0 to 1, a bool, or a dict of hard, soft and note."""
+    if not isinstance(value, Mapping):
+        soft = _share(value, "the grade")
+        return Verdict(float(soft >= 1), soft)
+    unknown = [repr(key) for key in value if key not in _KEYS]
+    if unknown or not {"hard", "soft"} & set(value):
+        what = f"unknown {', '.join(unknown)}" if unknown else "neither `hard` nor `soft`"
+        raise GraderError(f"the grade has {what}; it may hold hard, soft and note")
+    soft = _share(value["soft"] if "soft" in value else value["hard"], "soft")
+    hard = _share(value["hard"], "hard") if "hard" in value else float(soft >= 1)
+    return Verdict(hard, soft, str(value.get("note") or ""))
+
+
+def _share(value: object, name: str) -> float:
+    try:
+        number = float("nan") if isinstance(value, str | bytes) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        number = float("nan")
+    if math.isnan(number) or not 0 <= number <= 1:
+        raise GraderError(f"{name} must be a number from 0 to 1, not {shown(value)}")
+    return number
+
+
+def shown(value: object) -> str:
+    """A value in an error message, in at most 200 characters."""
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:199]}…"
+
+
+def alternatives(expected: Json) -> list[str]:
+    """The accepted texts of a text grader; raises ValueError when `expected` is not text or a list of texts."""
+    values = expected if isinstance(expected, list) else [expected]
+    texts = [str(value) for value in values if isinstance(value, str | int | float) and not isinstance(value, bool)]
+    if not texts or len(texts) < len(values):
+        raise ValueError("must be text or a list of texts")
+    if not all(text.strip() for text in texts):
+        raise ValueError("must not be blank")
+    return texts

@@ -1,0 +1,81 @@
+"""Many jobs at once in one event loop, results in the order of the plan."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Generic, TypeVar, cast
+
+from skillopt_es.ports import Job
+
+T = TypeVar("T")
+_WAITING = object()
+
+
+class LocalExecutor:
+    """Runs jobs on the current event loop; once `stopping` answers true no further job starts."""
+
+    def __init__(self, stopping: Callable[[], bool] = lambda: False) -> None:
+        self._stopping = stopping
+
+    async def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncIterator[list[T]]:
+        """Results in plan order; ends early when stopping, after the started jobs have finished."""
+        pool: _Pool[T] = _Pool(jobs, self._stopping)
+        tasks = [asyncio.create_task(pool.work()) for _ in range(min(workers, len(jobs)))]
+        try:
+            while True:
+                await pool.changed.wait()
+                pool.changed.clear()
+                ready = pool.take()
+                if ready:
+                    yield ready
+                if pool.failure is not None:
+                    raise pool.failure
+                if all(task.done() for task in tasks) and not pool.has_ready():
+                    return
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Pool(Generic[T]):
+    """The shared state of one stream's workers."""
+
+    def __init__(self, jobs: Sequence[Job[T]], stopping: Callable[[], bool]) -> None:
+        self._jobs = jobs
+        self._stopping = stopping
+        self._next = iter(range(len(jobs)))
+        self._results: list[object] = [_WAITING] * len(jobs)
+        self._taken = 0
+        self.changed = asyncio.Event()
+        self.failure: BaseException | None = None
+        if not jobs:
+            self.changed.set()
+
+    async def work(self) -> None:
+        """Takes jobs until there are none left."""
+        try:
+            for index in self._next:
+                if self._stopping() or self.failure is not None:
+                    return
+                self._results[index] = await self._jobs[index]()
+                if index == self._taken:
+                    self.changed.set()
+        except Exception as error:  # noqa: BLE001  # handed to the consumer of the stream, which raises it
+            self.failure = self.failure or error
+        finally:
+            asyncio.get_running_loop().call_soon(self.changed.set)
+
+    def has_ready(self) -> bool:
+        """Whether the next result in order is there."""
+        return self._taken < len(self._results) and self._results[self._taken] is not _WAITING
+
+    def take(self) -> list[T]:
+        """The results that are next in order."""
+        start = self._taken
+        while self.has_ready():
+            self._taken += 1
+        ready = self._results[start : self._taken]
+        self._results[start : self._taken] = [None] * len(ready)  # let go of what was handed on
+        return cast(list[T], ready)

@@ -1,0 +1,131 @@
+"""Where the calls of one role go: the URL, the headers with the key, the proxy; checked once, at opening."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+
+import httpx
+from attrs import field, frozen
+
+from skillopt_es.adapters.models.redaction import Redactor
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Role
+from skillopt_es.ports import ModelSettings
+
+_FIXED_HEADERS = {
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip, deflate",
+    "Content-Type": "application/json",
+    "User-Agent": "skillopt-es",
+}
+_SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "api-key", "x-api-key"})
+
+
+@frozen(kw_only=True)
+class Endpoint:
+    """A checked endpoint; nothing that may hold a secret is part of its repr."""
+
+    url: httpx.URL
+    host: str
+    headers: Mapping[str, str] = field(repr=False)
+    proxy: httpx.Proxy | None = field(repr=False)
+    redactor: Redactor = field(repr=False)
+
+
+def open_endpoint(settings: ModelSettings, environ: Mapping[str, str], path: str) -> Endpoint:
+    """The endpoint for `base_url` + path; raises ConfigError naming the setting or environment variable at fault."""
+    url = _checked_url(settings, path)
+    key = _key(settings, environ)
+    headers = httpx.Headers(_FIXED_HEADERS)
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
+    headers.update(_extra_headers(settings))
+    secrets = [key, *(value for name, value in headers.items() if name in _SECRET_HEADERS)]
+    return Endpoint(
+        url=url,
+        host=url.netloc.decode(),
+        headers=dict(headers),
+        proxy=_proxy(url, environ),
+        redactor=Redactor(secret.removeprefix("Bearer ") for secret in secrets),
+    )
+
+
+def setting(role: Role, name: str) -> str:
+    """How a config spells a setting of this role, and of both roles."""
+    return f"model.{role}_{name} (or model.{name})"
+
+
+def _checked_url(settings: ModelSettings, path: str) -> httpx.URL:
+    where = setting(settings.role, "base_url")
+    try:
+        url = httpx.URL(settings.base_url.strip())
+    except httpx.InvalidURL as error:
+        raise ConfigError(f"{where} is not a URL: {error}") from None
+    if url.userinfo:
+        raise ConfigError(
+            f"{where} holds credentials", hint="name an environment variable in model.api_key_env instead"
+        )
+    if url.scheme not in {"http", "https"} or not url.host or not 0 < (url.port or 1) < 65536:
+        raise ConfigError(f"{where} must be like http://host:8000/v1, not {settings.base_url!r}")
+    if url.query or url.fragment or url.path.rstrip("/").endswith(path):
+        raise ConfigError(f"{where} must end before {path}, ? and #: {settings.base_url!r}")
+    return url.copy_with(path=url.path.rstrip("/") + path)
+
+
+def _key(settings: ModelSettings, environ: Mapping[str, str]) -> str:
+    name = settings.api_key_env
+    if not name:
+        return ""
+    key = environ.get(name, "").strip()
+    where = setting(settings.role, "api_key_env")
+    if not key:
+        raise ConfigError(
+            f"the environment variable {name} is not set, but {where} names it",
+            hint=f"export {name}=…, or set model.api_key_env to an empty text if the endpoint needs no key",
+        )
+    if not _fits_header(key):
+        raise ConfigError(
+            f"the environment variable {name} holds something that cannot be a key (control or non-ASCII characters)"
+        )
+    return key
+
+
+def _extra_headers(settings: ModelSettings) -> Mapping[str, str]:
+    for name, value in settings.extra_headers.items():
+        if not name or not _fits_header(name) or " " in name or ":" in name or not _fits_header(value):
+            raise ConfigError(f"{setting(settings.role, 'extra_headers')}: {name!r} is not a header that can be sent")
+    return settings.extra_headers
+
+
+def _fits_header(text: str) -> bool:
+    return text.isascii() and (text.isprintable() or not text)
+
+
+def _proxy(url: httpx.URL, environ: Mapping[str, str]) -> httpx.Proxy | None:
+    """The proxy that the usual environment variables ask for; never one for this machine."""
+    given = {
+        name.lower(): value for name, value in sorted(environ.items()) if name.lower().endswith("_proxy") and value
+    }
+    text = given.get(f"{url.scheme}_proxy") or given.get("all_proxy")
+    local = url.host == "localhost" or url.host.startswith("127.") or url.host == "::1"
+    if not text or local or _is_exempt(url.host, given.get("no_proxy", "")):
+        return None
+    try:
+        proxy = httpx.URL(text if "://" in text else f"http://{text}")
+    except httpx.InvalidURL:
+        raise ConfigError(f"the environment variable {url.scheme.upper()}_PROXY is not a URL") from None
+    if proxy.scheme not in {"http", "https"}:
+        raise ConfigError(
+            f"a {proxy.scheme} proxy is not supported", hint=f"add {url.host} to NO_PROXY, or use an http proxy"
+        )
+    # The transport's own way to pass a proxy's credentials is deprecated in aiohttp.
+    login = base64.b64encode(proxy.userinfo).decode()
+    return httpx.Proxy(
+        proxy.copy_with(userinfo=b""), headers={"Proxy-Authorization": f"Basic {login}"} if login else None
+    )
+
+
+def _is_exempt(host: str, no_proxy: str) -> bool:
+    names = [name.strip().lower().lstrip("*").lstrip(".") for name in no_proxy.split(",") if name.strip()]
+    return any(not name or host == name or host.endswith(f".{name}") for name in names)

@@ -1,0 +1,173 @@
+"""
+What went wrong with one try, why, and whether it makes sense to ask again.
+
+    config          400, 404, 422, redirects, any other 4xx     no retry, every later call would fail too
+    auth            401, 403                                     no retry, every later call would fail too
+    quota           402, billing codes with any status           no retry, every later call would fail too
+    rate_limit      other 429, 529, 503 slow_down                retry
+    server          other 5xx, 408, 409, 424, 425                retry
+    transport       connect, cut or unreadable reply             retry
+    timeout         nothing came in time                         retry
+    context_length  413, context codes and messages              no retry, this request only
+    empty           a reply without a word                       retry, at most twice
+    invalid_reply   JSON of a shape nobody documents             no retry, this request only
+
+`x-should-retry: true` or `false` overrules the last column.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from skillopt_es.ports import FailureKind
+
+QUOTA_CODES = frozenset(
+    {
+        "insufficient_quota",
+        "credit_balance_exhausted",
+        "billing_hard_limit_reached",
+        "billing_not_active",
+        "billing_error",
+        "insufficient_balance",
+        "insufficient_credits",
+        "payment_required",
+        "minimax_1008",
+    }
+)
+CONTEXT_CODES = frozenset({"context_length_exceeded", "request_too_large", "exceed_context_size_error"})
+FILTER_CODES = frozenset(
+    {"content_filter", "content_policy_violation", "moderation_blocked", "minimax_1026", "minimax_1027"}
+)
+MODEL_CODES = frozenset({"model_not_found", "deploymentnotfound", "invalid_model"})
+_SLOW_CODES = frozenset({"slow_down", "minimax_1002", "minimax_1039"})
+_AUTH_CODES = frozenset({"minimax_1004"})
+_PASSING_STATUSES = frozenset({408, 409, 424, 425})
+# Servers that give this error no code of its own (vLLM, llama.cpp, LM Studio) all say it in one of these ways.
+_CONTEXT_MESSAGE = re.compile(
+    r"context (length|window|size)|prompt is too long|exceeds the maximum number of tokens", re.IGNORECASE
+)
+_RETRY_BY_KIND: Mapping[FailureKind, bool] = {
+    "config": False,
+    "auth": False,
+    "quota": False,
+    "rate_limit": True,
+    "server": True,
+    "transport": True,
+    "timeout": True,
+    "context_length": False,
+    "empty": True,
+    "invalid_reply": False,
+}
+
+
+@frozen(kw_only=True)
+class Failure:
+    """One try that gave no answer; `server_wait` is how long the server asked us to stay away."""
+
+    kind: FailureKind
+    message: str
+    retry: bool
+    status: int | None = None
+    codes: frozenset[str] = frozenset()
+    param: str = ""
+    request_id: str = ""
+    server_wait: float | None = None
+
+
+@frozen
+class ErrorBody:
+    """An endpoint's own words: what it says, its code and type (lower case), and the field it complains about."""
+
+    message: str
+    codes: frozenset[str] = frozenset()
+    param: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message, with the codes that it does not mention."""
+        unsaid = sorted(code for code in self.codes if code not in self.message.lower())
+        return f"{self.message} ({', '.join(unsaid)})" if unsaid else self.message
+
+
+def failure(kind: FailureKind, message: str, *, status: int | None = None, request_id: str = "") -> Failure:
+    """A failure that is retried as its kind says."""
+    return Failure(kind=kind, message=message, retry=_RETRY_BY_KIND[kind], status=status, request_id=request_id)
+
+
+def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody) -> Failure:
+    """What an HTTP error means; the codes in the body know more than the status."""
+    kind = kind_of(status, error)
+    wish = headers.get("x-should-retry", "").strip().lower()
+    return Failure(
+        kind=kind,
+        message=f"HTTP {status}: {error.text}" if error.text else f"HTTP {status}",
+        retry={"true": True, "false": False}.get(wish, _RETRY_BY_KIND[kind]),
+        status=status,
+        codes=error.codes,
+        param=error.param,
+        request_id=headers.get("x-request-id", ""),
+    )
+
+
+def kind_of(status: int, error: ErrorBody) -> FailureKind:
+    """The kind of an HTTP error, by the table at the top of this module."""
+    return _kind_by_code(status, error) or _kind_by_status(status)
+
+
+def _kind_by_code(status: int, error: ErrorBody) -> FailureKind | None:
+    if error.codes & QUOTA_CODES:
+        return "quota"
+    if error.codes & CONTEXT_CODES or (status in {400, 422} and _CONTEXT_MESSAGE.search(error.message)):
+        return "context_length"
+    if error.codes & _SLOW_CODES:
+        return "rate_limit"
+    if error.codes & _AUTH_CODES:
+        return "auth"
+    return None
+
+
+def _kind_by_status(status: int) -> FailureKind:
+    if status in {401, 403}:
+        return "auth"
+    if status in {429, 529}:
+        return "rate_limit"
+    if status == 402:
+        return "quota"
+    if status == 413:
+        return "context_length"
+    return "server" if status >= 500 or status in _PASSING_STATUSES else "config"
+
+
+def read_error(body: bytes) -> ErrorBody:
+    """An error body in any of the shapes that compatible servers send; an unreadable one is its own message."""
+    try:
+        parsed: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return ErrorBody(body[:20_000].decode(errors="replace"))
+    if isinstance(parsed, list) and parsed:  # Gemini wraps the object in a list
+        parsed = parsed[0]
+    if not isinstance(parsed, dict):
+        return ErrorBody(body[:20_000].decode(errors="replace"))
+    return error_in(parsed)
+
+
+def error_in(parsed: Mapping[str, object]) -> ErrorBody:
+    """The error that a parsed body reports: OpenAI's object, a bare text, or FastAPI's `detail`."""
+    inner = parsed.get("error") or parsed
+    if not isinstance(inner, dict):
+        name = _as_text(inner)
+        return ErrorBody(
+            _as_text(parsed.get("message") or inner), frozenset() if " " in name else frozenset([name.lower()])
+        )
+    message = _as_text(inner.get("message") or inner.get("detail") or "")
+    codes = (inner.get("code"), inner.get("type"), inner.get("status"))
+    names = frozenset(code.lower() for code in codes if isinstance(code, str) and code)
+    return ErrorBody(message, names, _as_text(inner.get("param") or ""))
+
+
+def _as_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, default=str)

@@ -1,0 +1,110 @@
+"""
+One POST over pooled connections: what came back, or why nothing did.
+
+It uses httpx's transport without its client: what a client adds (cookies, authentication, redirects, hooks) is not
+wanted here and costs a third of the time of a call. Measured by tests/bench/bench_adapter.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import aiohttp
+import httpx
+from attrs import frozen
+from httpx_aiohttp import AiohttpTransport
+
+from skillopt_es.adapters.models.endpoint import Endpoint
+from skillopt_es.adapters.models.errors import Failure, failure
+
+CONNECT_SECONDS = 10.0
+# Below the 5 s after which uvicorn, and so vLLM, closes an idle connection: a request should not meet a closing one.
+IDLE_SECONDS = 4.0
+
+
+@frozen
+class HttpReply:
+    """A complete reply."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Exchange:
+    """Posts bodies to one endpoint; connections are opened when first needed, in the event loop that needs them."""
+
+    def __init__(self, endpoint: Endpoint, *, concurrency: int, timeout_seconds: float) -> None:
+        self._endpoint = endpoint
+        self._concurrency = concurrency
+        self._timeout_seconds = timeout_seconds
+        # "pool" covers looking up the host's name, which "connect" does not.
+        self._extensions = {"timeout": {"pool": CONNECT_SECONDS, "connect": CONNECT_SECONDS, "read": timeout_seconds}}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._transport: AiohttpTransport | None = None
+
+    async def post(self, body: bytes, client_request_id: str) -> HttpReply | Failure:
+        """The reply, whatever its status, or a transport failure; a cancelled call closes its connection."""
+        try:
+            return await self._send(body, client_request_id)
+        except (httpx.HTTPError, aiohttp.ClientError, OSError) as error:
+            return self._failure(error)
+
+    async def aclose(self) -> None:
+        """Close all connections; a later call would open new ones."""
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            await transport.aclose()
+
+    async def _send(self, body: bytes, client_request_id: str) -> HttpReply:
+        endpoint = self._endpoint
+        headers = {**endpoint.headers, "x-client-request-id": client_request_id}
+        request = httpx.Request("POST", endpoint.url, headers=headers, content=body, extensions=self._extensions)
+        response = await self._transport_here().handle_async_request(request)
+        try:
+            return HttpReply(response.status_code, response.headers, await response.aread())
+        finally:
+            await response.aclose()
+
+    def _transport_here(self) -> AiohttpTransport:
+        loop = asyncio.get_running_loop()
+        if self._transport is None or self._loop is not loop:
+            self._loop, self._transport = loop, self._open()
+        return self._transport
+
+    def _open(self) -> AiohttpTransport:
+        verify = self._endpoint.url.scheme == "https" or self._endpoint.proxy is not None
+        transport = AiohttpTransport(verify=verify, proxy=self._endpoint.proxy)
+        connector = aiohttp.TCPConnector(
+            limit=self._concurrency, keepalive_timeout=IDLE_SECONDS, ssl=transport.ssl_context
+        )
+        transport.client = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
+        return transport
+
+    def _failure(self, error: Exception) -> Failure:
+        # The transport calls every broken connection a connect timeout; its cause knows better.
+        cause = error.__cause__ or error
+        host = self._endpoint.host
+        match cause:
+            case aiohttp.ConnectionTimeoutError():
+                return failure("timeout", f"no connection to {host} within {CONNECT_SECONDS:g} s")
+            case TimeoutError():
+                return failure("timeout", f"{host} sent nothing for {self._timeout_seconds:g} s")
+            case aiohttp.ClientSSLError():
+                return failure("transport", f"no trusted TLS connection to {host}: {cause}")
+            case aiohttp.ClientConnectorError():
+                return failure("transport", f"cannot connect to {host}: {_reason(cause)}")
+            case (
+                aiohttp.ServerDisconnectedError()
+                | aiohttp.ClientPayloadError()
+                | ConnectionError()
+                | aiohttp.ClientOSError()
+            ):
+                return failure("transport", f"{host} closed the connection before its reply was complete")
+            case _:
+                return failure("transport", f"the exchange with {host} failed: {type(cause).__name__}: {cause}")
+
+
+def _reason(error: aiohttp.ClientConnectorError) -> str:
+    return error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__

@@ -1,0 +1,46 @@
+"""What a user can do about a failed call, in terms of their own config."""
+
+from __future__ import annotations
+
+from skillopt_es.adapters.models.endpoint import setting
+from skillopt_es.adapters.models.errors import MODEL_CODES, Failure
+from skillopt_es.ports import FailureKind, ModelSettings
+
+_FIELD_HINTS = {
+    "max_completion_tokens": "set model.token_field to the field that the message names",
+    "max_tokens": "set model.token_field to the field that the message names",
+    "response_format": "set model.structured_output: off",
+    "json_schema": "set model.structured_output: off",
+    "reasoning_effort": "see model.reasoning_effort: this model may not take it",
+    "temperature": "see model.temperature: this model may not take it",
+}
+
+
+def hint_for(failed: Failure, settings: ModelSettings) -> str:
+    """The next step after this failure; empty when there is nothing sensible to say."""
+    role = settings.role
+    by_kind: dict[FailureKind, str] = {
+        "auth": _auth_hint(settings),
+        "config": _config_hint(failed, settings),
+        "quota": "the account has no credit left: top it up, then resume the run",
+        "rate_limit": f"lower {setting(role, 'concurrency')}, or set model.requests_per_minute",
+        "timeout": f"{setting(role, 'timeout_seconds')} is {settings.timeout_seconds:g}",
+        "transport": f"is the endpoint up? {setting(role, 'base_url')} is {settings.base_url}",
+    }
+    return by_kind.get(failed.kind, "")
+
+
+def _auth_hint(settings: ModelSettings) -> str:
+    if not settings.api_key_env:
+        return f"name the environment variable that holds the key in {setting(settings.role, 'api_key_env')}"
+    return f"check the key in the environment variable {settings.api_key_env}"
+
+
+def _config_hint(failed: Failure, settings: ModelSettings) -> str:
+    if failed.status == 404 or failed.codes & MODEL_CODES:
+        where = setting(settings.role, "base_url")
+        return f"check model.{settings.role} (now {settings.model!r}) and {where} (now {settings.base_url})"
+    if failed.status is not None and 300 <= failed.status < 400:
+        return f"redirects are not followed: write the final address into {setting(settings.role, 'base_url')}"
+    complaint = f"{failed.param} {failed.message}"
+    return next((hint for name, hint in _FIELD_HINTS.items() if name in complaint), "")

@@ -1,0 +1,128 @@
+"""
+One limiter per adapter, in front of the wire: calls in flight, calls and tokens a minute, pauses, the circuit.
+
+Order: a slot first, then whatever wait the buckets and a pause ask for, then the circuit. A caller that waits keeps its
+slot: nobody behind it could go earlier. Waiting for the next try of a failed call holds no slot.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from skillopt_es.adapters.models.errors import Failure
+from skillopt_es.adapters.models.retry import LONGEST_SERVER_WAIT
+from skillopt_es.ports import SYSTEMIC
+
+Clock = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+
+# The part of a minute's allowance that may be used at once; no minute exceeds its allowance by more than this.
+_BURST = 0.1
+
+
+class TokenBucket:
+    """An allowance per minute that callers reserve in turn; who comes too early is told how long to wait."""
+
+    def __init__(self, per_minute: int, clock: Clock) -> None:
+        self._rate = per_minute / 60
+        self._capacity = max(1.0, per_minute * _BURST)
+        self._level = self._capacity
+        self._clock = clock
+        self._filled_at = clock()
+
+    def reserve(self, amount: float) -> float:
+        """Take the amount, going into debt if need be; the seconds until it may be used."""
+        self._fill()
+        # More than the bucket can ever hold is let through when it is full, and paid for by those that follow.
+        missing = min(amount, self._capacity) - self._level
+        self._level -= amount
+        return max(0.0, missing / self._rate)
+
+    def refund(self, amount: float) -> None:
+        """Correct an earlier reservation; a negative amount takes more."""
+        self._fill()
+        self._level = min(self._capacity, self._level + amount)
+
+    def _fill(self) -> None:
+        now = self._clock()
+        self._level = min(self._capacity, self._level + (now - self._filled_at) * self._rate)
+        self._filled_at = now
+
+
+class Limiter:
+    """Lets calls through to one endpoint; after a systemic failure it lets none through again."""
+
+    def __init__(
+        self, *, concurrency: int, requests_per_minute: int, tokens_per_minute: int, clock: Clock, sleep: Sleep
+    ) -> None:
+        self._concurrency = concurrency
+        self._slots = asyncio.Semaphore(concurrency)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._requests = TokenBucket(requests_per_minute, clock) if requests_per_minute > 0 else None
+        self._tokens = TokenBucket(tokens_per_minute, clock) if tokens_per_minute > 0 else None
+        self._clock = clock
+        self._sleep = sleep
+        self._paused_until = 0.0
+        self._failure: Failure | None = None
+
+    @property
+    def failure(self) -> Failure | None:
+        """The systemic failure that opened the circuit, once there was one."""
+        return self._failure
+
+    @property
+    def counts_tokens(self) -> bool:
+        """Whether callers must estimate tokens."""
+        return self._tokens is not None
+
+    async def enter(self, tokens: int) -> Failure | None:
+        """Wait for a slot and keep it until `leave`; a failure instead means: no slot, do not call."""
+        if self._failure:
+            return self._failure
+        slots = self._slots_here()
+        await slots.acquire()
+        try:
+            await self._wait(tokens)
+        except BaseException:
+            slots.release()
+            raise
+        if self._failure:
+            slots.release()
+        return self._failure
+
+    def leave(self) -> None:
+        """Give the slot back."""
+        self._slots.release()
+
+    def learn(self, failed: Failure, *, final: bool) -> None:
+        """Pause everybody for the server's wait after a 429; open the circuit when nothing can work any more."""
+        wait = failed.server_wait or 0.0
+        if failed.kind == "rate_limit" and 0 < wait <= LONGEST_SERVER_WAIT:
+            self._paused_until = max(self._paused_until, self._clock() + wait)
+        if final and failed.kind in SYSTEMIC and not self._failure:
+            self._failure = failed
+
+    def settle(self, estimated: int, used: int) -> None:
+        """Replace a call's estimated tokens by those it really used."""
+        if self._tokens:
+            self._tokens.refund(estimated - used)
+
+    def _slots_here(self) -> asyncio.Semaphore:
+        # A semaphore belongs to one event loop, the adapter may outlive it.
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop = loop
+            self._slots = asyncio.Semaphore(self._concurrency)
+        return self._slots
+
+    async def _wait(self, tokens: int) -> None:
+        wait = self._requests.reserve(1) if self._requests else 0.0
+        if self._tokens:
+            wait = max(wait, self._tokens.reserve(tokens))
+        start = self._clock() + wait if wait else 0.0
+        # Another 429 may prolong the pause meanwhile.
+        while (left := max(start, self._paused_until) - self._clock()) > 0:
+            if self._failure:
+                return
+            await self._sleep(left)

@@ -1,0 +1,77 @@
+"""When to ask again: backoff with seeded jitter, and what the server itself asked for."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+from attrs import frozen
+
+from skillopt_es.adapters.models.errors import Failure
+
+LONGEST_SERVER_WAIT = 120.0
+MOST_EMPTY_RETRIES = 2
+
+Draw = Callable[[str], float]
+
+
+def seeded_draw(key: str) -> float:
+    """A number in [0, 1) that is the same for the same key in every process."""
+    return random.Random(key).random()  # noqa: S311 - jitter, not a secret
+
+
+@frozen(kw_only=True)
+class RetryPolicy:
+    """How often and after which waits one call is tried again; the same (seed, slot, attempt) always waits the same."""
+
+    attempts: int
+    base: float
+    cap: float
+    seed: int
+    draw: Draw = seeded_draw
+
+    def backoff(self, slot: str, attempt: int) -> float:
+        """The wait after try number `attempt` (from 0): between half and all of base * 2^attempt, at most the cap."""
+        longest = min(self.cap, self.base * 2.0 ** min(attempt, 64))
+        return longest / 2 * (1 + self.draw(f"{self.seed}/{slot}/{attempt}"))
+
+    def wait_after(self, failed: Failure, slot: str, attempt: int, empties: int) -> float | None:
+        """Seconds to wait before the next try, or None when this failure is the last word."""
+        if not failed.retry or attempt + 1 >= self.attempts:
+            return None
+        if failed.kind == "empty" and empties > MOST_EMPTY_RETRIES:
+            return None
+        if failed.server_wait is None:
+            return self.backoff(slot, attempt)
+        if failed.server_wait > LONGEST_SERVER_WAIT:
+            return None
+        return max(failed.server_wait, self.backoff(slot, attempt))
+
+
+def server_wait(headers: Mapping[str, str], now: float) -> float | None:
+    """How many seconds the server asks us to stay away (`retry-after-ms`, `retry-after`), None if it does not."""
+    milliseconds = _positive(headers.get("retry-after-ms", ""))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    text = headers.get("retry-after", "")
+    return (_positive(text) or _until_date(text, now)) if text else None
+
+
+def _positive(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) and number > 0 else None
+
+
+def _until_date(text: str, now: float) -> float | None:
+    try:
+        date = parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    wait = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now
+    return wait if wait > 0 else None

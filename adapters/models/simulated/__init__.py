@@ -1,0 +1,58 @@
+"""
+Simulated models: both roles answer offline, from the text of the request alone.
+
+    target      obeys the house-style rules that it finds in the skill, good and bad ones, and now and then forgets one
+    optimizer   reads failed trajectories, proposes the rules that are missing, and now and then a bad one
+
+They are pure functions of the request: no randomness, no state, no clock. What looks like chance is a hash of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from skillopt_es.adapters.models.simulated.optimizer import advise
+from skillopt_es.adapters.models.simulated.target import respond
+from skillopt_es.events.values import Role
+from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, ModelSettings, Usage
+
+__all__ = ["Simulated", "open_model"]
+
+_CHARACTERS_PER_TOKEN = 4
+_ANSWERS: Mapping[Role, Callable[[ChatRequest], str]] = {"target": respond, "optimizer": advise}
+
+
+def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel:
+    """The simulated model of the settings' role; needs no key and no network."""
+    return Simulated(settings.role)
+
+
+class Simulated:
+    """One role's simulated model."""
+
+    def __init__(self, role: Role) -> None:
+        self._role = role
+
+    @property
+    def identity(self) -> str:
+        """Says that the answers are simulated, and whose."""
+        return f"simulated {self._role}"
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The answer to this text, always the same one; cut off when it is longer than the request allows."""
+        text = _ANSWERS[self._role](request)
+        most = request.max_tokens * _CHARACTERS_PER_TOKEN
+        cut = text[:most]
+        return ChatReply(
+            text=cut,
+            finish="stop" if cut == text else "length",
+            usage=Usage(input=sum(_tokens(each.content) for each in request.messages), output=_tokens(cut)),
+            model=f"simulated-{self._role}",
+        )
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def _tokens(text: str) -> int:
+    return -(-len(text) // _CHARACTERS_PER_TOKEN)

@@ -1,0 +1,190 @@
+"""The simulated optimizer: one JSON reply for each stage, made from what the question shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
+from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE, Rule, Topic, chance, rules_in
+from skillopt_es.events.values import Json, Stage
+from skillopt_es.ports import ChatRequest
+
+ONLY_BAD = 0.2
+ALSO_BAD = 0.4
+NOTICES_SUCCESS = 0.3
+WARNING = "Rules about all answers (their length, their case, their grammar) hurt: leave them out."
+
+_RANKED = re.compile(r"^\[(\d+)\] .*support=(\d+)$", re.MULTILINE)
+_REJECTED = re.compile(r"^\d+\. (?=\[)(.*)$", re.MULTILINE)
+_PROTECTED = re.compile(r"<!-- (\w+)_START -->.*?<!-- \1_END -->", re.DOTALL)
+
+Reply = dict[str, Json]
+
+
+def advise(request: ChatRequest) -> str:
+    """The reply to the first user message, as the JSON object that its stage asks for."""
+    users = [message.content for message in request.messages if message.role == "user"]
+    answer = _STAGES.get(request.stage)
+    if answer is None or not users:
+        return "This is simulated-optimizer."
+    return json.dumps(answer(Question(users[0])), ensure_ascii=False, indent=1)
+
+
+# --- analysts ------------------------------------------------------------------------------------------------------
+
+
+def _analyse(question: Question) -> Reply:
+    failed = any(trajectory.failed for trajectory in question.trajectories)
+    return _from_failures(question) if failed else _from_successes(question)
+
+
+def _from_failures(question: Question) -> Reply:
+    skill = _skill(question)
+    failing = _failing(question.trajectories)
+    missing = [topic for topic in failing if topic.rule and not topic.rule.line_in(skill)]
+    tried = _REJECTED.findall(question.section("Earlier steps of this epoch"))
+    wanted = [topic.rule for topic in missing if topic.rule and not any(map(topic.rule.said_by, _contents(tried)))]
+    edits = [_delete(rule.line_in(skill)) for rule in HARMFUL if rule.line_in(skill)]
+    edits += [_append(rule) for rule in _with_misjudgement(question, skill, wanted, _contents(tried))]
+    summary: list[Json] = [_summary(topic, count, topic in missing) for topic, count in failing.items()]
+    kinds = ", ".join(topic.kind for topic in missing) or "none"
+    reasoning = f"Simulated: kinds that fail and have no rule: {kinds}."
+    most = question.number(r"at most (\d+) edits", 4)
+    return {"failure_summary": summary, "patch": {"reasoning": reasoning, "edits": _json(edits[:most])}}
+
+
+def _failing(trajectories: Sequence[Trajectory]) -> dict[Topic, int]:
+    """The kinds that failed with how often, most frequent first."""
+    topics = [trajectory.topic for trajectory in trajectories if trajectory.failed]
+    return dict(Counter(topic for topic in topics if topic).most_common())
+
+
+def _contents(rejected: Sequence[str]) -> list[str]:
+    return [line.partition("content=")[2].strip("'\"") for line in rejected]
+
+
+def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried: Sequence[str]) -> list[Rule]:
+    """The wanted rules, sometimes with a harmful one first or only that one; not once the notes warn of it."""
+    left = [rule for rule in HARMFUL if not rule.line_in(skill) and not any(map(rule.said_by, tried))]
+    if not (wanted and left) or WARNING in question.section("Your notes from earlier epochs"):
+        return wanted
+    # Drawn from the items and the rules alone: how a prompt is worded shall not change what the demo shows.
+    seen = (*sorted(each.item for each in question.trajectories), *(rule.name for rule in rules_in(skill, STYLE)))
+    luck = chance("misjudgement", *seen)
+    worst = left[int(chance("which", *seen) * len(left))]
+    if luck < ONLY_BAD:
+        return [worst]
+    return [worst, *wanted] if luck < ALSO_BAD else wanted
+
+
+def _summary(topic: Topic, count: int, missing: bool) -> Reply:
+    why = "the skill has no rule for its form" if missing else "the skill has a rule, but it was forgotten"
+    return {"failure_type": f"{topic.kind} form", "count": count, "description": f"A {topic.kind} in the wrong form: {why}."}
+
+
+def _from_successes(question: Question) -> Reply:
+    items = sorted(trajectory.item for trajectory in question.trajectories)
+    notices = len(items) > 1 and chance("success", *items) < NOTICES_SUCCESS
+    edits = [_append(BREVITY)] if notices and not BREVITY.line_in(_skill(question)) else []
+    patterns: list[Json] = ["The answers hold nothing but what was asked for."] if edits else []
+    reasoning = "Simulated: short answers pass." if edits else "Simulated: nothing that the skill does not say already."
+    return {"success_patterns": patterns, "patch": {"reasoning": reasoning, "edits": _json(edits)}}
+
+
+# --- merging and ranking -------------------------------------------------------------------------------------------
+
+
+def _merge(question: Question) -> Reply:
+    merged: dict[tuple[str, str, str], Reply] = {}
+    for edit in question.proposals:
+        op, target, content = str(edit["op"]), str(edit["target"]), str(edit["content"])
+        support = edit["support_count"]
+        assert isinstance(support, int)
+        same = merged.setdefault(
+            (op, target, _meaning(content)),
+            {"op": op, "target": target, "content": content, "from": [], "support_count": 0},
+        )
+        sources, total = same["from"], same["support_count"]
+        assert isinstance(sources, list)
+        assert isinstance(total, int)
+        sources.append(edit["label"])
+        same["support_count"] = total + support
+    ordered = sorted(merged.values(), key=lambda edit: -int(str(edit["support_count"])))
+    reasoning = f"Simulated: {len(question.proposals)} proposals say {len(ordered)} different things."
+    return {"reasoning": reasoning, "edits": _json(ordered)}
+
+
+def _meaning(content: str) -> str:
+    """What an edit is about, so that two wordings of a rule are one."""
+    known = rules_in(content, (*STYLE, *HARMFUL, BREVITY))
+    return known[0].name if known else " ".join(content.casefold().split())
+
+
+def _rank(question: Question) -> Reply:
+    rows = [(int(index), int(support)) for index, support in _RANKED.findall(question.outside)]
+    best = sorted(rows, key=lambda row: (-row[1], row[0]))
+    most = question.number(r"Choose the (\d+) most important", len(best))
+    return {
+        "reasoning": "Simulated: what more trajectories ask for comes first.",
+        "selected_indices": [index for index, _ in best[:most]],
+    }
+
+
+# --- epoch-level advice --------------------------------------------------------------------------------------------
+
+
+def _guide(question: Question) -> Reply:
+    skill = _skill(question)
+    failing = _failing([each for each in question.trajectories if each.moment == "now"])
+    forgotten = [topic.rule.name for topic in failing if topic.rule and topic.rule.line_in(skill)]
+    guidance = "Before you answer, re-check every rule of this document that fits the question."
+    if forgotten:
+        guidance += f" Most often forgotten so far: {', '.join(forgotten)}."
+    reasoning = f"Simulated: rules that are there but were not followed: {', '.join(forgotten) or 'none'}."
+    return {"reasoning": reasoning, "slow_update_content": guidance}
+
+
+def _note(question: Question) -> Reply:
+    before, now = (rules_in(skill, STYLE) for skill in (question.skills[0], _skill(question)))
+    new = [rule.name for rule in now if rule not in before]
+    notes = [
+        "Rules that name one kind of value and show its form help.",
+        WARNING,
+        f"Kinds that got a rule in this epoch: {', '.join(new) or 'none'}.",
+    ]
+    return {
+        "reasoning": f"Simulated: {len(new)} new rules, {len(now)} in all.",
+        "meta_skill_content": "\n".join(f"- {note}" for note in notes),
+    }
+
+
+# --- pieces --------------------------------------------------------------------------------------------------------
+
+
+def _skill(question: Question) -> str:
+    """The newest skill that is shown, without what only other stages may write."""
+    return _PROTECTED.sub("", question.skills[-1]) if question.skills else ""
+
+
+def _append(rule: Rule) -> Reply:
+    return {"op": "append", "target": "", "content": f"- {rule.wording}"}
+
+
+def _delete(line: str) -> Reply:
+    return {"op": "delete", "target": line, "content": ""}
+
+
+def _json(rows: Sequence[Reply]) -> list[Json]:
+    return [*rows]
+
+
+_STAGES: Mapping[Stage, Callable[[Question], Reply]] = {
+    "analyst": _analyse,
+    "merge": _merge,
+    "ranking": _rank,
+    "slow_update": _guide,
+    "meta_skill": _note,
+}

@@ -1,0 +1,95 @@
+"""What the simulated optimizer reads out of a user message: fenced texts, trajectories, sections, proposed edits."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cached_property
+from typing import cast
+
+from attrs import frozen
+
+from skillopt_es.adapters.models.simulated.rules import Topic, topic_of
+from skillopt_es.events.values import Json
+
+_FENCED = re.compile(r"^(?:(?P<note>before|now):\n)?(?P<fence>~{4,}) (?P<label>[^\n]+)\n(?P<text>.*?)\n(?P=fence)$", re.M | re.S)
+_ITEM = re.compile(r"^item: (.+)$", re.MULTILINE)
+_RESULT = re.compile(r"^result: (PASS|FAIL)", re.MULTILINE)
+_TASK = re.compile(r"^\[task\] (.*?)(?=^\[(?:agent|evaluation|tool|task|system)\] |\Z)", re.MULTILINE | re.DOTALL)
+_EVALUATION = re.compile(r"^\[evaluation\] (.*)\Z", re.MULTILINE | re.DOTALL)
+_PROPOSALS = re.compile(r"^## Proposed edits: .*\n\s*(?=\[)", re.MULTILINE)
+_DECODER = json.JSONDecoder()
+
+
+@frozen
+class Trajectory:
+    """One attempt as the optimizer is shown it; `moment` is before or now in a comparison of two skills."""
+
+    text: str
+    moment: str = ""
+
+    @property
+    def item(self) -> str:
+        """The item's id."""
+        return _first(_ITEM, self.text)
+
+    @property
+    def failed(self) -> bool:
+        """Whether it was graded as not solved."""
+        return _first(_RESULT, self.text) == "FAIL"
+
+    @property
+    def topic(self) -> Topic | None:
+        """The kind of its task, when the grader wanted the house style of that kind; else None."""
+        task = _first(_TASK, self.text)
+        asked = topic_of(task)
+        if asked is None:
+            return None
+        topic, found = asked
+        return topic if topic.house(found) in _first(_EVALUATION, self.text) else None
+
+
+class Question(str):
+    """A user message, read by its parts."""
+
+    @cached_property
+    def _blocks(self) -> list[re.Match[str]]:
+        return list(_FENCED.finditer(self))
+
+    @cached_property
+    def outside(self) -> str:
+        """The message without its fenced texts."""
+        return _FENCED.sub("", self)
+
+    @property
+    def skills(self) -> list[str]:
+        """The fenced texts that are no trajectories, in order: the skill, or the older and the newer one."""
+        return [block["text"] for block in self._blocks if block["label"] != "trajectory"]
+
+    @property
+    def trajectories(self) -> list[Trajectory]:
+        """The trajectories in order."""
+        return [Trajectory(block["text"], block["note"] or "") for block in self._blocks if block["label"] == "trajectory"]
+
+    def section(self, title: str) -> str:
+        """What stands under a heading, up to the next one of the same level."""
+        return _first(re.compile(rf"^## {re.escape(title)}.*\n((?:(?!## ).*\n?)*)", re.MULTILINE), self.outside)
+
+    def number(self, pattern: str, default: int) -> int:
+        """The number that a pattern's group finds outside fenced texts."""
+        found = re.search(pattern, self.outside)
+        return int(found[1]) if found else default
+
+    @property
+    def proposals(self) -> list[dict[str, Json]]:
+        """The edits of a merge question, each with its label, in order."""
+        starts = list(_PROPOSALS.finditer(self))
+        if not starts:
+            return []
+        groups, _ = _DECODER.raw_decode(self, starts[-1].end())
+        return [cast(dict[str, Json], edit) for group in groups for edit in group["edits"]]
+
+
+def _first(pattern: re.Pattern[str], text: str) -> str:
+    found = pattern.search(text)
+    return found[1].strip() if found else ""

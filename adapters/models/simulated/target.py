@@ -1,0 +1,55 @@
+"""The simulated target: finds the value in a note and writes it as the skill asks, naively where the skill says nothing."""
+
+from __future__ import annotations
+
+import re
+
+from skillopt_es.adapters.models.simulated.rules import HABITS, chance, topic_of
+from skillopt_es.ports import ChatRequest
+
+UNKNOWN = "I am a simulated model and do not know this."
+LAPSES = 0.12
+LAPSES_WHEN_CHECKING = 0.015
+
+# Written out here, not imported: a model knows a skill only as the text it is given.
+_GUIDANCE = re.compile(r"<!-- SLOW_UPDATE_START -->(.*?)<!-- SLOW_UPDATE_END -->", re.DOTALL)
+_HEADING = re.compile(r"^## Skill\s*$", re.MULTILINE)
+_RECHECK = re.compile(r"\b(?:re-?check|check again|double-check|go through)\b[^.]*\brules?\b", re.IGNORECASE)
+
+
+def respond(request: ChatRequest) -> str:
+    """The answer to the last user message, under the skill in the system message."""
+    if request.stage == "probe":
+        return "This is simulated-target."
+    system = "\n".join(message.content for message in request.messages if message.role == "system")
+    tasks = [message.content for message in request.messages if message.role == "user"]
+    # A follow-up ("answer again, and be brief") has no question in it: the one before is still open.
+    known = next((task for task in reversed(tasks) if topic_of(task)), "")
+    return _answer(known, _skill_of(system)) if known else UNKNOWN
+
+
+def _skill_of(system: str) -> str:
+    heading = _HEADING.search(system)
+    return system[heading.end() :] if heading else system
+
+
+def _answer(task: str, skill: str) -> str:
+    asked = topic_of(task)
+    assert asked is not None
+    topic, found = asked
+    rule = topic.rule
+    obeys = rule is not None and bool(rule.line_in(skill)) and not _forgets(task, skill)
+    answer = topic.house(found) if obeys else topic.naive(found)
+    for habit in HABITS:
+        if habit.rule.line_in(skill):
+            answer = habit.spoil(answer)
+    return answer
+
+
+def _forgets(task: str, skill: str) -> bool:
+    """Whether a rule slips the target's mind; far less often when the guidance tells it to check."""
+    guidance = " ".join(_GUIDANCE.findall(skill))
+    share = LAPSES_WHEN_CHECKING if _RECHECK.search(guidance) else LAPSES
+    # The guidance does not enter the draw, so that following it can only help.
+    rest = " ".join(_GUIDANCE.sub("", skill).split())
+    return chance("lapse", task, rest) < share

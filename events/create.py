@@ -1,0 +1,87 @@
+"""
+New logs: an empty one, or a fork that starts with a copy of its parent's events, texts and journal.
+
+A log is laid out under another name and renamed when it is whole and durable: there is never half a log.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+
+from attrs import evolve, frozen
+from skillopt_es.events.anchor import sync_folder
+from skillopt_es.events.bulk import insert_rows
+from skillopt_es.events.errors import LogError, RunExists
+from skillopt_es.events.faults import sqlite_fault, system_fault
+from skillopt_es.events.log import EventLog, RunInfo
+from skillopt_es.events.schema import LOG_FILE, connect, create_tables, prepare_writer
+
+
+@frozen
+class ForkPoint:
+    """Where a fork leaves its parent: the parent's folder and the last event they share."""
+
+    folder: Path
+    seq: int
+
+
+def create_log(folder: Path, *, run_id: str, name: str, created_at: str, fork: ForkPoint | None) -> None:
+    """Puts a new log into a folder that has none; the caller holds the run's lock."""
+    path = folder / LOG_FILE
+    if path.exists():
+        raise RunExists(f"there is a run at {folder} already", hint="resume it, or choose another name")
+    run = _describe(RunInfo(run_id, name, created_at), fork)
+    draft = folder / f"{LOG_FILE}.new"
+    try:
+        _remove(draft)
+        _lay_out(draft, run, fork)
+        draft.replace(path)
+        sync_folder(folder)
+    except sqlite3.Error as error:
+        raise sqlite_fault(error, path) from error
+    except OSError as error:
+        raise system_fault(error, path) from error
+    finally:
+        with suppress(OSError):
+            _remove(draft)
+
+
+def _describe(run: RunInfo, fork: ForkPoint | None) -> RunInfo:
+    """The run's row; a fork's names its parent, which must reach as far as the fork point."""
+    if fork is not None:
+        with EventLog.open(fork.folder) as parent:
+            shared = [parent.run.first_prev_hash, *(event.hash for event in parent.read(until=fork.seq))]
+            if not 0 <= fork.seq < len(shared):
+                raise LogError(f"{fork.folder} has {parent.head().seq} events, so it cannot be forked at {fork.seq}")
+            run = evolve(
+                run, parent_run=parent.run.run_id, parent_head=shared[fork.seq], origin=parent.run.first_prev_hash
+            )
+    return evolve(run, hash=run.computed_hash())
+
+
+def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
+    with closing(connect(draft, "mode=rwc")) as connection:
+        prepare_writer(connection, draft)
+        if fork is not None:
+            parent = (fork.folder / LOG_FILE).absolute().as_uri()
+            connection.execute("attach ? as parent", (f"{parent}?mode=ro",))
+        connection.execute("begin immediate")
+        create_tables(connection)
+        columns = (run.run_id, run.name, run.created_at, run.parent_run, run.parent_head, run.format_version)
+        insert_rows(connection, "run", [(*columns, run.origin, run.hash)])
+        if fork is not None:
+            _copy_prefix(connection, fork.seq)
+        connection.execute("commit")
+
+
+def _copy_prefix(connection: sqlite3.Connection, seq: int) -> None:
+    connection.execute("insert into blobs select * from parent.blobs order by rowid")
+    connection.execute("insert into calls select * from parent.calls order by n")
+    connection.execute("insert into events select * from parent.events where seq <= ? order by seq", (seq,))
+
+
+def _remove(draft: Path) -> None:
+    for leftover in (draft, Path(f"{draft}-wal"), Path(f"{draft}-shm"), Path(f"{draft}-journal")):
+        leftover.unlink(missing_ok=True)

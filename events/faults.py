@@ -1,0 +1,49 @@
+"""What SQLite and the system say when a log cannot be read or written, as errors a user can act on."""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+from pathlib import Path
+
+from skillopt_es.events.errors import LogDamaged, LogError, LogUnwritable
+
+_SAFE = "everything committed before is safe"
+_UNWRITABLE = {
+    sqlite3.SQLITE_FULL: ("the disk is full", f"free some space and resume; {_SAFE}"),
+    sqlite3.SQLITE_READONLY: ("it is read-only", "make the run's folder and files writable, or copy the run elsewhere"),
+    sqlite3.SQLITE_IOERR: ("the disk reports an error", f"check the disk's health and space, then resume; {_SAFE}"),
+    sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", "check that the run's folder exists and is writable"),
+    sqlite3.SQLITE_PERM: ("access is denied", "check who owns the run's folder"),
+    sqlite3.SQLITE_BUSY: ("another program holds it locked", "close the program that has the log open, then resume"),
+    sqlite3.SQLITE_LOCKED: ("another program holds it locked", "close the program that has the log open, then resume"),
+}
+_DAMAGED = {
+    sqlite3.SQLITE_CORRUPT: "its pages are malformed",
+    sqlite3.SQLITE_NOTADB: "it is not an SQLite database",
+    sqlite3.SQLITE_CONSTRAINT: "it refuses what should follow",
+    sqlite3.SQLITE_SCHEMA: "its tables have changed",
+}
+_ERRNO = {
+    errno.ENOSPC: sqlite3.SQLITE_FULL,
+    errno.EDQUOT: sqlite3.SQLITE_FULL,
+    errno.EROFS: sqlite3.SQLITE_READONLY,
+    errno.EACCES: sqlite3.SQLITE_PERM,
+    errno.EPERM: sqlite3.SQLITE_PERM,
+}
+
+
+def sqlite_fault(error: sqlite3.Error, path: Path) -> LogError:
+    """The error to raise for one of SQLite's."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in _UNWRITABLE:
+        why, hint = _UNWRITABLE[code]
+        return LogUnwritable(f"{path} cannot be used: {why} ({error})", hint=hint)
+    return LogDamaged(f"{path} is damaged: {_DAMAGED.get(code, 'it cannot be read')} ({error})")
+
+
+def system_fault(error: OSError, path: Path) -> LogError:
+    """The error to raise when the system refuses a file of a run."""
+    code = _ERRNO.get(error.errno or 0, sqlite3.SQLITE_IOERR)
+    why, hint = _UNWRITABLE[code]
+    return LogUnwritable(f"{path} cannot be written: {why} ({error.strerror or error})", hint=hint)

@@ -1,0 +1,109 @@
+"""
+What a group of waiting operations comes to: who fails, and which rows the others add. Pure, but for the clock.
+
+An append that expects another head than it meets fails alone; so does each that was built on it, because its number no
+longer fits either. All others of the group go into one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from attrs import define, field, frozen
+from skillopt_es.events.bulk import Row
+from skillopt_es.events.chain import event_hash
+from skillopt_es.events.codec import EncodedEvent
+from skillopt_es.events.errors import WrongExpectedSeq
+from skillopt_es.events.journal import CallRow, FinishedCall, seal_call
+
+
+@frozen
+class Tail:
+    """Where both chains of a log end."""
+
+    seq: int
+    hash: str
+    calls: int
+    calls_hash: str
+
+
+@frozen
+class Append:
+    """Events to add after event `expected`."""
+
+    events: Sequence[EncodedEvent]
+    expected: int
+    cause: str | None
+    blobs: Mapping[str, Row]
+
+
+@frozen
+class Record:
+    """A finished call to add to the journal."""
+
+    call: FinishedCall
+    blobs: Mapping[str, Row]
+
+
+Write = Append | Record
+Result = int | CallRow | WrongExpectedSeq
+
+
+@define
+class Plan:
+    """The rows of one transaction, each operation's result in order, and the tail it leads to."""
+
+    tail: Tail
+    results: list[Result] = field(factory=list)
+    blobs: dict[str, Row] = field(factory=dict)
+    events: list[Row] = field(factory=list)
+    calls: list[Row] = field(factory=list)
+
+
+def timestamp(moment: datetime) -> str:
+    """A moment as logs write it: UTC, microseconds, `Z`."""
+    return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
+
+
+def plan_group(writes: Sequence[Write], tail: Tail, attempts: Mapping[str, int], now: Callable[[], datetime]) -> Plan:
+    """The transaction for these operations; `attempts` is how many calls each of their slots has had."""
+    plan = Plan(tail)
+    made = dict(attempts)
+    for write in writes:
+        recorded_at = timestamp(now())
+        if isinstance(write, Record):
+            _add_call(plan, write, made, recorded_at)
+        elif write.expected == plan.tail.seq:
+            _add_events(plan, write, recorded_at)
+        else:
+            plan.results.append(WrongExpectedSeq(expected=write.expected, actual=plan.tail.seq))
+    return plan
+
+
+def _add_events(plan: Plan, append: Append, recorded_at: str) -> None:
+    seq, prev_hash = plan.tail.seq, plan.tail.hash
+    for event in append.events:
+        seq += 1
+        hash_ = event_hash(prev_hash, seq, event.type, event.version, recorded_at, append.cause, event.data)
+        plan.events.append((seq, event.type, event.version, recorded_at, append.cause, prev_hash, hash_, event.data))
+        prev_hash = hash_
+    plan.blobs.update(append.blobs)
+    plan.tail = Tail(seq, prev_hash, plan.tail.calls, plan.tail.calls_hash)
+    plan.results.append(seq)
+
+
+def _add_call(plan: Plan, record: Record, made: dict[str, int], recorded_at: str) -> None:
+    slot = record.call.slot
+    made[slot] = made.get(slot, 0) + 1
+    entry, row = seal_call(
+        record.call,
+        n=plan.tail.calls + 1,
+        attempt=made[slot],
+        recorded_at=recorded_at,
+        prev_hash=plan.tail.calls_hash,
+    )
+    plan.calls.append(row)
+    plan.blobs.update(record.blobs)
+    plan.tail = Tail(plan.tail.seq, plan.tail.hash, entry.n, entry.hash)
+    plan.results.append(entry)

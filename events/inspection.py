@@ -1,0 +1,182 @@
+"""Row by row through the tables of a log: what `verify` looks at and remembers."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import cast
+
+from attrs import define, field, frozen
+from skillopt_es.events.blobs import blob_problem, read_text
+from skillopt_es.events.catalog import Event
+from skillopt_es.events.chain import event_hash, row_hash
+from skillopt_es.events.codec import decode
+from skillopt_es.events.errors import LogDamaged, LogError
+from skillopt_es.events.journal import CALL_COLUMNS, call_row
+from skillopt_es.events.reader import Columns, Reader
+from skillopt_es.events.values import CallRef, Json
+
+MOST_PROBLEMS = 200
+_CHUNK = 500
+_BLOBS = "select rowid, digest, codec, size, checksum, data from blobs where rowid > ? order by rowid limit ?"
+_CALLS = f"select {', '.join(CALL_COLUMNS)} from calls where n > ? order by n limit ?"  # noqa: S608 -- our own names
+_EVENTS = (
+    "select seq, type, version, recorded_at, cause, prev_hash, hash, data"
+    " from events where seq > ? order by seq limit ?"
+)
+_ODD = (LogError, TypeError, ValueError, KeyError, OverflowError, RecursionError)
+
+
+@frozen
+class Problem:
+    """One thing that is wrong: in which part of the log, what, and at which event or call."""
+
+    where: str
+    message: str
+    seq: int | None = None
+
+
+@define
+class Inspection:
+    """What has been seen of a log so far."""
+
+    reader: Reader
+    problems: list[Problem] = field(factory=list)
+    warnings: list[str] = field(factory=list)
+    run_id: str = ""
+    parent_head: str | None = None
+    first_prev_hash: str = ""
+    head_hash: str = ""
+    events: int = 0
+    calls: int = 0
+    last_event: int = 0
+    last_call: int = 0
+    digests: set[str] = field(factory=set)
+    refs: set[CallRef] = field(factory=set)
+    trajectories: set[str] = field(factory=set)
+
+    def say(self, where: str, message: str, seq: int | None = None) -> None:
+        """Notes a problem, unless there are too many already."""
+        if len(self.problems) < MOST_PROBLEMS:
+            self.problems.append(Problem(where, message, seq))
+
+    def hash_at(self, table: str, number: int) -> str:
+        """The hash of an event or a call; what precedes the first one for number 0."""
+        if number == 0:
+            return self.first_prev_hash
+        key = "seq" if table == "events" else "n"
+        row = self.reader.row(f"select hash from {table} where {key} = ? order by 1", (number,))  # noqa: S608
+        return "" if row is None else str(row[0])
+
+    def need(self, where: str, what: str, digest: object, seq: int) -> None:
+        """Notes a text that should be stored and is not."""
+        if digest not in self.digests:
+            self.say(where, f"the text of its {what} ({digest!s:.12}…) is missing", seq)
+
+
+def check_blobs(seen: Inspection) -> None:
+    """Every text against its digest."""
+    for _, *columns in _rows(seen, _BLOBS):
+        digest = str(columns[0])
+        seen.digests.add(digest)
+        try:
+            problem = blob_problem(*cast("tuple[str, str, int, int, bytes]", tuple(columns)))
+        except _ODD as error:
+            problem = str(error)
+        if problem:
+            seen.say("blob", f"the text {digest:.12}… is damaged: {problem}")
+
+
+def check_calls(seen: Inspection) -> None:
+    """Every call against its predecessor, its own hash and digest, its attempt and the texts it names."""
+    prev_hash, attempts = seen.first_prev_hash, Counter[str]()
+    for columns in _rows(seen, _CALLS):
+        n = cast("int", columns[0])
+        if (n, columns[-2]) != (seen.last_call + 1, prev_hash):
+            seen.say("call", f"call {n} does not follow call {seen.last_call}", n)
+        seen.calls, seen.last_call, prev_hash = seen.calls + 1, n, cast("str", columns[-1])
+        try:
+            _check_call(seen, columns, attempts)
+        except _ODD as error:
+            seen.say("call", f"call {n} cannot be read: {error}", n)
+
+
+def _check_call(seen: Inspection, columns: Columns, attempts: Counter[str]) -> None:
+    n, row = cast("int", columns[0]), call_row(columns)
+    seen.refs.add(row.ref)
+    attempts[row.call.slot] += 1
+    if row_hash(list(cast("list[Json]", columns[:-1]))) != row.hash:
+        seen.say("call", f"call {n} was changed after it was recorded", n)
+    elif row.digest != row.call.digest:
+        seen.say("call", f"call {n} has a digest that is not its own", n)
+    elif row.attempt != attempts[row.call.slot]:
+        seen.say("call", f"call {n} is numbered attempt {row.attempt} of its slot out of turn", n)
+    if row.call.response is not None:
+        seen.need("call", "answer", row.call.response, n)
+    for _, digest in json.loads(row.call.request).get("messages", ()):
+        seen.need("call", "request", digest, n)
+
+
+def check_events(seen: Inspection) -> None:
+    """Every event against its predecessor, its own hash, its class, and the texts and calls it names."""
+    prev_hash, parent_seen = seen.first_prev_hash, seen.parent_head in (None, seen.first_prev_hash)
+    for columns in _rows(seen, _EVENTS):
+        seq = cast("int", columns[0])
+        if (seq, columns[5]) != (seen.last_event + 1, prev_hash):
+            seen.say("event", f"event {seq} does not follow event {seen.last_event}", seq)
+        seen.events, seen.last_event, prev_hash = seen.events + 1, seq, cast("str", columns[6])
+        parent_seen = parent_seen or prev_hash == seen.parent_head
+        try:
+            _check_event(seen, columns)
+        except _ODD as error:
+            seen.say("event", str(error), seq)
+    seen.head_hash = prev_hash
+    if not parent_seen:
+        seen.say("run", "the last event shared with its parent is missing")
+
+
+def _check_event(seen: Inspection, columns: Columns) -> None:
+    seq, name, version, recorded_at, cause, prev_hash, hash_, data = cast(
+        "tuple[int, str, int, str, str | None, str, str, str]", columns
+    )
+    if event_hash(prev_hash, seq, name, version, recorded_at, cause, data) != hash_:
+        seen.say("event", f"event {seq} ({name}) was changed after it was recorded", seq)
+        return
+    event = decode(name, version, data, lambda digest: read_text(seen.reader, digest), seq=seq)
+    _check_references(seen, event, seq)
+
+
+def _check_references(seen: Inspection, event: Event, seq: int) -> None:
+    for ref in getattr(event, "calls", ()):
+        if ref not in seen.refs:
+            seen.say("event", f"event {seq} used a call of {ref.slot} that is not in the journal", seq)
+    trajectory = getattr(event, "trajectory", "")
+    if not trajectory or trajectory in seen.trajectories:
+        return
+    seen.trajectories.add(trajectory)
+    seen.need("event", "trajectory", trajectory, seq)
+    if trajectory in seen.digests:
+        for _, digest in json.loads(read_text(seen.reader, trajectory))["records"]:
+            seen.need("event", "trajectory's record", digest, seq)
+
+
+def _rows(seen: Inspection, sql: str) -> Iterator[Columns]:
+    """The rows of a query by rising key; where many cannot be read at once, those before the bad one are given."""
+    after, limit = 0, _CHUNK
+    while True:
+        try:
+            rows = seen.reader.rows(sql, (after, limit))
+        except LogError as error:
+            if limit == 1:
+                raise LogDamaged(f"what follows number {after} cannot be read: {error}") from error
+            limit = 1
+            continue
+        if not rows:
+            return
+        for row in rows:
+            key = row[0]
+            if type(key) is not int or key <= after:
+                raise LogDamaged(f"number {key!r} stands after number {after}")
+            after = key
+            yield row

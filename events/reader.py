@@ -1,0 +1,40 @@
+"""Reading a log's tables, with SQLite's complaints turned into errors a user can act on."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+
+from skillopt_es.events.bulk import Cell
+from skillopt_es.events.faults import sqlite_fault
+from skillopt_es.events.schema import LOG_FILE, open_reader_connection
+
+# What STRICT tables give back; only a damaged file could give anything else, and then no hash matches.
+Columns = tuple[Cell, ...]
+
+
+class Reader:
+    """A read-only connection to one log."""
+
+    def __init__(self, folder: Path, *, text_errors: str = "strict") -> None:
+        self.path = folder / LOG_FILE
+        self._connection = open_reader_connection(self.path)
+        if text_errors != "strict":
+            self._connection.text_factory = lambda raw: raw.decode(errors=text_errors)
+
+    def rows(self, sql: str, values: Sequence[Cell] = ()) -> list[Columns]:
+        """All rows of a query, at once: a query left open would keep the write-ahead log from being emptied."""
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except sqlite3.Error as error:
+            raise sqlite_fault(error, self.path) from error
+
+    def row(self, sql: str, values: Sequence[Cell] = ()) -> Columns | None:
+        """The first row of a query, if any."""
+        rows = self.rows(sql, values)
+        return rows[0] if rows else None
+
+    def close(self) -> None:
+        """Gives the file back."""
+        self._connection.close()

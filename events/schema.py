@@ -1,0 +1,228 @@
+"""
+The tables of `log.db`, the triggers that keep them append-only, and the only ways to open it.
+
+The triggers refuse UPDATE, DELETE, REPLACE, gaps and wrong predecessors from any SQLite client. They cannot stop
+somebody who drops them; the chain, the anchor and `verify` notice that. There is one writer connection at most (the
+lock of `lock.py` sees to it), and readers are `mode=ro`, which also keeps SQLite's WAL-reset bug away.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import suppress
+from pathlib import Path
+
+from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnwritable, RunNotFound
+from skillopt_es.events.faults import sqlite_fault, system_fault
+
+LOG_FILE = "log.db"
+APPLICATION_ID = 0x534B4F45
+FORMAT_VERSION = 1
+
+_TABLES = """
+create table run (
+  run_id text primary key not null, name text not null, created_at text not null, parent_run text, parent_head text,
+  format_version integer not null, origin text, hash text not null
+) strict;
+
+create table blobs (
+  digest text primary key not null, codec text not null check (codec in ('raw', 'zlib')),
+  size integer not null check (size >= 0), checksum integer not null, data blob not null
+) strict;
+
+create table events (
+  seq integer primary key not null, type text not null, version integer not null check (version >= 1),
+  recorded_at text not null, cause text, prev_hash text not null, hash text not null, data text not null
+) strict;
+
+create table calls (
+  n integer primary key not null, slot text not null, attempt integer not null check (attempt >= 1),
+  role text not null, stage text not null, model text not null, request_digest text not null, request text not null,
+  outcome text not null check (outcome in ('answered', 'failed')), response text, finish text not null,
+  reply_model text not null, request_id text not null, input_tokens integer, output_tokens integer,
+  cached_tokens integer, reasoning_tokens integer, latency_ms integer not null, tries text not null,
+  error_kind text not null, error_message text not null, recorded_at text not null, digest text not null,
+  prev_hash text not null, hash text not null, unique (slot, attempt)
+) strict;
+"""
+
+# In a BEFORE INSERT trigger an unset key reads as -1, and REPLACE has not yet deleted what it would replace.
+_ORDER_TRIGGERS = """
+create trigger run_one before insert on run when exists (select 1 from run)
+begin select raise(abort, 'a log holds one run'); end;
+
+create trigger blobs_once before insert on blobs when exists (select 1 from blobs where digest = new.digest)
+begin select raise(abort, 'blobs is append-only'); end;
+
+create trigger events_next before insert on events
+  when new.seq is not 1 + coalesce((select max(seq) from events), 0)
+    or new.prev_hash is not coalesce(
+      (select hash from events where seq = new.seq - 1), (select coalesce(origin, hash) from run))
+begin select raise(abort, 'events is append-only: wrong number or predecessor'); end;
+
+create trigger calls_next before insert on calls
+  when new.n is not 1 + coalesce((select max(n) from calls), 0)
+    or new.attempt is not 1 + coalesce((select max(attempt) from calls where slot = new.slot), 0)
+    or new.prev_hash is not coalesce(
+      (select hash from calls where n = new.n - 1), (select coalesce(origin, hash) from run))
+begin select raise(abort, 'calls is append-only: wrong number, attempt or predecessor'); end;
+"""
+
+
+def _frozen_triggers(table: str) -> str:
+    return "".join(
+        f"create trigger {table}_no_{verb} before {verb} on {table}\n"
+        f"begin select raise(abort, '{table} is append-only'); end;\n"
+        for verb in ("update", "delete")
+    )
+
+
+DDL = _TABLES + _ORDER_TRIGGERS + "".join(_frozen_triggers(table) for table in ("run", "blobs", "events", "calls"))
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Lays the tables and triggers into an empty database, inside the caller's transaction."""
+    statement = ""
+    for line in DDL.splitlines(keepends=True):
+        statement += line
+        if sqlite3.complete_statement(statement):
+            connection.execute(statement)
+            statement = ""
+    connection.execute(f"pragma application_id = {APPLICATION_ID}")
+    connection.execute(f"pragma user_version = {FORMAT_VERSION}")
+
+
+def schema_of(connection: sqlite3.Connection) -> dict[str, str]:
+    """The SQL of our tables and triggers as this database has it, by name."""
+    rows = connection.execute(
+        "select name, sql from sqlite_master where tbl_name in ('run', 'blobs', 'events', 'calls')"
+        " and sql is not null order by name"
+    )
+    return dict(rows.fetchall())
+
+
+def expected_schema() -> dict[str, str]:
+    """The SQL of our tables and triggers as it must be, by name."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    try:
+        create_tables(connection)
+        return schema_of(connection)
+    finally:
+        connection.close()
+
+
+def check_file(path: Path) -> None:
+    """Raises one clear error unless the file is a log this software can read; it is only looked at."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(100)
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunNotFound(f"there is no run at {path.parent}") from None
+    except OSError as error:
+        raise system_fault(error, path) from error
+    if not header:
+        raise LogError(f"{path} is empty, not a log", hint="delete its folder and start again")
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        raise LogDamaged(f"{path} is not an SQLite database, so it is not a log")
+    version, application = int.from_bytes(header[60:64]), int.from_bytes(header[68:72])
+    if application != APPLICATION_ID:
+        raise LogError(f"{path} is a database of another program (application id {application:#x})")
+    if version > FORMAT_VERSION:
+        raise LogTooNew(f"{path} has format {version}, and this software knows {FORMAT_VERSION}", hint="upgrade")
+    if version < 1:
+        raise LogDamaged(f"{path} has the impossible format version {version}")
+
+
+def open_writer_connection(path: Path) -> sqlite3.Connection:
+    """A durable read-write connection to an existing log; the caller must hold the run's lock."""
+    check_file(path)
+    try:
+        connection = connect(path, "mode=rw")
+    except sqlite3.Error as error:
+        raise sqlite_fault(error, path) from error
+    try:
+        prepare_writer(connection, path)
+        connection.execute("begin immediate")
+        connection.execute("rollback")
+    except sqlite3.Error as error:
+        connection.close()
+        raise sqlite_fault(error, path) from error
+    except LogError:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
+    """Sets what SQLite forgets at each closing; raises LogUnwritable where WAL does not work."""
+    (mode,) = connection.execute("pragma journal_mode = wal").fetchone()
+    if mode != "wal":
+        raise LogUnwritable(
+            f"{path} cannot use a write-ahead log here (the answer was {mode!r})",
+            hint="network disks refuse it: keep runs on a local disk",
+        )
+    for pragma in (
+        "synchronous = full",
+        "fullfsync = on",
+        "checkpoint_fullfsync = on",
+        "foreign_keys = on",
+        "recursive_triggers = on",
+        "wal_autocheckpoint = 1000",
+        "journal_size_limit = 67108864",
+        "cell_size_check = on",
+    ):
+        connection.execute(f"pragma {pragma}")
+
+
+def open_reader_connection(path: Path) -> sqlite3.Connection:
+    """A connection to a log that cannot write; works beside a writer and on a read-only disk."""
+    check_file(path)
+    try:
+        connection = connect(path, "mode=ro")
+    except sqlite3.Error as error:
+        raise sqlite_fault(error, path) from error
+    try:
+        connection.execute("pragma query_only = on")
+        _first_read(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN and not has_wal(path):
+            return _open_immutable(path)
+        raise sqlite_fault(error, path) from error
+    return connection
+
+
+def _open_immutable(path: Path) -> sqlite3.Connection:
+    # A folder that cannot be written has no room for the files of a WAL reader. `immutable` needs none, but would
+    # hide the events of a left-over WAL: hence only without one.
+    connection = connect(path, "mode=ro&immutable=1")
+    try:
+        _first_read(connection)
+    except sqlite3.Error as error:
+        connection.close()
+        raise sqlite_fault(error, path) from error
+    return connection
+
+
+def _first_read(connection: sqlite3.Connection) -> None:
+    connection.execute("select count(*) from sqlite_master").fetchone()
+
+
+def has_wal(path: Path) -> bool:
+    """Whether a write-ahead log with content stands beside the database."""
+    with suppress(OSError):
+        return path.with_name(f"{path.name}-wal").stat().st_size > 0
+    return False
+
+
+def connect(path: Path, mode: str) -> sqlite3.Connection:
+    """A bare connection in autocommit, usable from any thread."""
+    # SQLite is built serialized, and several sizes of each bulk statement are worth keeping.
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?{mode}",
+        uri=True,
+        isolation_level=None,
+        timeout=30,
+        check_same_thread=False,
+        cached_statements=256,
+    )

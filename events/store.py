@@ -1,0 +1,131 @@
+"""The writer's side of `log.db`: one connection, one transaction a group, and where both chains end."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+
+from skillopt_es.events.anchor import Anchor, anchor_problems, read_anchor, write_anchor
+from skillopt_es.events.blobs import KnownDigests, put_blobs
+from skillopt_es.events.bulk import insert_rows
+from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.faults import sqlite_fault
+from skillopt_es.events.group import Record, Result, Tail, Write, plan_group
+from skillopt_es.events.log import RunInfo
+from skillopt_es.events.schema import LOG_FILE, open_writer_connection
+
+
+class Store:
+    """Commits groups of operations to one log; used by one thread at a time."""
+
+    def __init__(self, folder: Path, run: RunInfo, *, now: Callable[[], datetime]) -> None:
+        self.known = KnownDigests()
+        self._folder = folder
+        self._path = folder / LOG_FILE
+        self._run = run
+        self._now = now
+        self._connection = open_writer_connection(self._path)
+        self._data_version = -1
+        try:
+            self._tail = self._read_tail()
+            self._check_anchor()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def commit(self, writes: Sequence[Write]) -> list[Result]:
+        """Writes all operations in one durable transaction and returns what each came to; all or nothing."""
+        try:
+            self._connection.execute("begin immediate")
+            try:
+                plan = plan_group(writes, self._current_tail(), self._attempts(writes), self._now)
+                put_blobs(self._connection, plan.blobs)
+                insert_rows(self._connection, "calls", plan.calls)
+                insert_rows(self._connection, "events", plan.events)
+                self._connection.execute("commit")
+            except BaseException:
+                self._roll_back()
+                raise
+        except sqlite3.Error as error:
+            raise sqlite_fault(error, self._path) from error
+        self._tail = plan.tail
+        self.known.add(plan.blobs.keys())
+        return plan.results
+
+    def anchor(self) -> None:
+        """Empties the write-ahead log into the database and says in `head.json` where the log ends."""
+        try:
+            self._checkpoint()
+        except sqlite3.Error as error:
+            raise sqlite_fault(error, self._path) from error
+        tail = self._tail
+        write_anchor(self._folder, Anchor(self._run.run_id, tail.seq, tail.hash, tail.calls, tail.calls_hash))
+
+    def close(self) -> None:
+        """Gives the file back; SQLite removes the write-ahead log's files when nobody else has it open."""
+        try:
+            self._connection.close()
+        except sqlite3.Error as error:
+            raise sqlite_fault(error, self._path) from error
+
+    def _roll_back(self) -> None:
+        # SQLite has often rolled back by itself; and a disk that refuses to commit may refuse this too.
+        with suppress(sqlite3.Error):
+            if self._connection.in_transaction:
+                self._connection.execute("rollback")
+
+    def _checkpoint(self) -> None:
+        # A reader in the middle of a query keeps the file from being emptied; the next barrier will do it.
+        self._connection.execute("pragma busy_timeout = 200")
+        try:
+            self._connection.execute("pragma wal_checkpoint(truncate)").fetchall()
+        finally:
+            self._connection.execute("pragma busy_timeout = 30000")
+
+    def _current_tail(self) -> Tail:
+        """The tail, read again when another connection has written in spite of the lock."""
+        [(version,)] = self._connection.execute("pragma data_version").fetchall()
+        if version != self._data_version:
+            self._tail = self._read_tail()
+            self._data_version = version
+        return self._tail
+
+    def _read_tail(self) -> Tail:
+        first = self._run.first_prev_hash
+        try:
+            events = self._connection.execute("select seq, hash from events order by seq desc limit 1").fetchall()
+            calls = self._connection.execute("select n, hash from calls order by n desc limit 1").fetchall()
+        except sqlite3.Error as error:
+            raise sqlite_fault(error, self._path) from error
+        return Tail(*(events or [(0, first)])[0], *(calls or [(0, first)])[0])
+
+    def _attempts(self, writes: Sequence[Write]) -> dict[str, int]:
+        slots = [write.call.slot for write in writes if isinstance(write, Record)]
+        if not slots:
+            return {}
+        rows = self._connection.execute(
+            "select slot, max(attempt) from calls where slot in (select value from json_each(?)) group by slot",
+            (json.dumps(slots),),
+        )
+        return dict(rows.fetchall())
+
+    def _hash_at(self, table: str, number: int) -> str:
+        if number == 0:
+            return self._run.first_prev_hash
+        key = "seq" if table == "events" else "n"
+        rows = self._connection.execute(f"select hash from {table} where {key} = ?", (number,))  # noqa: S608
+        return "".join(hash_ for (hash_,) in rows.fetchall())
+
+    def _check_anchor(self) -> None:
+        """Refuses to go on after a tail that was lost: the next anchor would hide it."""
+        anchor = read_anchor(self._folder)
+        if anchor is None:
+            return
+        ends = (self._tail.seq, self._tail.calls)
+        problems = anchor_problems(anchor, self._run.run_id, self._hash_at, ends)
+        if problems:
+            raise LogDamaged(f"{self._path} is not whole: {problems[0]}")

@@ -1,0 +1,35 @@
+"""
+Lifts payloads that older versions of this software wrote to today's shape, one version at a time.
+
+A released event class is never edited: a change raises its VERSION and adds here a pure function from the old payload
+to the next version's. Nothing in it may depend on today's configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from skillopt_es.events.errors import LogDamaged, LogTooNew
+from skillopt_es.events.values import Json
+
+Payload = dict[str, Json]
+Upcast = Callable[[Payload], Payload]
+Upcasts = Mapping[tuple[str, int], Upcast]
+
+UPCASTS: Upcasts = {}
+
+
+def upcast(name: str, version: int, current: int, payload: Payload, upcasts: Upcasts = UPCASTS) -> Payload:
+    """The payload as version `current` of its event would have written it."""
+    if version > current:
+        raise LogTooNew(
+            f"the log has {name} in version {version}, and this software knows it up to version {current}",
+            hint="use a newer skillopt-es",
+        )
+    while version < current:
+        step = upcasts.get((name, version))
+        if step is None:
+            raise LogDamaged(f"there is no way from version {version} of {name} to version {version + 1}")
+        payload = step(payload)
+        version += 1
+    return payload

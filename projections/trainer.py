@@ -1,0 +1,425 @@
+"""
+The reducer: TrainerState is a pure fold of the events, and nothing else is state.
+
+`evolve` only applies facts; it never decides, measures or reads anything but its arguments. Collections that grow with
+the log are ledgers, so that a fold is linear in the number of events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal, TypeVar
+
+from attrs import evolve as replace
+from attrs import field, frozen
+from skillopt_es.events.catalog import (
+    BestPromoted,
+    CandidateBuilt,
+    CandidateGated,
+    ComparisonDrawn,
+    EditsRanked,
+    EpochCompleted,
+    EpochPlanned,
+    Event,
+    MetaSkillWritten,
+    MinibatchesPlanned,
+    PatchesMerged,
+    PatchProposed,
+    RolloutCompleted,
+    RunCompleted,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    SkillScored,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+    StepSkipped,
+)
+from skillopt_es.events.values import Batch, Edit, Failed, FailurePattern, Measured, Minibatch, Score, SkillTree
+from skillopt_es.projections.persistent import Ledger
+
+E = TypeVar("E", bound=Event)
+Rollouts = Ledger[str, RolloutCompleted]
+
+
+@frozen(kw_only=True)
+class Standing:
+    """A skill that holds a place (current or best), with the score it was measured at, if it was."""
+
+    skill: SkillTree
+    score: Score | None = None
+    value: float | None = None
+    origin: str = "initial_skill"
+    step: int = 0
+
+
+@frozen(kw_only=True)
+class Measurement:
+    """A whole selection evaluation of one skill: its score and each item's own."""
+
+    score: Score
+    place: str
+    items: Mapping[str, Measured]
+
+
+@frozen(kw_only=True)
+class Attempt:
+    """One entry of the step buffer: what a step tried and what came of it."""
+
+    step: int
+    action: str
+    total: int
+    failed: int
+    codes: tuple[tuple[str, tuple[str, ...]], ...]
+    patterns: tuple[FailurePattern, ...]
+    value_before: float | None
+    value_after: float
+    rejected: tuple[Edit, ...] = ()
+
+
+@frozen(kw_only=True)
+class StepState:
+    """The open step: what has been collected of it so far."""
+
+    number: int
+    batches: tuple[Batch, ...]
+    groups: tuple[Minibatch, ...] | None = None
+    patches: Ledger[str, PatchProposed] = field(factory=Ledger)
+    merges: Ledger[str, PatchesMerged] = field(factory=Ledger)
+    ranked: EditsRanked | None = None
+    built: CandidateBuilt | None = None
+
+
+@frozen(kw_only=True)
+class EpochState:
+    """The open epoch: its plan, where it began and how far its end-of-epoch work is."""
+
+    number: int
+    batches: tuple[Batch, ...]
+    meta_skill: str
+    first_skill: SkillTree
+    comparison: ComparisonDrawn | None = None
+    proposed: SlowUpdateProposed | None = None
+    applied: SlowUpdateApplied | None = None
+    meta: MetaSkillWritten | None = None
+
+
+@frozen(kw_only=True)
+class Counts:
+    """How often what happened."""
+
+    accepted: int = 0
+    rejected: int = 0
+    skipped: int = 0
+    rollouts: int = 0
+    unmeasured: int = 0
+    resumed: int = 0
+
+
+@frozen(kw_only=True)
+class TrainerState:
+    """Everything the trainer knows; equal for equal events."""
+
+    status: Literal["new", "running", "paused", "completed"] = "new"
+    started: RunStarted | None = None
+    paused: RunPaused | None = None
+    completed: RunCompleted | None = None
+    current: Standing | None = None
+    best: Standing | None = None
+    epoch: EpochState | None = None
+    step: StepState | None = None
+    epochs_done: int = 0
+    steps_done: int = 0
+    rollouts: Mapping[str, Rollouts] = field(factory=dict)
+    scored: Mapping[str, SkillScored] = field(factory=dict)
+    measured: Ledger[str, Measurement] = field(factory=Ledger)
+    tests: Mapping[str, Score] = field(factory=dict)
+    buffer: tuple[Attempt, ...] = ()
+    memory: str = ""
+    counts: Counts = field(factory=Counts)
+
+
+def _started(state: TrainerState, event: RunStarted) -> TrainerState:
+    standing = Standing(skill=event.skill)
+    return replace(state, status="running", started=event, current=standing, best=standing)
+
+
+def _resumed(state: TrainerState, event: RunResumed) -> TrainerState:
+    retried = {place: _without_failed(done) for place, done in state.rollouts.items() if place not in state.scored}
+    counts = replace(state.counts, resumed=state.counts.resumed + 1)
+    return replace(state, status="running", paused=None, rollouts={**state.rollouts, **retried}, counts=counts)
+
+
+def _without_failed(done: Rollouts) -> Rollouts:
+    """An evaluation that is still open forgets what the world did not answer, so that it is tried again."""
+    if not any(isinstance(row.outcome, Failed) for row in done.values()):
+        return done
+    kept: Rollouts = Ledger()
+    for item, row in done.items():
+        if not isinstance(row.outcome, Failed):
+            kept = kept.put(item, row)
+    return kept
+
+
+def _paused(state: TrainerState, event: RunPaused) -> TrainerState:
+    return replace(state, status="paused", paused=event)
+
+
+def _epoch_planned(state: TrainerState, event: EpochPlanned) -> TrainerState:
+    assert state.current is not None
+    epoch = EpochState(
+        number=event.epoch, batches=event.batches, meta_skill=event.meta_skill, first_skill=state.current.skill
+    )
+    return replace(state, epoch=epoch, buffer=(), step=_next_step(state, epoch, state.steps_done + 1))
+
+
+def _next_step(state: TrainerState, epoch: EpochState, number: int) -> StepState | None:
+    assert state.started is not None
+    per_epoch = state.started.steps_per_epoch
+    index = number - 1 - (epoch.number - 1) * per_epoch
+    if index >= per_epoch:
+        return None
+    share = len(epoch.batches) // per_epoch
+    return StepState(number=number, batches=epoch.batches[index * share : (index + 1) * share])
+
+
+def _rollout(state: TrainerState, event: RolloutCompleted) -> TrainerState:
+    done: Rollouts = state.rollouts.get(event.place) or Ledger()
+    counts = replace(
+        state.counts,
+        rollouts=state.counts.rollouts + 1,
+        unmeasured=state.counts.unmeasured + (not isinstance(event.outcome, Measured)),
+    )
+    return replace(state, rollouts={**state.rollouts, event.place: done.put(event.item, event)}, counts=counts)
+
+
+def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
+    state = replace(state, scored={**state.scored, event.place: event})
+    if event.purpose == "test":
+        return replace(state, tests={**state.tests, event.skill: event.score})
+    if event.purpose != "selection" or event.skill in state.measured:
+        return state
+    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
+    items = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+    measurement = Measurement(score=event.score, place=event.place, items=items)
+    return replace(
+        state,
+        measured=state.measured.put(event.skill, measurement),
+        current=_with_score(state.current, event),
+        best=_with_score(state.best, event),
+        rollouts={place: done for place, done in state.rollouts.items() if place != event.place},
+    )
+
+
+def _with_score(standing: Standing | None, event: SkillScored) -> Standing | None:
+    if standing is None or standing.score is not None or standing.skill.hash != event.skill:
+        return standing
+    return replace(standing, score=event.score, value=event.value)
+
+
+def _with_step(state: TrainerState, step: StepState) -> TrainerState:
+    return replace(state, step=step)
+
+
+def _minibatches(state: TrainerState, event: MinibatchesPlanned) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, groups=event.groups))
+
+
+def _patch(state: TrainerState, event: PatchProposed) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, patches=state.step.patches.put(event.patch, event)))
+
+
+def _merged(state: TrainerState, event: PatchesMerged) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, merges=state.step.merges.put(event.merge, event)))
+
+
+def _ranked(state: TrainerState, event: EditsRanked) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, ranked=event))
+
+
+def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, built=event))
+
+
+def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
+    assert state.step is not None
+    assert state.step.built is not None
+    candidate = Standing(
+        skill=state.step.built.candidate,
+        score=event.candidate_score,
+        value=event.candidate_value,
+        origin=f"step_{event.step:04d}",
+        step=event.step,
+    )
+    taken = event.action != "reject"
+    new_best = event.action == "accept_new_best" or (
+        event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
+    )
+    counts = replace(state.counts, accepted=state.counts.accepted + taken, rejected=state.counts.rejected + (not taken))
+    state = replace(
+        state,
+        current=candidate if taken else state.current,
+        best=candidate if new_best else state.best,
+        buffer=(*state.buffer, _attempt(state, state.step, event)),
+        counts=counts,
+    )
+    return _close_step(state)
+
+
+def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Attempt:
+    rows = [row for place, done in state.rollouts.items() if is_train(place, step.number) for row in done.values()]
+    codes: dict[str, list[str]] = {}
+    for row in rows:
+        if isinstance(row.outcome, Measured) and not row.outcome.passed:
+            codes.setdefault(row.failure or "unknown", []).append(row.item)
+    rejected: tuple[Edit, ...] = ()
+    if event.action == "reject" and step.ranked is not None:
+        by_id = edits_of(step)
+        rejected = tuple(by_id[edit] for edit in step.ranked.chosen)
+    return Attempt(
+        step=step.number,
+        action=event.action,
+        total=len(rows),
+        failed=sum(len(items) for items in codes.values()),
+        codes=tuple((code, tuple(items)) for code, items in codes.items()),
+        patterns=tuple(pattern for patch in step.patches.values() for pattern in patch.patterns),
+        value_before=event.current_value,
+        value_after=event.candidate_value,
+        rejected=rejected,
+    )
+
+
+def is_train(place: str, step: int) -> bool:
+    """Whether a place holds the training rollouts of a step."""
+    parts = place.split("/")
+    return len(parts) == 3 and parts[1] == f"s{step}" and parts[2].startswith("b")
+
+
+def edits_of(step: StepState) -> Mapping[str, Edit]:
+    """Every edit a step has seen, by id."""
+    sources: tuple[PatchProposed | PatchesMerged, ...] = (*step.patches.values(), *step.merges.values())
+    return {edit.id: edit for source in sources for edit in source.edits}
+
+
+def _skipped(state: TrainerState, event: StepSkipped) -> TrainerState:
+    return _close_step(replace(state, counts=replace(state.counts, skipped=state.counts.skipped + 1)))
+
+
+def _close_step(state: TrainerState) -> TrainerState:
+    assert state.step is not None
+    assert state.epoch is not None
+    number = state.step.number
+    return replace(
+        state,
+        steps_done=number,
+        rollouts=_outside_step(state.rollouts, number),
+        scored=_outside_step(state.scored, number),
+        step=_next_step(state, state.epoch, number + 1),
+    )
+
+
+V = TypeVar("V")
+
+
+def _outside_step(places: Mapping[str, V], step: int) -> Mapping[str, V]:
+    return {place: value for place, value in places.items() if f"/s{step}/" not in place}
+
+
+def _with_epoch(state: TrainerState, epoch: EpochState) -> TrainerState:
+    return replace(state, epoch=epoch)
+
+
+def _comparison(state: TrainerState, event: ComparisonDrawn) -> TrainerState:
+    assert state.epoch is not None
+    return _with_epoch(state, replace(state.epoch, comparison=event))
+
+
+def _slow_proposed(state: TrainerState, event: SlowUpdateProposed) -> TrainerState:
+    assert state.epoch is not None
+    return _with_epoch(state, replace(state.epoch, proposed=event))
+
+
+def _slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState:
+    assert state.epoch is not None
+    assert state.current is not None
+    unchanged = event.action in {"reject", "no_content"} or event.skill.hash == state.current.skill.hash
+    state = _with_epoch(state, replace(state.epoch, applied=event))
+    if unchanged:
+        return state
+    kind = "slow_update_placeholder" if event.action == "placeholder" else "slow_update"
+    standing = Standing(
+        skill=event.skill,
+        origin=f"{kind}_epoch_{event.epoch:02d}",
+        step=state.steps_done,
+        score=event.candidate_score,
+        value=event.candidate_value,
+    )
+    best = standing if event.action == "accept_new_best" else state.best
+    return replace(state, current=standing, best=best)
+
+
+def _meta(state: TrainerState, event: MetaSkillWritten) -> TrainerState:
+    assert state.epoch is not None
+    memory = event.content if event.result == "written" else state.memory
+    return replace(state, epoch=replace(state.epoch, meta=event), memory=memory)
+
+
+def _epoch_completed(state: TrainerState, event: EpochCompleted) -> TrainerState:
+    prefix = f"e{event.epoch}/"
+    return replace(
+        state,
+        epochs_done=event.epoch,
+        step=None,
+        rollouts={place: done for place, done in state.rollouts.items() if not place.startswith(prefix)},
+        scored={place: done for place, done in state.scored.items() if not place.startswith(prefix)},
+    )
+
+
+def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
+    return replace(state, best=state.current)
+
+
+def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:
+    return replace(state, status="completed", completed=event, rollouts={}, scored={})
+
+
+_HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
+    RunStarted: _started,
+    RunResumed: _resumed,
+    RunPaused: _paused,
+    EpochPlanned: _epoch_planned,
+    RolloutCompleted: _rollout,
+    SkillScored: _scored,
+    MinibatchesPlanned: _minibatches,
+    PatchProposed: _patch,
+    PatchesMerged: _merged,
+    EditsRanked: _ranked,
+    CandidateBuilt: _built,
+    CandidateGated: _gated,
+    StepSkipped: _skipped,
+    ComparisonDrawn: _comparison,
+    SlowUpdateProposed: _slow_proposed,
+    SlowUpdateApplied: _slow_applied,
+    MetaSkillWritten: _meta,
+    EpochCompleted: _epoch_completed,
+    BestPromoted: _promoted,
+    RunCompleted: _completed,
+}
+
+
+def evolve(state: TrainerState, event: Event) -> TrainerState:
+    """The state after one more event."""
+    return _HANDLERS[type(event)](state, event)
+
+
+def fold(events: Iterable[Event], state: TrainerState | None = None) -> TrainerState:
+    """The state after all these events, from nothing or from an earlier state."""
+    state = TrainerState() if state is None else state
+    for event in events:
+        state = evolve(state, event)
+    return state

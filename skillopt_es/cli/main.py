@@ -1,0 +1,122 @@
+"""`skillopt-es`: the command's door. Sub-commands are imported only when they are used, so that --help is quick."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+# name -> (module, what it does in one line)
+COMMANDS = {
+    "run": ("run", "Train a skill; without CONFIG, the offline demo."),
+    "resume": ("run", "Go on with a run that stopped."),
+    "replay": ("replay", "Rebuild any moment of a run from its log; --check derives every decision again."),
+    "log": ("log", "The events of a run."),
+    "runs": ("status", "All runs in a directory."),
+    "status": ("status", "Where a run stands."),
+    "show": ("log", "One event or one call, whole."),
+    "usage": ("usage", "Calls and tokens by stage and step."),
+    "verify": ("verify", "Check that a log is what was written."),
+    "eval": ("evaluate", "Score any skill on a split."),
+    "export": ("export", "Write a run's skill or its events to files."),
+    "init": ("init", "Write a small working project for your own tasks."),
+    "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and imports one only to run it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of a user's day."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"skillopt_es.cli.{COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, what) for name, (_, what) in COMMANDS.items()])
+
+
+def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from skillopt_es.version import software_version
+
+        click.echo(software_version())
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
+)
+def cli(debug: bool) -> None:
+    """
+    Train the skill a frozen agent reads: every step is an event, any moment can be replayed.
+
+    \b
+    skillopt-es run                    the offline demo
+    skillopt-es init my-project        a project for your own tasks
+    skillopt-es run my-project/config.yaml
+    """
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Runs the command and exits; errors of ours are one sentence and the next step."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    debug = "--debug" in words
+    try:
+        code: Any = cli.main(words, prog_name="skillopt-es", standalone_mode=False)
+    except click.exceptions.Abort:
+        _exit(130)
+    except click.ClickException as error:
+        error.show()
+        _exit(2)
+    except BrokenPipeError:
+        _close_quietly()
+        _exit(0)
+    except Exception as error:
+        if debug:
+            raise
+        _exit(_report(error))
+    _exit(code if isinstance(code, int) else 0)
+
+
+def _report(error: Exception) -> int:
+    """Prints an error in one sentence; the exit code it calls for."""
+    from skillopt_es.events.errors import SkillOptError
+
+    if isinstance(error, SkillOptError):
+        click.echo(f"error: {error}", err=True)
+        if error.hint:
+            click.echo(f"  {error.hint}", err=True)
+        return error.exit_code
+    click.echo(f"error: {type(error).__name__}: {error}", err=True)
+    click.echo("  this is a bug in skillopt-es; `skillopt-es --debug …` shows where", err=True)
+    return 1
+
+
+def _close_quietly() -> None:
+    """The reader of our output has gone; writing the rest would only fail again at exit."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _exit(code: int) -> NoReturn:
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""Live progress of a run: one updating line in a terminal, plain lines elsewhere. On stderr."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from skillopt_es.cli.options import shown_value
+from skillopt_es.cli.words import milestone
+from skillopt_es.events.catalog import Event, RolloutCompleted
+from skillopt_es.events.journal import CallRow
+from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.training.tasks import Questions, Rollouts, Task
+
+_STAGES = {
+    "AnalyseJob": "reflect",
+    "MergeJob": "merge",
+    "RankJob": "rank",
+    "SlowUpdateJob": "slow update",
+    "MetaSkillJob": "meta skill",
+}
+
+
+class Progress:
+    """An observer that knows where a run is and says so."""
+
+    def __init__(self, console: Console, *, live: Live | None, quiet: bool) -> None:
+        self._console = console
+        self._live = live
+        self._quiet = quiet
+        self._began = time.monotonic()
+        self._steps_before: int | None = None
+        self._stage = ""
+        self._total = 0
+        self._done = 0
+        self._tokens = 0
+        self._unreported = False
+        self._state = TrainerState()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        if not self._quiet:
+            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def planned(self, task: Task, state: TrainerState) -> None:
+        """Notes the stage and how much of it there is to do."""
+        match task:
+            case Rollouts(units):
+                self._stage, self._total = f"rollouts {units[0].place.split('/')[-1]}", len(units)
+            case Questions(jobs):
+                self._stage, self._total = _STAGES[type(jobs[0]).__name__], len(jobs)
+            case _:
+                return
+        self._done = 0
+        self._state = state
+        self._show()
+
+    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+        """Counts, and prints what deserves a line."""
+        self._state = state
+        self._done += 1
+        if self._steps_before is None:
+            self._steps_before = state.steps_done
+        if not isinstance(event, RolloutCompleted):
+            text = milestone(event, state)
+            if text:
+                self.say(text)
+        self._show()
+
+    def called(self, row: CallRow) -> None:
+        """Adds up the tokens."""
+        used = (row.call.input_tokens, row.call.output_tokens)
+        self._unreported = self._unreported or None in used
+        self._tokens += sum(tokens for tokens in used if tokens is not None)
+
+    def _show(self) -> None:
+        if self._live is not None:
+            self._live.update(Text(self._line(), no_wrap=True, overflow="ellipsis"))
+
+    def _line(self) -> str:
+        state = self._state
+        parts = []
+        if state.started is not None and state.epoch is not None:
+            step = state.step.number if state.step is not None else state.steps_done
+            parts.append(f"epoch {state.epoch.number} step {step}/{state.started.total_steps}")
+        parts.append(f"{self._stage} {min(self._done, self._total)}/{self._total}")
+        if state.current is not None and state.best is not None:
+            parts.append(f"current {shown_value(state.current.value)} best {shown_value(state.best.value)}")
+        parts.append(f"{self._tokens:,}{'+?' if self._unreported else ''} tokens")
+        parts.append(self._time())
+        return " · ".join(parts)
+
+    def _time(self) -> str:
+        elapsed = time.monotonic() - self._began
+        text = f"{_clock(elapsed)} elapsed"
+        state = self._state
+        done = state.steps_done - (self._steps_before or 0)
+        if state.started is not None and done:
+            left = (state.started.total_steps - state.steps_done) * elapsed / done
+            text += f", about {_clock(left)} left"
+        return text
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+@contextmanager
+def open_progress(folder: Path, *, quiet: bool) -> Iterator[Progress]:
+    """Progress for one session, live if stderr is a terminal."""
+    console = Console(stderr=True)
+    if quiet or not sys.stderr.isatty():
+        progress = Progress(console, live=None, quiet=quiet)
+        progress.say(f"run {folder}")
+        yield progress
+        return
+    with Live(console=console, refresh_per_second=8, transient=True) as live:
+        progress = Progress(console, live=live, quiet=False)
+        progress.say(f"run {folder}")
+        yield progress

@@ -1,0 +1,84 @@
+"""`run` and `resume`: train, show progress, and say what to do next."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.session import Session
+
+Work = Callable[[Session], Awaitable[TrainerState]]
+
+
+@click.command("run")
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--run", "name", help="The new run's name; by default the config's name and the time.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@directory_option
+@json_option
+def run_command(
+    config: Path | None, name: str | None, overrides: tuple[str, ...], quiet: bool, directory: Path, as_json: bool
+) -> int:
+    """
+    Train a skill. Without CONFIG, trains the bundled offline demo with simulated models.
+
+    Exit codes: 0 done, 1 failed or paused by an error, 2 usage or config, 3 paused by a budget, 130 interrupted.
+    """
+    from skillopt_es.config import load_config
+    from skillopt_es.runs import new_run_name
+    from skillopt_es.session import start
+
+    loaded = load_config(config, overrides)
+    stem = "demo" if config is None else config.resolve().stem
+    if stem == "config" and config is not None:
+        stem = config.resolve().parent.name
+    folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)
+    if config is None and not quiet:
+        click.echo("This is the offline demo: both models are simulated, no key and no network are used.", err=True)
+    return _drive(lambda session: start(loaded, folder, session), folder, quiet=quiet, as_json=as_json)
+
+
+@click.command("resume")
+@run_argument
+@click.option("--ask-again", is_flag=True, help="Where the journal answers another request, ask anew.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@directory_option
+@json_option
+def resume_command(run: str | None, ask_again: bool, quiet: bool, directory: Path, as_json: bool) -> int:
+    """Go on with a run that stopped, from exactly where it stopped. RUN defaults to the newest."""
+    from skillopt_es.runs import find_run
+    from skillopt_es.session import resume
+
+    folder = find_run(run, directory)
+    return _drive(lambda session: resume(folder, session), folder, quiet=quiet, as_json=as_json, ask_again=ask_again)
+
+
+def _drive(work: Work, folder: Path, *, quiet: bool, as_json: bool, ask_again: bool = False) -> int:
+    """Runs a session with progress and signals; the exit code."""
+    from skillopt_es.cli.progress import open_progress
+    from skillopt_es.cli.signals import until_stopped
+    from skillopt_es.cli.summary import print_outcome
+    from skillopt_es.run_log import RunLogFile
+
+    with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
+
+        async def go() -> TrainerState:
+            async with until_stopped(progress.say) as stopping:
+                return await work(
+                    Session(
+                        now=lambda: datetime.now(UTC),
+                        observers=(progress, log_file),
+                        stopping=stopping,
+                        ask_again=ask_again,
+                    )
+                )
+
+        state = asyncio.run(go())
+    return print_outcome(state, folder, as_json=as_json)

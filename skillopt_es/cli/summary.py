@@ -1,0 +1,92 @@
+"""What a session ends with: the best skill as a file, the scores, and what to type next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skillopt_es.cli.options import print_json, shown_value
+from skillopt_es.events.values import Json, Score
+from skillopt_es.projections.trainer import TrainerState
+
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1}
+
+
+def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
+    """Writes the best skill beside the log and prints the outcome; the exit code."""
+    best = write_best(state, folder)
+    if as_json:
+        print_json(_as_json(state, folder, best))
+    else:
+        _print(state, folder, best)
+    return 0 if state.paused is None else _PAUSED[state.paused.reason]
+
+
+def write_best(state: TrainerState, folder: Path) -> Path:
+    """The best skill's files under `best/`; the path of the main one."""
+    assert state.best is not None
+    for path, text in state.best.skill.files.items():
+        file = folder / "best" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(text.encode())
+    return folder / "best" / state.best.skill.main
+
+
+def _score(score: Score | None) -> Json:
+    if score is None:
+        return None
+    return {"hard": score.hard, "soft": score.soft, "measured": score.measured, "unmeasured": score.unmeasured}
+
+
+def _as_json(state: TrainerState, folder: Path, best: Path) -> Json:
+    assert state.best is not None
+    done = state.completed
+    return {
+        "run": folder.name,
+        "folder": str(folder),
+        "status": state.status,
+        "steps": state.steps_done,
+        "accepted": state.counts.accepted,
+        "rejected": state.counts.rejected,
+        "skipped": state.counts.skipped,
+        "baseline": _score(_baseline(state)),
+        "best": {
+            "file": str(best),
+            "hash": state.best.skill.hash,
+            "value": state.best.value,
+            "origin": state.best.origin,
+        },
+        "test_initial": _score(done.test_initial) if done else None,
+        "test_best": _score(done.test_best) if done else None,
+        "test_final": _score(done.test_final) if done else None,
+        "paused": state.paused.message if state.paused else None,
+    }
+
+
+def _baseline(state: TrainerState) -> Score | None:
+    assert state.started is not None
+    measured = state.measured.get(state.started.skill.hash)
+    return measured.score if measured else None
+
+
+def _print(state: TrainerState, folder: Path, best: Path) -> None:
+    assert state.best is not None
+    counts = state.counts
+    click.echo(f"run         {folder.name} ({state.status})")
+    click.echo(f"steps       {counts.accepted} accepted, {counts.rejected} rejected, {counts.skipped} skipped")
+    baseline = _baseline(state)
+    before = shown_value(baseline.hard if baseline else None)
+    after = shown_value(state.best.score.hard if state.best.score else None)
+    click.echo(f"validation  {before} -> {after}")
+    if state.completed is not None and state.completed.test_best is not None:
+        first = state.completed.test_initial
+        click.echo(f"test        {shown_value(first.hard if first else None)} -> {state.completed.test_best.hard:.4f}")
+    click.echo(f"best skill  {best} (from {state.best.origin})")
+    where = "" if folder.parent == Path("runs") else f" --dir {folder.parent}"
+    if state.completed is not None:
+        click.echo(f"next        skillopt-es replay {folder.name} --until step 2{where}")
+        click.echo(f"            skillopt-es log {folder.name}{where}")
+        click.echo("            skillopt-es init my-project   (your own tasks)")
+    else:
+        click.echo(f"next        skillopt-es resume {folder.name}{where}")

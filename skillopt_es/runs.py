@@ -1,0 +1,58 @@
+"""Run folders: where they are, which one a name means, and what a new one is called."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.errors import RunNotFound
+from skillopt_es.events.schema import LOG_FILE
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def run_folders(directory: Path) -> list[Path]:
+    """All runs in a directory, the most recently written last."""
+    if not directory.is_dir():
+        return []
+    found = [path for path in directory.iterdir() if (path / LOG_FILE).is_file()]
+    return sorted(found, key=lambda path: (_last_written(path), path.name))
+
+
+def _last_written(folder: Path) -> float:
+    files = (folder / LOG_FILE, folder / f"{LOG_FILE}-wal")
+    return max(file.stat().st_mtime for file in files if file.exists())
+
+
+def find_run(name: str | None, directory: Path) -> Path:
+    """The folder of a run given by name or path; without a name, of the newest run."""
+    if name is None:
+        folders = run_folders(directory)
+        if not folders:
+            raise RunNotFound(
+                f"there is no run in {directory}", hint="`skillopt-es run` starts one; `--dir` looks elsewhere"
+            )
+        return folders[-1]
+    for folder in (directory / name, Path(name)):
+        if (folder / LOG_FILE).is_file():
+            return folder
+    known = [path.name for path in run_folders(directory)]
+    close = [other for other in known if name in other]
+    hint = f"did you mean {', '.join(close[:3])}?" if close else "`skillopt-es runs` lists them"
+    raise RunNotFound(f"there is no run {name} in {directory}", hint=hint)
+
+
+def new_run_name(given: str | None, stem: str, now: datetime, directory: Path) -> str:
+    """The name of a new run: as given, or from the config's name and the time."""
+    if given is not None:
+        if not _NAME.fullmatch(given):
+            raise ConfigError(f"--run {given}: a run's name has letters, digits, dots, dashes and underscores only")
+        return given
+    base = f"{stem}-{now:%Y%m%d-%H%M%S}"
+    name, number = base, 1
+    while (directory / name).exists():
+        number += 1
+        name = f"{base}-{number}"
+    return name

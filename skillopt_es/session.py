@@ -1,0 +1,166 @@
+"""A session: one process that writes one run, from opening its log to closing it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from attrs import field, frozen
+
+from skillopt_es.config import RunConfig, parse_config
+from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.events.catalog import RunResumed, RunStarted
+from skillopt_es.events.errors import LogDamaged, RunNotFound
+from skillopt_es.events.journal import CallRow
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.schema import LOG_FILE
+from skillopt_es.events.values import Role, digest_of
+from skillopt_es.events.writer import RunWriter
+from skillopt_es.ports import ChatModel, Environment, Item, Splits
+from skillopt_es.projections.trainer import TrainerState, fold
+from skillopt_es.start import run_started, split_ids
+from skillopt_es.training.calls import LiveCalls
+from skillopt_es.training.loop import Observer, Trainer
+from skillopt_es.training.perform import Ports
+from skillopt_es.training.rollout import RolloutPorts
+from skillopt_es.training.run_data import RunData
+from skillopt_es.version import software_version
+from skillopt_es.wiring import REAL_WORLD, World
+
+
+@frozen(kw_only=True)
+class Session:
+    """What a session is given from outside."""
+
+    now: Callable[[], datetime]
+    world: World = REAL_WORLD
+    observers: Sequence[Observer] = ()
+    stopping: Callable[[], bool] = field(default=lambda: False)
+    ask_again: bool = False
+
+
+async def start(config: RunConfig, folder: Path, session: Session) -> TrainerState:
+    """Trains a new run in `folder` to its end or pause."""
+    environment = session.world.environment(config)
+    try:
+        splits = environment.load()
+        first = run_started(config, splits, folder)
+        models = session.world.models(config)
+        try:
+            writer = _new_writer(folder, session)
+            try:
+                run = RunData(config=config, started=first)
+                return await _train(writer, run, TrainerState(), first, environment, splits, models, session)
+            finally:
+                await asyncio.to_thread(writer.close)
+        finally:
+            await _close_models(models)
+    finally:
+        await environment.aclose()
+
+
+def _new_writer(folder: Path, session: Session) -> RunWriter:
+    """The writer of a new run; one that was created but never began may be begun again."""
+    if not (folder / LOG_FILE).exists():
+        created = session.now()
+        run_id = digest_of(f"{folder.name} {created.isoformat()}".encode())[:16]
+        return RunWriter.create(folder, run_id=run_id, name=folder.name, now=session.now)
+    writer = RunWriter.open(folder, now=session.now)
+    if writer.log.head().seq:
+        writer.close()
+        raise ConfigError(
+            f"there is a run in {folder} already",
+            hint=f"`skillopt-es resume {folder.name}` goes on with it; `--run` names a new one",
+        )
+    return writer
+
+
+async def resume(folder: Path, session: Session) -> TrainerState:
+    """Goes on with a run from wherever its log ends; a completed run is left as it is."""
+    writer = RunWriter.open(folder, now=session.now)
+    try:
+        state = fold(recorded.event for recorded in writer.log.read())
+        if state.started is None:
+            raise RunNotFound(
+                f"{folder.name} stopped before it began", hint=f"start it with `skillopt-es run --run {folder.name}`"
+            )
+        if state.completed is not None:
+            return state
+        run = recorded_run(state.started, folder)
+        environment = session.world.environment(run.config)
+        try:
+            splits = environment.load()
+            _check_same_data(splits, state.started)
+            models = session.world.models(run.config)
+            try:
+                resumed = RunResumed(software=software_version())
+                return await _train(writer, run, state, resumed, environment, splits, models, session)
+            finally:
+                await _close_models(models)
+        finally:
+            await environment.aclose()
+    finally:
+        await asyncio.to_thread(writer.close)
+
+
+def recorded_run(started: RunStarted, folder: Path) -> RunData:
+    """The run that a log's first event describes."""
+    try:
+        config = parse_config(dict(started.config), folder=(folder / started.folder).resolve())
+    except ConfigError as error:
+        raise LogDamaged(f"the recorded config cannot be read by this version: {error.message}") from error
+    return RunData(config=config, started=started)
+
+
+def _check_same_data(splits: Splits, started: RunStarted) -> None:
+    now = split_ids(splits)
+    for name, digest in started.splits.digests.items():
+        if now.digests.get(name) != digest:
+            raise DataError(
+                f"the {name} items are not those the run started with",
+                hint="put the old data back to resume; start a new run for the new data",
+            )
+
+
+async def _train(
+    writer: RunWriter,
+    run: RunData,
+    state: TrainerState,
+    opening: RunStarted | RunResumed,
+    environment: Environment,
+    splits: Splits,
+    models: Mapping[Role, ChatModel],
+    session: Session,
+) -> TrainerState:
+    def seen(row: CallRow) -> None:
+        for observer in session.observers:
+            observer.called(row)
+
+    calls = LiveCalls(models, writer.journal, writer, writer.log, ask_again=session.ask_again, seen=seen)
+    executor = session.world.executor(session.stopping)
+    items: dict[str, Item] = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
+    rollouts = RolloutPorts(environment=environment, items=items, executor=executor, calls=calls)
+    trainer = Trainer(
+        log=writer,
+        head=writer.log.head().seq,
+        state=state,
+        run=run,
+        ports=Ports(calls=calls, texts=writer.log, executor=executor, rollouts=rollouts),
+        observers=session.observers,
+        stopping=session.stopping,
+    )
+    await trainer.append([opening])
+    return await trainer.train()
+
+
+async def _close_models(models: Mapping[Role, ChatModel]) -> None:
+    for model in dict.fromkeys(models.values()):
+        await model.aclose()
+
+
+def read_state(folder: Path, until: int | None = None) -> TrainerState:
+    """A run's state, read from its log alone; up to an event if one is named."""
+    with EventLog.open(folder) as log:
+        return fold(recorded.event for recorded in log.read(until=until))

@@ -1,0 +1,112 @@
+"""
+Applying edits to a skill: sequential, exact substring targets, a report for each edit, protected blocks untouched.
+
+No edit ever raises: what cannot be applied is skipped with a status that says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from skillopt_es.events.values import Edit, EditReport, SkillTree
+from skillopt_es.skill.regions import Span, clean_of_markers, protected_spans
+
+
+@frozen
+class Applied:
+    """A text after one edit, and what was done."""
+
+    text: str
+    status: str
+    note: str = ""
+
+
+def apply_edits(tree: SkillTree, edits: Sequence[Edit]) -> tuple[SkillTree, tuple[EditReport, ...]]:
+    """The tree after all edits in order, and one report an edit."""
+    reports = []
+    for edit in edits:
+        path = edit.file or tree.main
+        if path not in tree.files:
+            reports.append(EditReport(edit.id, "skipped_unknown_file", f"the skill has no file {path}"))
+            continue
+        applied = apply_edit(tree.files[path], edit)
+        tree = tree.with_text(applied.text, path)
+        reports.append(EditReport(edit.id, applied.status, applied.note))
+    return tree, tuple(reports)
+
+
+def apply_edit(text: str, edit: Edit) -> Applied:
+    """The text after one edit; unchanged, with a `skipped_` status, when the edit cannot be applied."""
+    content = clean_of_markers(edit.content)
+    match edit.op:
+        case "append":
+            return _append(text, content, "applied_append")
+        case "insert_after":
+            return _insert_after(text, content, edit.target)
+        case "replace":
+            return _replace(text, content, edit.target)
+        case "delete":
+            return _replace(text, "", edit.target, op="delete")
+
+
+def _append(text: str, content: str, status: str) -> Applied:
+    if not content:
+        return Applied(text, "skipped_empty_content")
+    spans = protected_spans(text)
+    if not spans:
+        return Applied(f"{text.rstrip()}\n\n{content}\n" if text.strip() else f"{content}\n", status)
+    at = spans[0].start
+    head = text[:at].rstrip()
+    lead = f"{head}\n\n" if head else ""
+    return Applied(f"{lead}{content}\n\n{text[at:]}", f"{status}_before_protected_region")
+
+
+def _insert_after(text: str, content: str, target: str) -> Applied:
+    if not content:
+        return Applied(text, "skipped_empty_content")
+    start, blocked = _locate(text, target)
+    if blocked:
+        return Applied(text, "skipped_protected_region")
+    if start < 0:
+        appended = _append(text, content, "applied_insert_after_fallback_append")
+        return Applied(appended.text, appended.status, "the target text is not in the skill")
+    newline = text.find("\n", start + len(target))
+    position = len(text) if newline < 0 else newline + 1
+    for span in protected_spans(text):
+        if span.start < position < span.end:
+            position = span.start
+    return Applied(f"{text[:position]}\n{content}\n\n{text[position:]}", "applied_insert_after")
+
+
+def _replace(text: str, content: str, target: str, *, op: str = "replace") -> Applied:
+    if not target.strip():
+        return Applied(text, f"skipped_{op}_missing_target")
+    start, blocked = _locate(text, target)
+    if blocked:
+        return Applied(text, "skipped_protected_region")
+    if start < 0:
+        return Applied(text, f"skipped_{op}_target_not_found")
+    changed = text[:start] + content + text[start + len(target) :]
+    if changed == text:
+        return Applied(text, "skipped_no_change")
+    return Applied(changed, f"applied_{op}")
+
+
+def _locate(text: str, target: str) -> tuple[int, bool]:
+    """Where the target first stands outside every protected block, or -1; and whether it stands only inside them."""
+    if not target.strip():
+        return -1, False
+    spans = protected_spans(text)
+    start = text.find(target)
+    found = start >= 0
+    while start >= 0:
+        if not _meets(spans, start, start + len(target)):
+            return start, False
+        start = text.find(target, start + 1)
+    return -1, found
+
+
+def _meets(spans: Sequence[Span], start: int, end: int) -> bool:
+    return any(span.meets(start, end) for span in spans)

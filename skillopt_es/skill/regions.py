@@ -1,0 +1,85 @@
+"""
+Protected regions of a skill file: blocks between markers that only their own stage may write.
+
+The slow-update block holds epoch-level guidance. A marker is recognised anywhere in a text, so text from a model is
+cleaned of markers before it goes into a file.
+"""
+
+from __future__ import annotations
+
+import re
+
+from attrs import frozen
+
+SLOW_START = "<!-- SLOW_UPDATE_START -->"
+SLOW_END = "<!-- SLOW_UPDATE_END -->"
+APPENDIX_START = "<!-- APPENDIX_START -->"
+APPENDIX_END = "<!-- APPENDIX_END -->"
+_PAIRS = ((SLOW_START, SLOW_END), (APPENDIX_START, APPENDIX_END))
+MARKERS = tuple(marker for pair in _PAIRS for marker in pair)
+
+
+@frozen
+class Span:
+    """A half-open range of characters."""
+
+    start: int
+    end: int
+
+    def meets(self, start: int, end: int) -> bool:
+        """Whether the range shares a character with this one, or lies inside it."""
+        return start < self.end and end > self.start
+
+
+def clean_of_markers(text: str) -> str:
+    """The text without surrounding white space and without any marker, also none that removal would form."""
+    previous = None
+    while previous != text:
+        previous = text
+        for marker in MARKERS:
+            text = text.replace(marker, "")
+    return text.strip()
+
+
+def protected_spans(text: str) -> tuple[Span, ...]:
+    """Every protected block, markers included; a block that is never closed reaches to the end of the text."""
+    spans = []
+    for start_marker, end_marker in _PAIRS:
+        position = text.find(start_marker)
+        while position >= 0:
+            end = text.find(end_marker, position)
+            end = len(text) if end < 0 else end + len(end_marker)
+            spans.append(Span(position, end))
+            position = text.find(start_marker, end)
+    return tuple(sorted(spans, key=lambda span: span.start))
+
+
+def has_slow_block(text: str) -> bool:
+    """Whether the text has a place for slow-update guidance."""
+    return SLOW_START in text and SLOW_END in text
+
+
+def slow_guidance(text: str) -> str:
+    """The guidance in force, or an empty text."""
+    start = text.find(SLOW_START)
+    end = text.find(SLOW_END, start)
+    if start < 0 or end < 0:
+        return ""
+    return text[start + len(SLOW_START) : end].strip()
+
+
+def with_slow_placeholder(text: str) -> str:
+    """The text with an empty slow-update block at its end; unchanged if it has one."""
+    if has_slow_block(text):
+        return text
+    return f"{text.rstrip()}\n\n{SLOW_START}\n{SLOW_END}\n"
+
+
+_SLOW_BLOCK = re.compile(re.escape(SLOW_START) + r".*?" + re.escape(SLOW_END), re.DOTALL)
+
+
+def with_slow_guidance(text: str, guidance: str) -> str:
+    """The text with its slow-update block replaced by this guidance, always at the end."""
+    body = _SLOW_BLOCK.sub("", text).replace(SLOW_START, "").replace(SLOW_END, "")
+    body = re.sub(r"\n{3,}", "\n\n", body).rstrip()
+    return f"{body}\n\n{SLOW_START}\n{clean_of_markers(guidance)}\n{SLOW_END}\n"

@@ -1,0 +1,80 @@
+"""The first event of a run: config, data and skill, checked together before anything is paid for."""
+
+from __future__ import annotations
+
+import os
+from math import ceil
+from pathlib import Path
+
+from skillopt_es.config import RunConfig
+from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.values import SkillTree, SplitIds
+from skillopt_es.ports import Splits
+from skillopt_es.version import software_version
+
+
+def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
+    """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
+    skill, notes = load_skill(config)
+    size = len(splits.train)
+    configured = config.train.train_size
+    if configured and configured != size:
+        raise ConfigError(
+            f"train.train_size is {configured}, but the train split has {size} items",
+            hint="leave train.train_size at 0, or set env.limit",
+        )
+    per_step = config.train.batch_size * config.train.accumulation
+    steps = ceil(size / per_step)
+    return RunStarted(
+        software=software_version(),
+        config=config.resolved,
+        folder=os.path.relpath(config.folder, folder),
+        skill=skill,
+        splits=split_ids(splits),
+        steps_per_epoch=steps,
+        total_steps=steps * config.train.num_epochs,
+        notes=(*notes, *splits.notes),
+    )
+
+
+def split_ids(splits: Splits) -> SplitIds:
+    """The ids and digests of loaded splits, as recorded."""
+    return SplitIds(
+        train=tuple(item.id for item in splits.train),
+        val=tuple(item.id for item in splits.val),
+        test=tuple(item.id for item in splits.test),
+        digests=splits.digests,
+    )
+
+
+def load_skill(config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
+    """The initial skill and notes about how it was read."""
+    if not config.env.skill_init:
+        return SkillTree(files={"SKILL.md": ""}), ("env.skill_init is empty: started from an empty skill",)
+    path = config.path(config.env.skill_init)
+    text = read_skill(path)
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        return SkillTree(files={path.name: text}, main=path.name), (f"{path.name}: line ends were made \\n",)
+    return SkillTree(files={path.name: text}, main=path.name), ()
+
+
+def read_skill(path: Path) -> str:
+    """A skill file's text; raises DataError saying what is wrong with it."""
+    if path.is_dir():
+        inner = path / "SKILL.md"
+        raise DataError(
+            f"{path} is a folder, and a skill is one text file",
+            hint=f"set env.skill_init to {inner}" if inner.exists() else "set env.skill_init to a SKILL.md",
+        )
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise DataError(
+            f"{path}: no such skill file", hint="mend env.skill_init, or leave it empty to start from nothing"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text (byte {error.start})", hint="save the skill as UTF-8") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None

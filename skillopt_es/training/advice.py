@@ -1,0 +1,157 @@
+"""Epoch-level advice: slow-update guidance for the agent and a memory for the optimizer, from one comparison."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from attrs import frozen
+
+from skillopt_es.events.catalog import MetaSkillWritten, RolloutCompleted, SlowUpdateProposed
+from skillopt_es.events.values import Measured, Pair
+from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.skill.regions import clean_of_markers, slow_guidance, with_slow_guidance
+from skillopt_es.training.calls import Calls, Texts
+from skillopt_es.training.consult import consult
+from skillopt_es.training.prompt_text import question, skill_section
+from skillopt_es.training.replies import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, read_advice
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import MetaSkillJob, SlowUpdateJob
+from skillopt_es.training.trajectories import shown
+
+_ORDER = ("regressed", "persistent_fail", "improved", "stable_success")
+_TITLES = {
+    "regressed": "Got worse (passed before, fails now)",
+    "persistent_fail": "Fails under both skills",
+    "improved": "Got better (failed before, passes now)",
+    "stable_success": "Passes under both skills",
+}
+
+
+@frozen
+class Compared:
+    """One item's two rollouts."""
+
+    pair: Pair
+    previous: RolloutCompleted
+    current: RolloutCompleted
+
+
+def compare(state: TrainerState) -> tuple[Compared, ...]:
+    """The drawn items that were measured under both skills, in drawn order."""
+    assert state.epoch is not None
+    assert state.epoch.comparison is not None
+    place = f"e{state.epoch.number}/slow"
+    current = state.rollouts[f"{place}/current"]
+    previous = state.rollouts.get(f"{place}/previous", current)
+    found = []
+    for item in state.epoch.comparison.items:
+        before, now = previous[item], current[item]
+        if isinstance(before.outcome, Measured) and isinstance(now.outcome, Measured):
+            found.append(Compared(_pair(item, before.outcome, now.outcome), before, now))
+    return tuple(found)
+
+
+def _pair(item: str, before: Measured, now: Measured) -> Pair:
+    if before.passed:
+        return Pair(item, "stable_success" if now.passed else "regressed")
+    return Pair(item, "improved" if now.passed else "persistent_fail")
+
+
+async def propose_slow_update(
+    job: SlowUpdateJob, state: TrainerState, run: RunData, calls: Calls, texts: Texts
+) -> SlowUpdateProposed:
+    """The guidance and the skill it would make, or why there is none."""
+    assert state.epoch is not None
+    assert state.current is not None
+    skill = state.current.skill
+    compared = compare(state)
+    request = question(
+        run.config,
+        slot=f"e{job.epoch}/slow/advice",
+        stage="slow_update",
+        prompt="slow_update",
+        sections=(
+            skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
+            skill_section(skill, "Skill now"),
+            "## Guidance in force\n" + (slow_guidance(skill.text) or "(none yet)"),
+            _comparison_section(compared, state, run, texts),
+        ),
+        schema=SLOW_UPDATE_SCHEMA,
+    )
+    consulted = await consult(calls, request, partial(read_advice, key="slow_update_content"))
+    pairs = tuple(row.pair for row in compared)
+    reply = consulted.value
+    guidance = "" if reply is None else clean_of_markers(reply.content)
+    if reply is None or not guidance:
+        return SlowUpdateProposed(
+            epoch=job.epoch,
+            result="failed" if consulted.failed else "unusable",
+            pairs=pairs,
+            note=consulted.why or "the guidance is empty",
+            calls=consulted.calls,
+        )
+    return SlowUpdateProposed(
+        epoch=job.epoch,
+        result="guidance",
+        pairs=pairs,
+        guidance=guidance,
+        candidate=skill.with_text(with_slow_guidance(skill.text, guidance)),
+        reasoning=reply.reasoning,
+        calls=consulted.calls,
+    )
+
+
+async def write_meta_skill(
+    job: MetaSkillJob, state: TrainerState, run: RunData, calls: Calls, texts: Texts
+) -> MetaSkillWritten:
+    """The optimizer's memory for the next epoch, or why there is none."""
+    assert state.epoch is not None
+    assert state.current is not None
+    request = question(
+        run.config,
+        slot=f"e{job.epoch}/meta",
+        stage="meta_skill",
+        prompt="meta_skill",
+        sections=(
+            skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
+            skill_section(state.current.skill, "Skill now"),
+            "## Your previous notes\n" + (state.memory or "(none yet)"),
+            _comparison_section(compare(state), state, run, texts),
+        ),
+        schema=META_SKILL_SCHEMA,
+    )
+    consulted = await consult(calls, request, partial(read_advice, key="meta_skill_content"))
+    reply = consulted.value
+    if reply is None:
+        return MetaSkillWritten(
+            epoch=job.epoch,
+            result="failed" if consulted.failed else "unusable",
+            note=consulted.why,
+            calls=consulted.calls,
+        )
+    return MetaSkillWritten(
+        epoch=job.epoch, result="written", content=reply.content, reasoning=reply.reasoning, calls=consulted.calls
+    )
+
+
+def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run: RunData, texts: Texts) -> str:
+    assert state.epoch is not None
+    assert state.current is not None
+    counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}
+    lines = [
+        f"## The same {len(compared)} tasks under both skills",
+        ", ".join(f"{category} {count}" for category, count in counts.items()),
+    ]
+    most = run.config.gradient.max_trajectory_chars // 2
+    before, now = state.epoch.first_skill.text, state.current.skill.text
+    for category in _ORDER:
+        lines.append(f"\n### {_TITLES[category]}")
+        rows = [row for row in compared if row.pair.category == category]
+        if not rows:
+            lines.append("(none)")
+        for row in rows:
+            lines.append(f"#### {row.pair.item}: answered {row.previous.prediction!r}, now {row.current.prediction!r}")
+            if category != "stable_success":
+                lines.append("before:\n" + shown(row.previous, texts, most_chars=most, skill=before))
+                lines.append("now:\n" + shown(row.current, texts, most_chars=most, skill=now))
+    return "\n".join(lines)

@@ -1,0 +1,215 @@
+"""
+Model calls through the journal: a recorded answer is used, any other call is made once and committed before use.
+
+A slot names the place of a call in the algorithm, the request digest everything that reaches the wire. The same slot
+with the same digest is answered from the journal; with another digest it is a Divergence, unless asking again was allowed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol, cast
+
+from attrs import evolve, frozen
+
+from skillopt_es.errors import BackendError, Divergence
+from skillopt_es.events.journal import CallRow, FinishedCall
+from skillopt_es.events.values import CallRef, Role, digest_of, text_digest
+from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, FinishReason, Try, Usage
+
+
+@frozen
+class Answer:
+    """A reply and where it is recorded."""
+
+    text: str
+    finish: FinishReason
+    ref: CallRef
+
+
+class Calls(Protocol):
+    """Answers to model requests, live or recorded."""
+
+    async def ask(self, role: Role, request: ChatRequest) -> Answer:
+        """The answer; raises CallFailed for this unit's failure, BackendError when every later call would fail too."""
+        ...
+
+
+class Journal(Protocol):
+    """The part of the journal that calls need."""
+
+    def answers(self, slot: str) -> Sequence[CallRow]:
+        """The successful calls of a slot."""
+        ...
+
+
+class Recorder(Protocol):
+    """The part of the writer that calls need."""
+
+    async def record(self, call: FinishedCall, texts: Sequence[str]) -> CallRow:
+        """Commits a finished call; it is durable when this returns."""
+        ...
+
+
+class LiveCalls:
+    """Calls against real models, each recorded before its answer can be seen."""
+
+    def __init__(
+        self,
+        models: Mapping[Role, ChatModel],
+        journal: Journal,
+        recorder: Recorder,
+        texts: Texts,
+        *,
+        ask_again: bool = False,
+        seen: Callable[[CallRow], None] = lambda row: None,
+    ) -> None:
+        self._models = models
+        self._journal = journal
+        self._recorder = recorder
+        self._texts = texts
+        self._ask_again = ask_again
+        self._seen = seen
+
+    async def ask(self, role: Role, request: ChatRequest) -> Answer:
+        """The answer, from the journal if it is there."""
+        model = self._models[role]
+        recorded = wire_form(request)
+        digest = request_digest(model.identity, recorded)
+        known = self._known(request.slot, digest)
+        if known is not None:
+            return answer_of(known, self._texts)
+        base = FinishedCall(
+            slot=request.slot,
+            role=role,
+            stage=request.stage,
+            model=model.identity,
+            request_digest=digest,
+            request=recorded,
+            outcome="answered",
+        )
+        texts = [message.content for message in request.messages]
+        try:
+            reply = await model.complete(request)
+        except CallFailed as failure:
+            await self._record(_failed(base, failure), texts)
+            raise _as_backend_error(failure) if failure.systemic else failure from failure.__cause__
+        row = await self._record(_answered(base, reply), [*texts, reply.text])
+        return Answer(reply.text, reply.finish, row.ref)
+
+    async def _record(self, call: FinishedCall, texts: Sequence[str]) -> CallRow:
+        row = await self._recorder.record(call, texts)
+        self._seen(row)
+        return row
+
+    def _known(self, slot: str, digest: str) -> CallRow | None:
+        rows = self._journal.answers(slot)
+        for row in rows:
+            if row.call.request_digest == digest:
+                return row
+        if rows and not self._ask_again:
+            raise Divergence(
+                f"at {slot} the journal holds the answer to another request ({rows[-1].call.request_digest[:12]}, "
+                f"model {rows[-1].call.model}) than is asked now ({digest[:12]})",
+                hint="a prompt, a model or the data changed since; `--ask-again` asks anew from here on",
+            )
+        return None
+
+
+def _as_backend_error(failure: CallFailed) -> BackendError:
+    return BackendError(
+        failure.message, kind=failure.kind, status=failure.status, request_id=failure.request_id, hint=failure.hint
+    )
+
+
+class RecordedCalls:
+    """Calls answered from the journal alone, by slot: for checking decisions against their evidence."""
+
+    def __init__(self, journal: AllCalls, texts: Texts) -> None:
+        self._journal = journal
+        self._texts = texts
+
+    async def ask(self, role: Role, request: ChatRequest) -> Answer:
+        """The recorded answer or the recorded failure of this slot."""
+        rows = self._journal.attempts(request.slot)
+        answered = [row for row in rows if row.call.outcome == "answered"]
+        if answered:
+            return answer_of(answered[-1], self._texts)
+        if rows:
+            raise CallFailed("transport", rows[-1].call.error_message)
+        raise CallFailed("transport", f"the journal has no call for {request.slot}")
+
+
+class AllCalls(Protocol):
+    """The journal with failed calls too."""
+
+    def attempts(self, slot: str) -> Sequence[CallRow]:
+        """Every recorded call of a slot, failed ones too."""
+        ...
+
+
+class Texts(Protocol):
+    """The texts of a log, by digest."""
+
+    def text(self, digest: str) -> str:
+        """The text with this digest."""
+        ...
+
+
+def wire_form(request: ChatRequest) -> str:
+    """What is recorded of a request: its message digests and parameters, as canonical JSON."""
+    params: dict[str, object] = {"max_tokens": request.max_tokens}
+    if request.temperature is not None:
+        params["temperature"] = request.temperature
+    if request.effort:
+        params["effort"] = request.effort
+    if request.schema is not None:
+        params["schema"] = request.schema
+    messages = [[message.role, text_digest(message.content)] for message in request.messages]
+    return json.dumps({"messages": messages, "params": params}, sort_keys=True, separators=(",", ":"))
+
+
+def request_digest(identity: str, recorded: str) -> str:
+    """Names everything of a request that reaches the wire, but keys and headers."""
+    return digest_of(f"{identity}\n{recorded}".encode())
+
+
+def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
+    usage: Usage = reply.usage
+    return evolve(
+        base,
+        response=text_digest(reply.text),
+        finish=reply.finish,
+        reply_model=reply.model,
+        request_id=reply.request_id,
+        input_tokens=usage.input,
+        output_tokens=usage.output,
+        cached_tokens=usage.cached,
+        reasoning_tokens=usage.reasoning,
+        latency_ms=reply.latency_ms,
+        tries=_tries(reply.tries),
+    )
+
+
+def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
+    return evolve(
+        base,
+        outcome="failed",
+        error_kind=failure.kind,
+        error_message=failure.message,
+        request_id=failure.request_id,
+        latency_ms=failure.latency_ms,
+        tries=_tries(failure.tries),
+    )
+
+
+def _tries(tries: Sequence[Try]) -> str:
+    rows = [{"kind": t.kind, "status": t.status, "message": t.message, "waited_ms": t.waited_ms} for t in tries]
+    return json.dumps(rows, sort_keys=True, separators=(",", ":"))
+
+
+def answer_of(row: CallRow, texts: Texts) -> Answer:
+    """A recorded answer, read back."""
+    assert row.call.response is not None
+    return Answer(texts.text(row.call.response), cast(FinishReason, row.call.finish), row.ref)

@@ -1,0 +1,57 @@
+"""Asking the optimizer: one question, one parsed answer; what cannot be used is asked again once, with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from attrs import evolve, frozen
+
+from skillopt_es.events.values import CallRef
+from skillopt_es.ports import CallFailed, ChatRequest, Message
+from skillopt_es.training.calls import Answer, Calls
+from skillopt_es.training.json_reader import Unusable
+
+V = TypeVar("V")
+AGAIN = "/again"
+_CUT = Unusable("the reply was cut off at the length limit; make it shorter")
+
+
+@frozen(kw_only=True)
+class Consulted(Generic[V]):
+    """What asking the optimizer came to: a value, or why there is none; and the calls that were made."""
+
+    value: V | None
+    failed: bool = False
+    why: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+async def consult(calls: Calls, request: ChatRequest, read: Callable[[str], V | Unusable]) -> Consulted[V]:
+    """The optimizer's answer, parsed by `read`."""
+    made: tuple[CallRef, ...] = ()
+    asked = request
+    why = ""
+    for last_chance in (False, True):
+        try:
+            answer = await calls.ask("optimizer", asked)
+        except CallFailed as failure:
+            return Consulted(value=None, failed=True, why=f"{failure.kind}: {failure.message}", calls=made)
+        made = (*made, answer.ref)
+        found = _CUT if answer.finish == "length" else read(answer.text)
+        if not isinstance(found, Unusable):
+            return Consulted(value=found, calls=made)
+        why = found.why
+        if not last_chance:
+            asked = asked_again(request, answer, why)
+    return Consulted(value=None, why=why, calls=made)
+
+
+def asked_again(request: ChatRequest, answer: Answer, why: str) -> ChatRequest:
+    """The same question with the useless reply and what was wrong with it."""
+    reason = Message("user", f"This reply cannot be used: {why}. Answer the same question again.")
+    return evolve(
+        request,
+        slot=request.slot + AGAIN,
+        messages=(*request.messages, Message("assistant", answer.text or "(nothing)"), reason),
+    )

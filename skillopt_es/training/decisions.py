@@ -1,0 +1,373 @@
+"""
+Decisions: pure functions from recorded facts to the event that states the decision.
+
+The same function decides in a run and when `replay --check` derives the decision again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from skillopt_es.events.catalog import (
+    BestPromoted,
+    CandidateBuilt,
+    CandidateGated,
+    ComparisonDrawn,
+    EditsRanked,
+    EpochCompleted,
+    EpochPlanned,
+    Event,
+    MetaSkillWritten,
+    MinibatchesPlanned,
+    RolloutCompleted,
+    RunCompleted,
+    RunPaused,
+    SkillScored,
+    SlowUpdateApplied,
+    StepSkipped,
+)
+from skillopt_es.events.values import Evidence, GateAction, Measured, Minibatch, Outcome, Score
+from skillopt_es.projections.trainer import Measurement, Standing, StepState, TrainerState, edits_of
+from skillopt_es.skill.edits import apply_edits
+from skillopt_es.skill.regions import with_slow_placeholder
+from skillopt_es.training import sampling, tasks
+from skillopt_es.training.run_data import RunData
+
+
+def decide(task: tasks.Decide, state: TrainerState, run: RunData) -> Event:
+    """The event that a decision leads to."""
+    return _DECISIONS[task.step](state, run)
+
+
+# --- adding up -----------------------------------------------------------------------------------------------------
+
+
+def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Event:
+    """The sum of an evaluation, or a pause when too much of it was not measured."""
+    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
+    outcomes = [rows[item].outcome for item in evaluation.items]
+    total = mean_score(outcomes)
+    share = total.unmeasured / len(outcomes) if outcomes else 0.0
+    if total.measured == 0 or share > run.config.rollout.max_failed_share:
+        return _unmeasured_pause(evaluation, rows, total)
+    by_type: dict[str, list[Outcome]] = {}
+    for item in evaluation.items:
+        by_type.setdefault(rows[item].task_type or "other", []).append(rows[item].outcome)
+    return SkillScored(
+        place=evaluation.place,
+        purpose=evaluation.purpose,
+        split=evaluation.split,
+        skill=evaluation.skill.hash,
+        score=total,
+        value=run.gate_value(total) if evaluation.purpose == "selection" else None,
+        by_type={name: mean_score(group) for name, group in by_type.items()},
+    )
+
+
+def _unmeasured_pause(evaluation: tasks.Evaluation, rows: Mapping[str, RolloutCompleted], total: Score) -> RunPaused:
+    kinds: dict[str, int] = {}
+    example = ""
+    for item in evaluation.items:
+        outcome = rows[item].outcome
+        if not isinstance(outcome, Measured):
+            kind = getattr(outcome, "kind", "not_run")
+            kinds[kind] = kinds.get(kind, 0) + 1
+            example = example or f"{item}: {getattr(outcome, 'message', '')}"
+    what = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return RunPaused(
+        reason="unmeasured",
+        message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
+        f"({what}); first, {example}",
+    )
+
+
+def mean_score(outcomes: list[Outcome]) -> Score:
+    """The means over what was measured; all zero with `measured` 0 when nothing was."""
+    measured = [outcome for outcome in outcomes if isinstance(outcome, Measured)]
+    count = len(measured)
+    return Score(
+        hard=sum(outcome.hard for outcome in measured) / count if count else 0.0,
+        soft=sum(outcome.soft for outcome in measured) / count if count else 0.0,
+        measured=count,
+        unmeasured=len(outcomes) - count,
+    )
+
+
+# --- epochs and steps ----------------------------------------------------------------------------------------------
+
+
+def _plan_epoch(state: TrainerState, run: RunData) -> Event:
+    train = run.config.train
+    epoch = state.epochs_done + 1
+    batches = sampling.epoch_batches(
+        run.started.splits.train,
+        epoch=epoch,
+        seed=train.seed,
+        batch_size=train.batch_size,
+        batches=run.started.steps_per_epoch * train.accumulation,
+    )
+    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=state.memory)
+
+
+def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
+    step, place = _open_step(state)
+    groups: list[Minibatch] = []
+    for index, batch in enumerate(step.batches):
+        at = f"{place}/b{index}"
+        rows = state.rollouts[at]
+        failures = [item for item in batch.items if _is_failure(rows[item].outcome)]
+        successes = [item for item in batch.items if _is_success(rows[item].outcome)]
+        groups += _groups(at, "failure", sampling.shuffled(failures, batch.seed), run)
+        if not run.config.gradient.failure_only:
+            groups += _groups(at, "success", sampling.shuffled(successes, batch.seed + 1), run)
+    return MinibatchesPlanned(step=step.number, groups=tuple(groups))
+
+
+def _groups(place: str, kind: Evidence, items: list[str], run: RunData) -> list[Minibatch]:
+    return [
+        Minibatch(id=f"{place}/{kind}-{index}", kind=kind, place=place, items=chunk)
+        for index, chunk in enumerate(sampling.chunks(items, run.config.gradient.minibatch_size))
+    ]
+
+
+def _is_failure(outcome: Outcome) -> bool:
+    return isinstance(outcome, Measured) and not outcome.passed
+
+
+def _is_success(outcome: Outcome) -> bool:
+    return isinstance(outcome, Measured) and outcome.passed
+
+
+def _open_step(state: TrainerState) -> tuple[StepState, str]:
+    assert state.step is not None
+    assert state.epoch is not None
+    return state.step, f"e{state.epoch.number}/s{state.step.number}"
+
+
+def choose_all(task: tasks.ChooseAll, state: TrainerState) -> Event:
+    """The whole pool, or nothing of it when the budget is 0."""
+    step, _ = _open_step(state)
+    chosen = task.pool if task.budget else ()
+    return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=chosen)
+
+
+def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
+    """The step's end without a candidate, with what led to it."""
+    step, _ = _open_step(state)
+    reports = step.built.reports if step.built else ()
+    details = {
+        "nothing_to_fix": f"{len(step.patches)} analysts proposed nothing",
+        "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
+        "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
+        "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
+    }
+    return StepSkipped(step=step.number, reason=task.reason, detail=details[task.reason])
+
+
+def _build_candidate(state: TrainerState, run: RunData) -> Event:
+    step, _ = _open_step(state)
+    assert step.ranked is not None
+    assert state.current is not None
+    by_id = edits_of(step)
+    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in step.ranked.chosen])
+    return CandidateBuilt(step=step.number, parent=state.current.skill.hash, candidate=candidate, reports=reports)
+
+
+# --- the gate ------------------------------------------------------------------------------------------------------
+
+
+def _gate_candidate(state: TrainerState, run: RunData) -> Event:
+    step, place = _open_step(state)
+    assert step.built is not None
+    assert state.current is not None
+    assert state.best is not None
+    candidate = state.measured[step.built.candidate.hash]
+    current = state.measured.get(state.current.skill.hash)
+    best_value = state.best.value
+    if current is None:
+        compared, candidate_score, current_score = len(candidate.items), candidate.score, None
+    else:
+        compared, candidate_score, current_score = _on_common_items(candidate, current)
+    value = run.gate_value(candidate_score)
+    current_value = None if current_score is None else run.gate_value(current_score)
+    won, lost = _turned(candidate, current)
+    return CandidateGated(
+        step=step.number,
+        candidate=step.built.candidate.hash,
+        action=_verdict(value, current_value, best_value, use_gate=run.config.evaluation.use_gate),
+        metric=run.config.evaluation.gate_metric,
+        candidate_score=candidate_score,
+        candidate_value=value,
+        current_score=current_score,
+        current_value=current_value,
+        best_value=best_value,
+        compared=compared,
+        won=won,
+        lost=lost,
+        known_from="" if candidate.place == f"{place}/gate" else candidate.place,
+    )
+
+
+def _verdict(value: float, current: float | None, best: float | None, *, use_gate: bool) -> GateAction:
+    """Strictly better than the current skill, and than the best."""
+    if not use_gate:
+        return "force_accept"
+    assert current is not None
+    if value <= current:
+        return "reject"
+    return "accept_new_best" if best is None or value > best else "accept"
+
+
+def _on_common_items(candidate: Measurement, current: Measurement) -> tuple[int, Score, Score]:
+    """Both scores over the items that were measured under both skills."""
+    common = [item for item in candidate.items if item in current.items]
+    if len(common) == len(candidate.items) == len(current.items):
+        return len(common), candidate.score, current.score
+    left = mean_score([candidate.items[item] for item in common])
+    right = mean_score([current.items[item] for item in common])
+    return len(common), left, right
+
+
+def _turned(candidate: Measurement, current: Measurement | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The items that the candidate won and lost against the current skill, by their hard score."""
+    if current is None:
+        return (), ()
+    common = [item for item in candidate.items if item in current.items]
+    both = [(item, candidate.items[item].hard, current.items[item].hard) for item in common]
+    won = tuple(item for item, new, old in both if new > old)
+    lost = tuple(item for item, new, old in both if new < old)
+    return won, lost
+
+
+# --- the end of an epoch -------------------------------------------------------------------------------------------
+
+
+def _place_slow_block(state: TrainerState, run: RunData) -> Event:
+    assert state.current is not None
+    skill = state.current.skill
+    placed = skill.with_text(with_slow_placeholder(skill.text))
+    known = state.measured.get(placed.hash)
+    return SlowUpdateApplied(
+        epoch=1,
+        action="placeholder",
+        skill=placed,
+        candidate=placed.hash,
+        candidate_score=known.score if known else None,
+        candidate_value=run.gate_value(known.score) if known else None,
+    )
+
+
+def _skip_first_memory(state: TrainerState, run: RunData) -> Event:
+    return MetaSkillWritten(epoch=1, result="first_epoch")
+
+
+def _draw_comparison(state: TrainerState, run: RunData) -> Event:
+    assert state.epoch is not None
+    assert state.current is not None
+    items = sampling.comparison_sample(
+        run.started.splits.train,
+        epoch=state.epoch.number,
+        seed=run.config.train.seed,
+        count=run.config.optimizer.slow_update_samples,
+    )
+    return ComparisonDrawn(
+        epoch=state.epoch.number,
+        items=items,
+        previous=state.epoch.first_skill.hash,
+        current=state.current.skill.hash,
+    )
+
+
+def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
+    assert state.epoch is not None
+    assert state.epoch.proposed is not None
+    assert state.current is not None
+    proposed = state.epoch.proposed
+    if proposed.candidate is None:
+        return SlowUpdateApplied(epoch=proposed.epoch, action="no_content", skill=state.current.skill)
+    known = state.measured.get(proposed.candidate.hash)
+    if not run.config.optimizer.slow_update_gate_with_selection:
+        return SlowUpdateApplied(
+            epoch=proposed.epoch,
+            action="force_accept",
+            skill=proposed.candidate,
+            guidance=proposed.guidance,
+            candidate=proposed.candidate.hash,
+            candidate_score=known.score if known else None,
+            candidate_value=run.gate_value(known.score) if known else None,
+        )
+    assert known is not None
+    return _gated_slow_update(state, run, known, state.current)
+
+
+def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, current: Standing) -> Event:
+    assert state.epoch is not None
+    assert state.epoch.proposed is not None
+    assert state.epoch.proposed.candidate is not None
+    assert state.best is not None
+    proposed = state.epoch.proposed
+    candidate = state.epoch.proposed.candidate
+    _, score, standing = _on_common_items(known, state.measured[current.skill.hash])
+    value, current_value = run.gate_value(score), run.gate_value(standing)
+    action = _verdict(value, current_value, state.best.value, use_gate=True)
+    assert action in ("accept", "accept_new_best", "reject")
+    return SlowUpdateApplied(
+        epoch=proposed.epoch,
+        action=action,
+        skill=current.skill if action == "reject" else candidate,
+        guidance=proposed.guidance,
+        candidate=candidate.hash,
+        candidate_score=score,
+        candidate_value=value,
+        current_value=current_value,
+        best_value=state.best.value,
+        known_from="" if known.place == f"e{proposed.epoch}/slow/gate" else known.place,
+    )
+
+
+def _complete_epoch(state: TrainerState, run: RunData) -> Event:
+    assert state.epoch is not None
+    return EpochCompleted(epoch=state.epoch.number)
+
+
+# --- the end of the run --------------------------------------------------------------------------------------------
+
+
+def _promote_best(state: TrainerState, run: RunData) -> Event:
+    assert state.current is not None
+    assert state.best is not None
+    assert state.current.value is not None
+    return BestPromoted(
+        skill=state.current.skill.hash,
+        value=state.current.value,
+        previous=state.best.skill.hash,
+        previous_value=state.best.value,
+    )
+
+
+def _complete_run(state: TrainerState, run: RunData) -> Event:
+    assert state.current is not None
+    assert state.best is not None
+    best, final = state.best.skill.hash, state.current.skill.hash
+    return RunCompleted(
+        best=best,
+        final=final,
+        test_initial=state.tests.get(run.started.skill.hash),
+        test_best=state.tests.get(best),
+        test_final=state.tests.get(final),
+    )
+
+
+_DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
+    "plan_epoch": _plan_epoch,
+    "plan_minibatches": _plan_minibatches,
+    "build_candidate": _build_candidate,
+    "gate_candidate": _gate_candidate,
+    "place_slow_block": _place_slow_block,
+    "skip_first_memory": _skip_first_memory,
+    "draw_comparison": _draw_comparison,
+    "apply_slow_update": _apply_slow_update,
+    "complete_epoch": _complete_epoch,
+    "promote_best": _promote_best,
+    "complete_run": _complete_run,
+}

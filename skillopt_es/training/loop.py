@@ -1,0 +1,110 @@
+"""
+The loop: plan, perform, append, fold, until the plan is empty.
+
+On an empty log it is a new run, on any other a resume; there is no other resume code and no checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal, Protocol
+
+from skillopt_es.errors import BackendError, Divergence, Interrupted
+from skillopt_es.events.catalog import CandidateGated, EpochCompleted, Event, RunPaused, StepSkipped
+from skillopt_es.events.journal import CallRow
+from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.training.perform import Ports, perform
+from skillopt_es.training.planner import next_task
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import Task
+
+
+class Log(Protocol):
+    """The part of the writer that the loop needs."""
+
+    async def append(self, events: Sequence[Event], *, expected: int, texts: Sequence[str] = ()) -> int:
+        """Commits the events after `expected`; the new head."""
+        ...
+
+    async def anchor(self) -> None:
+        """Notes the head outside the log."""
+        ...
+
+
+class Observer(Protocol):
+    """Whoever wants to see a run live; never changes it."""
+
+    def planned(self, task: Task, state: TrainerState) -> None:
+        """A task is about to begin."""
+        ...
+
+    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+        """An event is durable and folded."""
+        ...
+
+    def called(self, row: CallRow) -> None:
+        """A call to a model is durable."""
+        ...
+
+
+class Trainer:
+    """One run in one process."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        head: int,
+        state: TrainerState,
+        run: RunData,
+        ports: Ports,
+        observers: Sequence[Observer],
+        stopping: Callable[[], bool],
+    ) -> None:
+        self._log = log
+        self._head = head
+        self.state = state
+        self._run = run
+        self._ports = ports
+        self._observers = observers
+        self._stopping = stopping
+
+    async def train(self) -> TrainerState:
+        """Goes on until the run is complete or paused; an error that stops the run is recorded and raised."""
+        try:
+            while self.state.status == "running":
+                task = next_task(self.state, self._run)
+                if task is None:
+                    break
+                await self._perform(task)
+                if self._stopping() and self.state.status == "running":
+                    raise Interrupted("stopped as asked; everything that was answered is recorded")
+        except Interrupted as interrupted:
+            await self._pause("interrupt", interrupted.message)
+            raise
+        except (BackendError, Divergence) as error:
+            await self._pause("error", error.message)
+            raise
+        finally:
+            await self._log.anchor()
+        return self.state
+
+    async def _perform(self, task: Task) -> None:
+        for observer in self._observers:
+            observer.planned(task, self.state)
+        async for emission in perform(task, self.state, self._run, self._ports):
+            await self.append(emission.events, emission.texts)
+
+    async def append(self, events: Sequence[Event], texts: Sequence[str] = ()) -> None:
+        """Makes the events durable, then folds them."""
+        self._head = await self._log.append(events, expected=self._head, texts=texts)
+        first = self._head - len(events) + 1
+        for seq, event in enumerate(events, start=first):
+            self.state = evolve(self.state, event)
+            for observer in self._observers:
+                observer.happened(seq, event, self.state)
+        if any(isinstance(event, (CandidateGated, StepSkipped, EpochCompleted)) for event in events):
+            await self._log.anchor()
+
+    async def _pause(self, reason: Literal["interrupt", "error"], message: str) -> None:
+        await self.append([RunPaused(reason=reason, message=message)])

@@ -1,0 +1,92 @@
+"""Doing what the planner asks for: each task becomes events, in the order of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from attrs import frozen
+
+from skillopt_es.events.catalog import Event
+from skillopt_es.ports import Executor
+from skillopt_es.ports import Job as Work
+from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.training import decisions
+from skillopt_es.training.advice import propose_slow_update, write_meta_skill
+from skillopt_es.training.aggregate import merge
+from skillopt_es.training.calls import Calls, Texts
+from skillopt_es.training.reflect import analyse
+from skillopt_es.training.rollout import Emission, RolloutPorts, run_rollouts
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.select import rank
+from skillopt_es.training.tasks import (
+    AnalyseJob,
+    ChooseAll,
+    Decide,
+    Job,
+    MergeJob,
+    MetaSkillJob,
+    Questions,
+    RankJob,
+    Rollouts,
+    Score,
+    SkipStep,
+    SlowUpdateJob,
+    Task,
+)
+
+
+@frozen(kw_only=True)
+class Ports:
+    """Everything of the world that a task may need; `rollouts` is absent where only decisions are derived again."""
+
+    calls: Calls
+    texts: Texts
+    executor: Executor
+    rollouts: RolloutPorts | None
+
+
+async def perform(task: Task, state: TrainerState, run: RunData, ports: Ports) -> AsyncIterator[Emission]:
+    """The events of a task; what it needs was all in the state when it began."""
+    match task:
+        case Rollouts():
+            assert ports.rollouts is not None
+            async for emission in run_rollouts(task, run, ports.rollouts):
+                yield emission
+        case Questions(jobs):
+            work = [_question(job, state, run, ports) for job in jobs]
+            async for events in ports.executor.stream(work, workers=run.config.gradient.analyst_workers):
+                yield Emission(events, [])
+        case _:
+            yield Emission([decided(task, state, run)], [])
+
+
+def decided(task: Score | ChooseAll | SkipStep | Decide, state: TrainerState, run: RunData) -> Event:
+    """The event of a task that needs nothing but the state."""
+    match task:
+        case Score(evaluation):
+            return decisions.score(evaluation, state, run)
+        case ChooseAll():
+            return decisions.choose_all(task, state)
+        case SkipStep():
+            return decisions.skip_step(task, state)
+        case Decide():
+            return decisions.decide(task, state, run)
+
+
+def _question(job: Job, state: TrainerState, run: RunData, ports: Ports) -> Work[Event]:
+    """One question to the optimizer, ready to be asked."""
+
+    async def ask() -> Event:
+        match job:
+            case AnalyseJob():
+                return await analyse(job, state, run, ports.calls, ports.texts)
+            case MergeJob():
+                return await merge(job, state, run, ports.calls)
+            case RankJob():
+                return await rank(job, state, run, ports.calls)
+            case SlowUpdateJob():
+                return await propose_slow_update(job, state, run, ports.calls, ports.texts)
+            case MetaSkillJob():
+                return await write_meta_skill(job, state, run, ports.calls, ports.texts)
+
+    return ask

@@ -1,0 +1,288 @@
+"""
+What comes next: a pure function of the state. The same state always has the same next task.
+
+A task names only what is still missing, so a run that stopped anywhere goes on exactly there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutCompleted
+from skillopt_es.events.values import Evidence, SkillTree
+from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
+from skillopt_es.skill.schedule import edit_budget
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import (
+    AnalyseJob,
+    ChooseAll,
+    Decide,
+    Evaluation,
+    Job,
+    MergeJob,
+    MetaSkillJob,
+    Questions,
+    RankJob,
+    Rollouts,
+    Score,
+    SkipStep,
+    SlowUpdateJob,
+    Task,
+    Unit,
+)
+
+
+def next_task(state: TrainerState, run: RunData) -> Task | None:
+    """The next thing to do, or None when the run is complete."""
+    if state.completed is not None:
+        return None
+    initial = run.started.skill
+    if initial.hash not in state.measured:
+        return _measure(state, [_selection(run, "baseline", initial)])
+    if state.step is not None and state.epoch is not None:
+        return _step_task(state, run, state.epoch, state.step)
+    if state.epoch is not None and state.epochs_done < state.epoch.number:
+        return _epoch_end_task(state, run, state.epoch)
+    if state.epochs_done < run.config.train.num_epochs:
+        return Decide("plan_epoch")
+    return _final_task(state, run)
+
+
+# --- evaluations ---------------------------------------------------------------------------------------------------
+
+
+def _selection(run: RunData, place: str, skill: SkillTree) -> Evaluation:
+    return Evaluation(place=place, purpose="selection", split="val", items=run.selection_items, skill=skill)
+
+
+def _measure(state: TrainerState, evaluations: Sequence[Evaluation]) -> Task | None:
+    """The missing rollouts of all these evaluations at once, then their sums one by one; None when all are scored."""
+    missing = tuple(unit for evaluation in evaluations for unit in _missing(state, evaluation))
+    if missing:
+        return Rollouts(missing)
+    for evaluation in evaluations:
+        if evaluation.place not in state.scored:
+            return Score(evaluation)
+    return None
+
+
+def _missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
+    if evaluation.place in state.scored:
+        return []
+    done: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
+    return [
+        Unit(place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill)
+        for item in evaluation.items
+        if item not in done
+    ]
+
+
+def _unmeasured(state: TrainerState, run: RunData, skills: Sequence[tuple[str, SkillTree]]) -> list[Evaluation]:
+    """Selection evaluations for those of the skills (by place) that have never been measured."""
+    return [_selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
+
+
+# --- one step ------------------------------------------------------------------------------------------------------
+
+
+def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepState) -> Task:
+    place = f"e{epoch.number}/s{step.number}"
+    if step.groups is None:
+        assert state.current is not None
+        return _measure(state, train_evaluations(place, step, state.current)) or Decide("plan_minibatches")
+    waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
+    if waiting:
+        return Questions(waiting)
+    if step.ranked is None:
+        return _selection_of_edits(run, step, place)
+    if step.built is None:
+        return Decide("build_candidate") if step.ranked.chosen else SkipStep("no_edit_chosen")
+    return _gate_task(state, run, step, place)
+
+
+def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
+    """The training rollouts of a step, one evaluation a batch."""
+    return [
+        Evaluation(place=f"{place}/b{index}", purpose="train", split="train", items=batch.items, skill=current.skill)
+        for index, batch in enumerate(step.batches)
+    ]
+
+
+def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
+    usable = [patch for patch in step.patches.values() if patch.edits]
+    if not usable:
+        broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
+        return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
+    merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
+    if merges:
+        return Questions(merges)
+    pool = tuple(edit.id for edit in _node(step, top).edits) if top else ()
+    optimizer = run.config.optimizer
+    budget = edit_budget(
+        optimizer.lr_scheduler,
+        highest=optimizer.learning_rate,
+        lowest=optimizer.min_learning_rate,
+        step=step.number,
+        total_steps=run.started.total_steps,
+    )
+    if len(pool) <= budget or budget == 0:
+        return ChooseAll(pool=pool, budget=budget)
+    return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
+
+
+def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job, ...], str]:
+    """The merges that can be made now; when none are left, the patch or merge that holds the pool ("" for none)."""
+    jobs: list[Job] = []
+    tops: list[str] = []
+    for kind in ("failure", "success"):
+        waiting, top = _group_plan(step, kind, place, batch_size)
+        jobs += waiting
+        if top and _node(step, top).edits:
+            tops.append(top)
+    if jobs or len(tops) < 2:
+        return tuple(jobs), tops[0] if tops else ""
+    final = f"{place}/final"
+    if final in step.merges:
+        return (), final
+    return (MergeJob(merge=final, group="final", level=0, inputs=tuple(tops)),), ""
+
+
+def _group_plan(step: StepState, kind: Evidence, place: str, batch_size: int) -> tuple[list[Job], str]:
+    """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
+    assert step.groups is not None
+    nodes = [group.id for group in step.groups if group.kind == kind and step.patches[group.id].edits]
+    level = 0
+    while len(nodes) > 1:
+        level += 1
+        waiting: list[Job] = []
+        merged: list[str] = []
+        for position in range(0, len(nodes), batch_size):
+            inputs = tuple(nodes[position : position + batch_size])
+            if len(inputs) == 1:
+                merged.append(inputs[0])
+                continue
+            name = f"{place}/{kind}-{level}-{position // batch_size}"
+            merged.append(name)
+            if name not in step.merges:
+                waiting.append(MergeJob(merge=name, group=kind, level=level, inputs=inputs))
+        if waiting:
+            return waiting, ""
+        nodes = merged
+    return [], nodes[0] if nodes else ""
+
+
+def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
+    return step.merges[name] if name in step.merges else step.patches[name]
+
+
+def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
+    assert step.built is not None
+    assert state.current is not None
+    candidate = step.built.candidate
+    if candidate.hash == step.built.parent:
+        return SkipStep("unchanged")
+    skills = [(f"{place}/gate", candidate)]
+    if run.config.evaluation.use_gate:
+        skills.append((f"{place}/current", state.current.skill))
+    return _measure(state, _unmeasured(state, run, skills)) or Decide("gate_candidate")
+
+
+# --- the end of an epoch -------------------------------------------------------------------------------------------
+
+
+def _epoch_end_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+    optimizer = run.config.optimizer
+    slow = optimizer.use_slow_update and epoch.applied is None
+    meta = optimizer.use_meta_skill and epoch.meta is None
+    if epoch.number == 1:
+        if slow:
+            return Decide("place_slow_block")
+        return Decide("skip_first_memory") if meta else Decide("complete_epoch")
+    if not (slow or meta):
+        return Decide("complete_epoch")
+    return _advice_task(state, run, epoch, slow=slow, meta=meta)
+
+
+def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
+    if epoch.comparison is None:
+        return Decide("draw_comparison")
+    compared = _measure(state, comparison_evaluations(state, epoch))
+    if compared is not None and epoch.proposed is None and epoch.meta is None:
+        return compared
+    jobs: list[Job] = []
+    if slow and epoch.proposed is None:
+        jobs.append(SlowUpdateJob(epoch.number))
+    if meta:
+        jobs.append(MetaSkillJob(epoch.number))
+    if jobs:
+        return Questions(tuple(jobs))
+    return _slow_gate_task(state, run, epoch)
+
+
+def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evaluation]:
+    """An epoch's first and last skill on the drawn items; one evaluation when they are the same text."""
+    assert epoch.comparison is not None
+    assert state.current is not None
+    place = f"e{epoch.number}/slow"
+    current = Evaluation(
+        place=f"{place}/current",
+        purpose="slow_current",
+        split="train",
+        items=epoch.comparison.items,
+        skill=state.current.skill,
+    )
+    if epoch.comparison.previous == epoch.comparison.current:
+        return [current]
+    previous = Evaluation(
+        place=f"{place}/previous",
+        purpose="slow_previous",
+        split="train",
+        items=epoch.comparison.items,
+        skill=epoch.first_skill,
+    )
+    return [previous, current]
+
+
+def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+    assert epoch.proposed is not None
+    assert state.current is not None
+    candidate = epoch.proposed.candidate
+    if candidate is not None and run.config.optimizer.slow_update_gate_with_selection:
+        place = f"e{epoch.number}/slow"
+        skills = [(f"{place}/gate", candidate), (f"{place}/standing", state.current.skill)]
+        waiting = _measure(state, _unmeasured(state, run, skills))
+        if waiting is not None:
+            return waiting
+    return Decide("apply_slow_update")
+
+
+# --- the end of the run --------------------------------------------------------------------------------------------
+
+
+def _final_task(state: TrainerState, run: RunData) -> Task:
+    assert state.current is not None
+    assert state.best is not None
+    if state.current.skill.hash != state.best.skill.hash:
+        waiting = _measure(state, _unmeasured(state, run, [("final/val", state.current.skill)]))
+        if waiting is not None:
+            return waiting
+        assert state.current.value is not None
+        if state.best.value is None or state.current.value > state.best.value:
+            return Decide("promote_best")
+    return _measure(state, test_evaluations(state, run)) or Decide("complete_run")
+
+
+def test_evaluations(state: TrainerState, run: RunData) -> list[Evaluation]:
+    """The initial, best and final skill on the test items, each text once."""
+    if not run.test_items:
+        return []
+    assert state.best is not None
+    assert state.current is not None
+    named = (("initial", run.started.skill), ("best", state.best.skill), ("final", state.current.skill))
+    texts: dict[str, tuple[str, SkillTree]] = {}
+    for name, skill in named:
+        texts.setdefault(skill.hash, (name, skill))
+    return [
+        Evaluation(place=f"final/test/{name}", purpose="test", split="test", items=run.test_items, skill=skill)
+        for name, skill in texts.values()
+    ]

@@ -1,0 +1,78 @@
+"""Reflect: an analyst looks at one minibatch of trajectories and proposes edits."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from skillopt_es.events.catalog import PatchProposed
+from skillopt_es.events.values import Minibatch
+from skillopt_es.ports import ChatRequest
+from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.training.calls import Calls, Texts
+from skillopt_es.training.consult import Consulted, consult
+from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
+from skillopt_es.training.replies import FAILURE_SCHEMA, SUCCESS_SCHEMA, PatchReply, read_patch
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import AnalyseJob
+from skillopt_es.training.trajectories import shown
+
+
+async def analyse(job: AnalyseJob, state: TrainerState, run: RunData, calls: Calls, texts: Texts) -> PatchProposed:
+    """The analyst's patch, or why there is none."""
+    assert state.step is not None
+    group = job.group
+    read = partial(
+        read_patch, patch=group.id, kind=group.kind, support=len(group.items), most=run.config.optimizer.learning_rate
+    )
+    consulted = await consult(calls, analyst_request(group, state, run, texts), read)
+    return _proposal(group, state.step.number, consulted)
+
+
+def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
+    reply = consulted.value
+    if reply is None:
+        return PatchProposed(
+            patch=group.id,
+            step=step,
+            kind=group.kind,
+            items=group.items,
+            result="failed" if consulted.failed else "unusable",
+            note=consulted.why,
+            calls=consulted.calls,
+        )
+    return PatchProposed(
+        patch=group.id,
+        step=step,
+        kind=group.kind,
+        items=group.items,
+        result="edits" if reply.edits else "nothing",
+        edits=reply.edits,
+        patterns=reply.patterns,
+        reasoning=reply.reasoning,
+        calls=consulted.calls,
+    )
+
+
+def analyst_request(group: Minibatch, state: TrainerState, run: RunData, texts: Texts) -> ChatRequest:
+    """The question to one analyst."""
+    assert state.current is not None
+    assert state.epoch is not None
+    skill = state.current.skill
+    rows = state.rollouts[group.place]
+    most = run.config.gradient.max_trajectory_chars
+    blocks = [shown(rows[item], texts, most_chars=most, skill=skill.text) for item in group.items]
+    word = "Failed" if group.kind == "failure" else "Successful"
+    return question(
+        run.config,
+        slot=group.id,
+        stage="analyst",
+        prompt=f"analyst_{group.kind}",
+        sections=(
+            skill_section(skill),
+            f"## Budget\nPropose at most {run.config.optimizer.learning_rate} edits.",
+            buffer_section(state.buffer),
+            memory_section(state.epoch.meta_skill),
+            f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
+        ),
+        schema=FAILURE_SCHEMA if group.kind == "failure" else SUCCESS_SCHEMA,
+    )

@@ -1,0 +1,144 @@
+"""Rollouts: items tried under a skill, in parallel, recorded in the order of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from skillopt_es.events.catalog import Event, RolloutCompleted
+from skillopt_es.events.values import CallRef, Failed
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Environment, Episode, Executor, Item, Message
+from skillopt_es.training.calls import Answer, Calls
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import Rollouts, Unit
+from skillopt_es.training.trajectories import store
+
+_MOST_DETAIL = 500
+_CUT = "Your reply was cut off at the length limit. Answer again, and be brief."
+
+
+@frozen
+class Emission:
+    """Events that belong to the log next, with the texts they name."""
+
+    events: list[Event]
+    texts: list[str]
+
+
+@frozen(kw_only=True)
+class RolloutPorts:
+    """What a rollout needs of the world."""
+
+    environment: Environment
+    items: Mapping[str, Item]
+    executor: Executor
+    calls: Calls
+
+
+async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncIterator[Emission]:
+    """The units' results in plan order, as soon as the next ones are ready."""
+    jobs = [_job(unit, run, ports) for unit in task.units]
+    async for done in ports.executor.stream(jobs, workers=run.config.env.workers):
+        texts = [text for _, stored in done for text in stored]
+        yield Emission([event for event, _ in done], texts)
+
+
+class _Job:
+    """One unit, ready to be started."""
+
+    __slots__ = ("_ports", "_run", "_unit")
+
+    def __init__(self, unit: Unit, run: RunData, ports: RolloutPorts) -> None:
+        self._unit = unit
+        self._run = run
+        self._ports = ports
+
+    async def __call__(self) -> tuple[RolloutCompleted, tuple[str, ...]]:
+        item = self._ports.items[self._unit.item]
+        ask = _Target(self._unit, self._run, self._ports.calls)
+        try:
+            episode = await self._ports.environment.attempt(item, self._unit.skill, ask)
+        except CallFailed as failure:
+            outcome = Failed(failure.kind, _short(failure.message))
+            return _event(self._unit, item, outcome_only(outcome), "", tuple(ask.made)), ()
+        except _StillCutError:
+            outcome = Failed("truncated", "the reply was cut off twice; raise env.max_completion_tokens")
+            return _event(self._unit, item, outcome_only(outcome), "", tuple(ask.made)), ()
+        stored = store(episode)
+        return _event(self._unit, item, episode, stored.digest, tuple(ask.made)), stored.texts
+
+
+def _job(unit: Unit, run: RunData, ports: RolloutPorts) -> _Job:
+    return _Job(unit, run, ports)
+
+
+def outcome_only(outcome: Failed) -> Episode:
+    """An episode of which nothing is known but that the world did not answer."""
+    return Episode(outcome=outcome, task="", records=(), turns=0, failure=outcome.kind)
+
+
+def _event(unit: Unit, item: Item, episode: Episode, trajectory: str, calls: tuple[CallRef, ...]) -> RolloutCompleted:
+    return RolloutCompleted(
+        place=unit.place,
+        purpose=unit.purpose,
+        item=unit.item,
+        skill=unit.skill.hash,
+        outcome=episode.outcome,
+        task_type=item.task_type,
+        turns=episode.turns,
+        failure=episode.failure,
+        detail=_short(episode.detail),
+        prediction=_short(episode.prediction),
+        trajectory=trajectory,
+        calls=calls,
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_DETAIL else text[: _MOST_DETAIL - 1] + "…"
+
+
+class _StillCutError(Exception):
+    """The target's reply was cut off, also when asked again: there is no answer to grade."""
+
+
+class _Target:
+    """The target model bound to one unit; its slots count the unit's own turns."""
+
+    def __init__(self, unit: Unit, run: RunData, calls: Calls) -> None:
+        self._slot = f"{unit.place}/{unit.item}"
+        self._run = run
+        self._calls = calls
+        self._turn = 0
+        self.made: list[CallRef] = []
+
+    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
+        config = self._run.config
+        role = config.target_model
+        slot = self._slot if self._turn == 0 else f"{self._slot}/turn-{self._turn + 1}"
+        self._turn += 1
+        request = ChatRequest(
+            slot=slot,
+            stage="rollout",
+            messages=tuple(messages),
+            max_tokens=config.env.max_completion_tokens if max_tokens is None else max_tokens,
+            temperature=role.temperature,
+            effort=role.reasoning_effort,
+        )
+        answer = await self._ask(request)
+        if answer.finish == "length":
+            answer = await self._ask(_shorter(request, answer))
+            if answer.finish == "length":
+                raise _StillCutError
+        return ChatReply(text=answer.text, finish=answer.finish)
+
+    async def _ask(self, request: ChatRequest) -> Answer:
+        answer = await self._calls.ask("target", request)
+        self.made.append(answer.ref)
+        return answer
+
+
+def _shorter(request: ChatRequest, answer: Answer) -> ChatRequest:
+    said = () if not answer.text else (Message("assistant", answer.text),)
+    return evolve(request, slot=f"{request.slot}/again", messages=(*request.messages, *said, Message("user", _CUT)))

@@ -1,0 +1,43 @@
+"""The recorded facts of a run that the planner and the stages lean on: typed config, splits, schedule."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from skillopt_es.config import RunConfig
+from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.values import Score
+
+
+@frozen(kw_only=True)
+class RunData:
+    """A run's config and what was fixed when it started."""
+
+    config: RunConfig
+    started: RunStarted
+
+    @property
+    def selection_items(self) -> tuple[str, ...]:
+        """The validation items that every gate uses."""
+        return _first(self.started.splits.val, self.config.evaluation.sel_env_num)
+
+    @property
+    def test_items(self) -> tuple[str, ...]:
+        """The test items, none when tests are off."""
+        if not self.config.evaluation.eval_test:
+            return ()
+        return _first(self.started.splits.test, self.config.evaluation.test_env_num)
+
+    def gate_value(self, score: Score) -> float:
+        """The number that the gate compares."""
+        evaluation = self.config.evaluation
+        if evaluation.gate_metric == "hard":
+            return score.hard
+        if evaluation.gate_metric == "soft":
+            return score.soft
+        weight = evaluation.gate_mixed_weight
+        return (1 - weight) * score.hard + weight * score.soft
+
+
+def _first(items: tuple[str, ...], count: int) -> tuple[str, ...]:
+    return items[:count] if count else items

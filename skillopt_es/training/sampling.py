@@ -1,0 +1,44 @@
+"""
+Random draws, each from its own seed: batches, minibatches and comparison samples.
+
+Python's Mersenne Twister and its shuffle, so that the same seed draws the same items as the original trainer. What is
+drawn goes into an event; nothing is drawn twice.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+from skillopt_es.events.values import Batch
+
+
+def shuffled(items: Sequence[str], seed: int) -> list[str]:
+    """A copy in the order that this seed gives."""
+    order = list(items)
+    random.Random(seed).shuffle(order)  # noqa: S311  # reproducible draws, not secrets
+    return order
+
+
+def epoch_batches(items: Sequence[str], *, epoch: int, seed: int, batch_size: int, batches: int) -> tuple[Batch, ...]:
+    """An epoch's batches: consecutive slices of the shuffled items; a slice that would be empty is drawn anew."""
+    epoch_seed = seed + epoch * 1000
+    order = shuffled(items, epoch_seed)
+    planned = []
+    for index in range(batches):
+        batch_seed = epoch_seed + index + 1
+        chosen = order[index * batch_size : (index + 1) * batch_size]
+        if not chosen:
+            chosen = shuffled(order, batch_seed)[:batch_size]
+        planned.append(Batch(seed=batch_seed, items=tuple(chosen)))
+    return tuple(planned)
+
+
+def comparison_sample(items: Sequence[str], *, epoch: int, seed: int, count: int) -> tuple[str, ...]:
+    """The items on which an epoch's first and last skill are compared."""
+    return tuple(shuffled(items, seed + epoch * 2000)[:count])
+
+
+def chunks(items: Sequence[str], size: int) -> list[tuple[str, ...]]:
+    """Consecutive groups of at most `size`."""
+    return [tuple(items[start : start + size]) for start in range(0, len(items), size)]

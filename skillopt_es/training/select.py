@@ -1,0 +1,50 @@
+"""Select: which edits of a pool that is larger than the step's budget are applied, in order."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from skillopt_es.events.catalog import EditsRanked
+from skillopt_es.projections.trainer import TrainerState, edits_of
+from skillopt_es.training.calls import Calls
+from skillopt_es.training.consult import consult
+from skillopt_es.training.prompt_text import described, memory_section, question, skill_section
+from skillopt_es.training.replies import RANKING_SCHEMA, read_ranking
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import RankJob
+
+
+async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) -> EditsRanked:
+    """The optimizer's choice, or the first of the pool when it makes none."""
+    assert state.step is not None
+    assert state.current is not None
+    assert state.epoch is not None
+    by_id = edits_of(state.step)
+    lines = [
+        f"[{index}] {described(by_id[edit])}  support={by_id[edit].support}" for index, edit in enumerate(job.pool)
+    ]
+    request = question(
+        run.config,
+        slot=job.slot,
+        stage="ranking",
+        prompt="ranking",
+        sections=(
+            memory_section(state.epoch.meta_skill),
+            skill_section(state.current.skill),
+            f"## Proposed edits ({len(job.pool)}, of which {job.budget} can be applied)\n" + "\n".join(lines),
+            f"Choose the {job.budget} most important ones, in order.",
+        ),
+        schema=RANKING_SCHEMA,
+    )
+    consulted = await consult(calls, request, partial(read_ranking, pool=len(job.pool), budget=job.budget))
+    reply = consulted.value
+    chosen = range(job.budget) if reply is None else reply.chosen
+    return EditsRanked(
+        step=state.step.number,
+        budget=job.budget,
+        pool=job.pool,
+        chosen=tuple(job.pool[index] for index in chosen),
+        reasoning="" if reply is None else reply.reasoning,
+        fallback=consulted.why,
+        calls=consulted.calls,
+    )

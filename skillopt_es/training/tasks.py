@@ -1,0 +1,134 @@
+"""What the planner can ask for next: rollouts, questions to the optimizer, or a decision. Pure values."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from attrs import frozen
+
+from skillopt_es.events.values import Minibatch, Purpose, SkillTree, Split
+
+
+@frozen(kw_only=True)
+class Evaluation:
+    """A skill tried on a list of items, to be added up when all are there."""
+
+    place: str
+    purpose: Purpose
+    split: Split
+    items: tuple[str, ...]
+    skill: SkillTree
+
+
+@frozen(kw_only=True)
+class Unit:
+    """One item to be tried under one skill."""
+
+    place: str
+    purpose: Purpose
+    item: str
+    skill: SkillTree
+
+
+@frozen
+class Rollouts:
+    """Units that may all run at once; their results are recorded in this order."""
+
+    units: tuple[Unit, ...]
+
+
+@frozen
+class AnalyseJob:
+    """One analyst on one minibatch."""
+
+    group: Minibatch
+
+
+@frozen(kw_only=True)
+class MergeJob:
+    """Several patches (or merges) into one."""
+
+    merge: str
+    group: Literal["failure", "success", "final"]
+    level: int
+    inputs: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class RankJob:
+    """Choosing from a pool that is larger than the budget."""
+
+    slot: str
+    pool: tuple[str, ...]
+    budget: int
+
+
+@frozen
+class SlowUpdateJob:
+    """Epoch-level guidance."""
+
+    epoch: int
+
+
+@frozen
+class MetaSkillJob:
+    """The optimizer's own memory."""
+
+    epoch: int
+
+
+Job = AnalyseJob | MergeJob | RankJob | SlowUpdateJob | MetaSkillJob
+
+
+@frozen
+class Questions:
+    """Questions to the optimizer that do not depend on each other."""
+
+    jobs: tuple[Job, ...]
+
+
+@frozen
+class Score:
+    """Add up a finished evaluation."""
+
+    evaluation: Evaluation
+
+
+@frozen(kw_only=True)
+class ChooseAll:
+    """The pool fits the budget (or the budget is 0): no question is needed."""
+
+    pool: tuple[str, ...]
+    budget: int
+
+
+@frozen
+class SkipStep:
+    """The step has nothing to apply."""
+
+    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"]
+
+
+Step = Literal[
+    "plan_epoch",
+    "plan_minibatches",
+    "build_candidate",
+    "gate_candidate",
+    "place_slow_block",
+    "skip_first_memory",
+    "draw_comparison",
+    "apply_slow_update",
+    "complete_epoch",
+    "promote_best",
+    "complete_run",
+]
+
+
+@frozen
+class Decide:
+    """A pure decision on recorded facts."""
+
+    step: Step
+
+
+Task = Rollouts | Questions | Score | ChooseAll | SkipStep | Decide

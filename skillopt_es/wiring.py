@@ -1,0 +1,117 @@
+"""
+The only place that knows concrete adapters: opens models, environments and executors by their registered names.
+
+Our own adapters come in through the same door as anybody's: entry points of the installed packages.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from importlib.metadata import EntryPoint, entry_points
+from typing import cast
+
+from attrs import frozen
+
+from skillopt_es.adapters.executors.local import LocalExecutor
+from skillopt_es.config import RunConfig
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Role
+from skillopt_es.ports import (
+    ChatModel,
+    DataSettings,
+    Environment,
+    EnvironmentSettings,
+    Executor,
+    ModelSettings,
+    OpenEnvironment,
+    OpenModel,
+)
+
+MODELS = "skillopt_es.models"
+ENVIRONMENTS = "skillopt_es.environments"
+
+
+def registered(group: str) -> dict[str, EntryPoint]:
+    """The adapters of a kind that are installed, by name."""
+    return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+
+
+def _find(group: str, name: str, key: str) -> object:
+    known = registered(group)
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"installed: {', '.join(known)}"
+        raise ConfigError(f"{key} is {name!r}, but no such adapter is installed", hint=hint)
+    return known[name].load()
+
+
+def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
+    """One role's model; raises ConfigError for a setting it cannot work with."""
+    own = config.role(role)
+    opener = cast(OpenModel, _find(MODELS, own.backend, "model.backend"))
+    settings = ModelSettings(
+        role=role,
+        backend=own.backend,
+        model=own.model,
+        base_url=own.base_url,
+        api_key_env=own.api_key_env,
+        timeout_seconds=own.timeout_seconds,
+        concurrency=own.concurrency,
+        requests_per_minute=own.requests_per_minute,
+        tokens_per_minute=own.tokens_per_minute,
+        attempts=own.attempts,
+        backoff_seconds=own.backoff_seconds,
+        backoff_cap_seconds=own.backoff_cap_seconds,
+        token_field=own.token_field,
+        structured_output=own.structured_output,
+        extra_body=own.extra_body,
+        extra_headers=own.extra_headers,
+        seed=config.train.seed,
+    )
+    return opener(settings, environ)
+
+
+def open_environment(config: RunConfig) -> Environment:
+    """The environment of a run; raises ConfigError for an option it does not know."""
+    env = config.env
+    opener = cast(OpenEnvironment, _find(ENVIRONMENTS, env.name, "env.name"))
+    data = DataSettings(
+        split_mode=env.split_mode,
+        split_ratio=env.split_ratio,
+        split_seed=env.split_seed,
+        split_field=env.split_field,
+        split_dir=str(config.path(env.split_dir)) if env.split_dir else "",
+        data_path=str(config.path(env.data_path)) if env.data_path else "",
+        limit=env.limit,
+    )
+    return opener(
+        EnvironmentSettings(
+            name=env.name,
+            folder=config.folder,
+            data=data,
+            timeout_seconds=env.exec_timeout,
+            max_completion_tokens=env.max_completion_tokens,
+            options=env.options,
+        )
+    )
+
+
+@frozen
+class World:
+    """How a session reaches everything outside; tests put their own in its place."""
+
+    models: Callable[[RunConfig], Mapping[Role, ChatModel]]
+    environment: Callable[[RunConfig], Environment]
+    executor: Callable[[Callable[[], bool]], Executor]
+
+
+def _models(config: RunConfig) -> Mapping[Role, ChatModel]:
+    return {
+        "target": open_model(config, "target", os.environ),
+        "optimizer": open_model(config, "optimizer", os.environ),
+    }
+
+
+REAL_WORLD = World(models=_models, environment=open_environment, executor=LocalExecutor)

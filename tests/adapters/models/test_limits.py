@@ -1,0 +1,200 @@
+"""What is let through to an endpoint, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+from support.fake_time import FakeTime, settle
+
+from skillopt_es.adapters.models.errors import Failure, failure
+from skillopt_es.adapters.models.limits import Limiter, TokenBucket
+
+RATE_LIMITED = Failure(kind="rate_limit", message="slow", retry=True, status=429, server_wait=7.0)
+NO_KEY = failure("auth", "HTTP 401: who are you?", status=401)
+
+
+def limiter(time: FakeTime, *, concurrency: int = 8, rpm: int = 0, tpm: int = 0) -> Limiter:
+    return Limiter(
+        concurrency=concurrency, requests_per_minute=rpm, tokens_per_minute=tpm, clock=time.clock, sleep=time.sleep
+    )
+
+
+def run(scenario: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(scenario, 5))
+
+
+def test_a_bucket_gives_a_tenth_of_a_minute_at_once_and_then_its_rate() -> None:
+    """60 a minute: six at once, then one a second."""
+    time = FakeTime()
+    bucket = TokenBucket(60, time.clock)
+    assert [bucket.reserve(1) for _ in range(9)] == pytest.approx([0, 0, 0, 0, 0, 0, 1, 2, 3])
+
+
+def test_a_bucket_fills_with_time_but_never_beyond_its_capacity() -> None:
+    """An idle hour does not allow more than the usual burst."""
+    time = FakeTime()
+    bucket = TokenBucket(60, time.clock)
+    for _ in range(6):
+        bucket.reserve(1)
+    time.now += 2
+    assert [bucket.reserve(1) for _ in range(3)] == pytest.approx([0, 0, 1])
+    time.now += 3600
+    assert [bucket.reserve(1) for _ in range(7)] == pytest.approx([0, 0, 0, 0, 0, 0, 1])
+
+
+def test_an_amount_larger_than_the_bucket_passes_and_is_paid_by_the_next() -> None:
+    """A prompt of more tokens than a burst must not wait forever."""
+    time = FakeTime()
+    bucket = TokenBucket(600, time.clock)
+    assert bucket.reserve(160) == 0
+    assert bucket.reserve(10) == pytest.approx(11)
+
+
+def test_tokens_that_were_not_used_are_given_back() -> None:
+    """The reply's own count replaces the estimate."""
+    time = FakeTime()
+    bucket = TokenBucket(600, time.clock)
+    bucket.reserve(60)
+    bucket.refund(50)
+    assert bucket.reserve(50) == 0
+
+
+def test_no_minute_exceeds_its_requests_by_more_than_the_burst() -> None:
+    """A hundred callers at 60 a minute: at most 66 start within any 60 seconds."""
+    time = FakeTime()
+    starts: list[float] = []
+
+    async def scenario() -> None:
+        gate = limiter(time, rpm=60)
+        for _ in range(150):
+            assert await gate.enter(0) is None
+            starts.append(time.now)
+            gate.leave()
+
+    run(scenario())
+    assert max(sum(start <= other < start + 60 for other in starts) for start in starts) <= 67
+    assert starts[-1] - starts[0] == pytest.approx(144)
+
+
+def test_never_more_than_the_slots_are_inside() -> None:
+    """The third caller waits until the first has left."""
+
+    async def scenario() -> None:
+        gate = limiter(FakeTime(), concurrency=2)
+        await gate.enter(0)
+        await gate.enter(0)
+        third = asyncio.create_task(gate.enter(0))
+        await settle()
+        assert not third.done()
+        gate.leave()
+        assert await third is None
+
+    run(scenario())
+
+
+def test_a_429_makes_everybody_wait_as_long_as_the_server_said() -> None:
+    """A caller that never saw the 429 starts exactly when the server's wait is over."""
+
+    async def scenario() -> None:
+        time = FakeTime(jump=False)
+        gate = limiter(time)
+        gate.learn(RATE_LIMITED, final=False)
+        others = [asyncio.create_task(gate.enter(0)) for _ in range(3)]
+        await time.advance(6.9)
+        assert not any(other.done() for other in others)
+        await time.advance(0.1)
+        assert all(other.done() for other in others)
+
+    run(scenario())
+
+
+def test_a_second_429_prolongs_the_pause() -> None:
+    """Who wakes from the first pause looks again."""
+
+    async def scenario() -> None:
+        time = FakeTime(jump=False)
+        gate = limiter(time)
+        gate.learn(RATE_LIMITED, final=False)
+        other = asyncio.create_task(gate.enter(0))
+        await time.advance(5)
+        gate.learn(RATE_LIMITED, final=False)
+        await time.advance(2)
+        assert not other.done()
+        await time.advance(5)
+        assert other.done()
+
+    run(scenario())
+
+
+def test_a_wait_nobody_would_sit_out_pauses_nobody() -> None:
+    """An hour of Retry-After fails its own call and leaves the others alone."""
+
+    async def scenario() -> None:
+        time = FakeTime()
+        gate = limiter(time)
+        gate.learn(Failure(kind="rate_limit", message="slow", retry=True, server_wait=3600), final=True)
+        assert await gate.enter(0) is None
+        assert time.waits == []
+
+    run(scenario())
+
+
+def test_the_circuit_opens_for_those_who_already_wait() -> None:
+    """A systemic failure turns away the queue, and frees no slot twice."""
+
+    async def scenario() -> None:
+        gate = limiter(FakeTime(), concurrency=1)
+        await gate.enter(0)
+        waiting = [asyncio.create_task(gate.enter(0)) for _ in range(5)]
+        await settle()
+        gate.learn(NO_KEY, final=True)
+        gate.leave()
+        assert await asyncio.gather(*waiting) == [NO_KEY] * 5
+        assert await gate.enter(0) is NO_KEY
+
+    run(scenario())
+
+
+def test_an_item_failure_leaves_the_circuit_closed() -> None:
+    """One context overflow says nothing about other calls."""
+    gate = limiter(FakeTime())
+    gate.learn(failure("context_length", "too long", status=413), final=True)
+    assert gate.failure is None
+
+
+def test_a_cancelled_waiter_gives_its_slot_back() -> None:
+    """Cancelled in the queue or in a pause: the next caller still gets in."""
+
+    async def scenario() -> None:
+        time = FakeTime(jump=False)
+        gate = limiter(time, concurrency=1)
+        gate.learn(RATE_LIMITED, final=False)
+        pausing = asyncio.create_task(gate.enter(0))
+        queued = asyncio.create_task(gate.enter(0))
+        await settle()
+        queued.cancel()
+        pausing.cancel()
+        await asyncio.gather(pausing, queued, return_exceptions=True)
+        time.now += 10
+        assert await gate.enter(0) is None
+
+    run(scenario())
+
+
+def test_a_limiter_outlives_an_event_loop() -> None:
+    """The same limiter queues callers in a second asyncio.run."""
+    gate = limiter(FakeTime(), concurrency=1)
+
+    async def scenario() -> None:
+        async def visit() -> None:
+            assert await gate.enter(0) is None
+            await asyncio.sleep(0)
+            gate.leave()
+
+        await asyncio.gather(*(visit() for _ in range(4)))
+
+    run(scenario())
+    run(scenario())

@@ -1,0 +1,183 @@
+"""When a call is tried again, and after which wait."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from email.utils import formatdate
+
+import pytest
+from attrs import evolve
+from support.chat import question, settings
+from support.fake_time import FakeTime
+from support.model_server import Answer, ModelServer
+
+from skillopt_es.adapters.models.chat_completions import ChatCompletions
+from skillopt_es.adapters.models.errors import Failure, failure
+from skillopt_es.adapters.models.retry import RetryPolicy, seeded_draw, server_wait
+from skillopt_es.ports import CallFailed, ChatReply
+
+NOW = 1_800_000_000.0
+POLICY = RetryPolicy(attempts=5, base=1.0, cap=30.0, seed=42, draw=lambda _key: 0.0)
+BUSY = failure("server", "HTTP 503", status=503)
+SLOW = failure("rate_limit", "HTTP 429", status=429)
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({}, None),
+        ({"retry-after": "3"}, 3.0),
+        ({"retry-after": "0.25"}, 0.25),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after-ms": "20.5", "retry-after": "9"}, 0.0205),
+        ({"retry-after-ms": "soon", "retry-after": "9"}, 9.0),
+        ({"retry-after": formatdate(NOW + 42, usegmt=True)}, 42.0),
+        ({"retry-after": formatdate(NOW - 42, usegmt=True)}, None),
+        ({"retry-after": "0"}, None),
+        ({"retry-after": "-3"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "inf"}, None),
+        ({"retry-after": "later"}, None),
+        ({"retry-after": "3600"}, 3600.0),
+    ],
+)
+def test_the_server_says_how_long_to_wait(headers: dict[str, str], wait: float | None) -> None:
+    """Milliseconds win, then seconds or a date; nonsense is not a wait."""
+    assert server_wait(headers, NOW) == wait
+
+
+def test_backoff_doubles_up_to_its_cap() -> None:
+    """Without jitter the wait is half of base * 2^k, and never above half of the cap."""
+    assert [POLICY.backoff("slot", attempt) for attempt in range(8)] == [0.5, 1, 2, 4, 8, 15, 15, 15]
+    assert POLICY.backoff("slot", 10_000) == 15
+
+
+def test_jitter_is_drawn_from_seed_slot_and_attempt() -> None:
+    """The same call waits the same in every run; other slots, attempts and seeds wait otherwise."""
+    policy = evolve(POLICY, draw=seeded_draw)
+    waits = {
+        policy.backoff("a", 0),
+        policy.backoff("b", 0),
+        policy.backoff("a", 1) / 2,
+        evolve(policy, seed=43).backoff("a", 0),
+    }
+    assert len(waits) == 4
+    assert all(0.5 <= wait < 1 for wait in waits)
+    assert policy.backoff("a", 0) == evolve(policy).backoff("a", 0)
+
+
+@pytest.mark.parametrize(
+    ("failed", "attempt", "empties", "wait"),
+    [
+        (BUSY, 0, 0, 0.5),
+        (BUSY, 3, 0, 4.0),
+        (BUSY, 4, 0, None),
+        (evolve(SLOW, server_wait=7.0), 0, 0, 7.0),
+        (evolve(SLOW, server_wait=0.1), 0, 0, 0.5),
+        (evolve(SLOW, server_wait=120.0), 0, 0, 120.0),
+        (evolve(SLOW, server_wait=120.5), 0, 0, None),
+        (failure("empty", "no text"), 1, 2, 1.0),
+        (failure("empty", "no text"), 2, 3, None),
+        (failure("auth", "HTTP 401"), 0, 0, None),
+    ],
+)
+def test_a_failure_is_tried_again_or_not(failed: Failure, attempt: int, empties: int, wait: float | None) -> None:
+    """The wait is the longer of the server's and ours; None where another try makes no sense."""
+    assert POLICY.wait_after(failed, "slot", attempt, empties) == wait
+
+
+def ask(
+    answers: list[Answer], time: FakeTime, *, clock: Callable[[], float] | None = None
+) -> tuple[ChatReply | CallFailed, int]:
+    """What became of one call to a server that answers like this, and how many requests it cost."""
+    rest = iter(answers)
+
+    async def call(base_url: str) -> ChatReply | CallFailed:
+        model = ChatCompletions(
+            settings(base_url),
+            {},
+            clock=clock or time.clock,
+            wall_clock=lambda: NOW,
+            sleep=time.sleep,
+            draw=lambda _key: 0.0,
+        )
+        try:
+            return await model.complete(question())
+        except CallFailed as error:
+            return error
+        finally:
+            await model.aclose()
+
+    with ModelServer(lambda _body, _headers: next(rest)) as server:
+        return asyncio.run(call(server.base_url)), len(server.requests)
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({}, 0.5),
+        ({"Retry-After": "3"}, 3.0),
+        ({"Retry-After": "0.1"}, 0.5),
+        ({"Retry-After-Ms": "1500", "Retry-After": "9"}, 1.5),
+        ({"Retry-After": formatdate(NOW + 42, usegmt=True)}, 42.0),
+        ({"Retry-After": "120"}, 120.0),
+    ],
+)
+def test_a_429_waits_exactly_once_and_then_succeeds(headers: dict[str, str], wait: float) -> None:
+    """The pause of the limiter and the wait of the call are one and the same time."""
+    time = FakeTime()
+    reply, requests = ask([Answer(status=429, error="slow down", headers=headers), Answer(text="4")], time)
+    assert isinstance(reply, ChatReply)
+    assert (reply.text, requests, time.waits) == ("4", 2, [wait])
+    assert [(one.kind, one.status, one.waited_ms) for one in reply.tries] == [("rate_limit", 429, round(wait * 1000))]
+
+
+def test_a_wait_of_more_than_two_minutes_is_not_waited() -> None:
+    """The call fails at once, and says what the server said."""
+    time = FakeTime()
+    error, requests = ask([Answer(status=429, error="come back tomorrow", headers={"Retry-After": "86400"})], time)
+    assert isinstance(error, CallFailed)
+    assert (error.kind, requests, time.waits) == ("rate_limit", 1, [])
+    assert "come back tomorrow" in error.message
+
+
+def test_there_is_no_sleep_after_the_last_try() -> None:
+    """Four attempts wait three times."""
+    time = FakeTime()
+    error, requests = ask([Answer(status=503, error="busy")] * 4, time)
+    assert isinstance(error, CallFailed)
+    assert (error.kind, requests, time.waits) == ("server", 4, [0.5, 1.0, 2.0])
+    assert [one.waited_ms for one in error.tries] == [500, 1000, 2000, 0]
+
+
+@pytest.mark.parametrize(
+    ("status", "wish", "requests"), [(500, "false", 1), (400, "true", 4), (429, "false", 1), (500, "maybe", 4)]
+)
+def test_the_server_may_overrule_the_table(status: int, wish: str, requests: int) -> None:
+    """`x-should-retry` is obeyed in both directions; anything but true and false is ignored."""
+    answer = Answer(status=status, error="no", headers={"X-Should-Retry": wish})
+    error, made = ask([answer] * 4, FakeTime())
+    assert isinstance(error, CallFailed)
+    assert made == requests
+
+
+def test_an_empty_reply_is_asked_again_twice() -> None:
+    """Three empty replies are the last word, whatever attempts would allow."""
+    error, requests = ask([Answer(text="")] * 4, FakeTime())
+    assert isinstance(error, CallFailed)
+    assert (error.kind, requests) == ("empty", 3)
+
+
+def test_the_latency_is_that_of_the_try_that_succeeded() -> None:
+    """Neither the failed tries nor the waits are part of it."""
+    time = FakeTime()
+
+    def ticking() -> float:
+        time.now += 0.125
+        return time.now
+
+    answers = [Answer(status=500, error="oops"), Answer(text="4")]
+    reply, _ = ask(answers, time, clock=ticking)
+    assert isinstance(reply, ChatReply)
+    assert (reply.latency_ms, time.waits) == (125, [0.5])

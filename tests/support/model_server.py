@@ -1,0 +1,273 @@
+"""
+A real model endpoint on loopback: plain functions answer, every request is kept to be looked at.
+
+    with ModelServer(lambda body, headers: Answer(text="4")) as server:
+        ...  # server.base_url, server.requests, server.most_in_flight, server.connections
+
+As a process of its own, from tests/: `python -m support.model_server --delay-ms 50 --faults 429:0.2,500:0.05`.
+It prints its base_url as the first line and runs until it is ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import importlib
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Self, cast
+
+from aiohttp import web
+from attrs import evolve, field, frozen
+
+USAGE: Mapping[str, object] = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+LARGEST_BODY = 64 * 2**20
+
+
+@frozen(kw_only=True)
+class Answer:
+    """
+    What the endpoint sends back after `delay` seconds.
+
+    `raw` replaces the whole body; `error` is OpenAI's error object; `cut` breaks off in the middle of the body,
+    `drop` closes the connection without a word.
+    """
+
+    text: str | None = "ok"
+    status: int = 200
+    headers: Mapping[str, str] = field(factory=dict)
+    usage: Mapping[str, object] | None = field(factory=lambda: USAGE)
+    finish: str | None = "stop"
+    refusal: str | None = None
+    error: Mapping[str, object] | str | None = None
+    choices: bool = True
+    raw: str | bytes | None = None
+    delay: float = 0.0
+    cut: bool = False
+    drop: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """The bytes after the headers."""
+        if self.raw is not None:
+            return self.raw.encode() if isinstance(self.raw, str) else self.raw
+        if self.error is not None:
+            return json.dumps({"error": self.error}).encode()
+        message = {"role": "assistant", "content": self.text, "refusal": self.refusal}
+        choice = {"index": 0, "message": message, "finish_reason": self.finish}
+        reply: dict[str, object] = {"id": "chatcmpl-1", "object": "chat.completion", "model": "small-2026"}
+        reply["choices"] = [choice] if self.choices else []
+        if self.usage is not None:
+            reply["usage"] = dict(self.usage)
+        return json.dumps(reply).encode()
+
+
+@frozen
+class Received:
+    """One request as it came over the wire; header names are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+
+Handler = Callable[[Any, Mapping[str, str]], Answer]
+
+
+def fixed_answer(_body: Any, _headers: Mapping[str, str]) -> Answer:
+    """The same short answer to every question."""
+    return Answer(text="<answer>Paris</answer>")
+
+
+class ModelServer:
+    """An HTTP endpoint in its own thread, open as long as the `with` block; a handler's own error comes out of it."""
+
+    def __init__(self, handler: Handler = fixed_answer, *, port: int = 0, keep: bool = True) -> None:
+        self.requests: list[Received] = []
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self.connections = 0
+        self.errors: list[BaseException] = []
+        self._handler = handler
+        self._port = port
+        self._keep = keep
+        self._loop = asyncio.new_event_loop()
+        self._up = threading.Event()
+        self._down: asyncio.Event | None = None
+        self._protocols: web.Server | None = None
+        self._thread = threading.Thread(target=self._run, name="model-server", daemon=True)
+
+    @property
+    def base_url(self) -> str:
+        """What a config's `model.base_url` is set to."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    @property
+    def open_connections(self) -> int:
+        """How many connections clients hold open just now."""
+        return len(self._protocols.connections) if self._protocols else 0
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        if not self._up.wait(10):
+            raise RuntimeError("the model server did not come up within 10 s")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._down is not None
+        self._loop.call_soon_threadsafe(self._down.set)
+        self._thread.join(10)
+        if self.errors and error is None:
+            raise self.errors[0]
+
+    def wait_until(self, condition: Callable[[ModelServer], bool], seconds: float = 5.0) -> bool:
+        """Whether the condition became true in time; for what happens in the server's thread."""
+        deadline = time.monotonic() + seconds
+        while not condition(self):
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.002)
+        return True
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        self._down = asyncio.Event()
+        # Without cancellation a handler would not notice that its caller went away.
+        self._protocols = protocols = web.Server(
+            self._handle, handler_cancellation=True, access_log=None, keepalive_timeout=75, max_field_size=65536
+        )
+        server = await self._loop.create_server(
+            lambda: self._counted(protocols()), "127.0.0.1", self._port, backlog=1024
+        )
+        self._port = server.sockets[0].getsockname()[1]
+        self._up.set()
+        await self._down.wait()
+        server.close()
+        await protocols.shutdown(0)
+
+    def _counted(self, protocol: web.RequestHandler[Any]) -> web.RequestHandler[Any]:
+        self.connections += 1
+        return protocol
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        request._client_max_size = LARGEST_BODY
+        raw = await request.read()
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        try:
+            answer = self._answer(request, raw)
+            if answer.delay:
+                await asyncio.sleep(answer.delay)
+        finally:
+            self.in_flight -= 1
+        return await self._send(request, answer)
+
+    def _answer(self, request: web.BaseRequest, raw: bytes) -> Answer:
+        try:
+            body = json.loads(raw)
+            if self._keep:
+                self.requests.append(Received(request.method, request.raw_path, _lower(request.headers), body))
+            return self._handler(body, request.headers)
+        except Exception as error:  # noqa: BLE001 - it belongs to the test, which gets it when the server goes down
+            self.errors.append(error)
+            return Answer(status=500, error="the test's own handler failed")
+
+    async def _send(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
+        body = answer.body
+        if not (answer.cut or answer.drop):
+            headers = {"Content-Type": "application/json", **answer.headers}
+            return web.Response(status=answer.status, body=body, headers=headers)
+        response = web.StreamResponse(status=answer.status, headers=answer.headers)
+        if answer.cut:
+            response.content_length = len(body)
+            await response.prepare(request)
+            await response.write(body[: len(body) // 2])
+        transport = cast("asyncio.Transport | None", request.transport)
+        if transport is not None:
+            transport.abort() if answer.drop else transport.close()
+        return response
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def with_faults(handler: Handler, faults: Mapping[str, float], seed: int = 0) -> Handler:
+    """
+    The handler, but a seeded part of the requests fails: {"429": 0.2, "cut": 0.01}.
+
+    Which ones is decided by the body and by how often it was seen, so a repeated run has the same faults and a
+    request that is tried again gets through.
+    """
+    seen: Counter[bytes] = Counter()
+
+    def faulty(body: Any, headers: Mapping[str, str]) -> Answer:
+        digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).digest()
+        seen[digest] += 1
+        draw = hashlib.sha256(b"%d/%d/" % (seed, seen[digest]) + digest).digest()
+        place = int.from_bytes(draw[:8]) / 2**64
+        for name, share in faults.items():
+            if place < share:
+                return _fault(name, handler(body, headers))
+            place -= share
+        return handler(body, headers)
+
+    return faulty
+
+
+def _fault(name: str, answer: Answer) -> Answer:
+    if name.isdigit():
+        return Answer(status=int(name), error={"message": f"injected {name}"}, delay=answer.delay)
+    changes: dict[str, dict[str, Any]] = {
+        "cut": {"cut": True},
+        "drop": {"drop": True},
+        "empty": {"text": ""},
+        "garbage": {"raw": "<html>bad gateway</html>"},
+    }
+    return evolve(answer, **changes[name])
+
+
+def _parse_faults(text: str) -> dict[str, float]:
+    return {name: float(share) for name, share in (part.split(":") for part in text.split(",") if part)}
+
+
+def _import_handler(name: str) -> Handler:
+    module, _, function = name.partition(":")
+    return cast("Handler", getattr(importlib.import_module(module), function))
+
+
+def main() -> None:
+    """Serve until ended."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--handler", default="support.model_server:fixed_answer", help="module:function")
+    parser.add_argument("--delay-ms", type=float, default=0.0, help="how long every answer takes")
+    parser.add_argument("--faults", default="", help="status or cut, drop, empty, garbage: 429:0.2,500:0.05,cut:0.01")
+    parser.add_argument("--seed", type=int, default=0, help="of the faults")
+    parser.add_argument("--port", type=int, default=0)
+    options = parser.parse_args()
+    handler = _import_handler(options.handler)
+    if options.delay_ms:
+        prompt, delay = handler, options.delay_ms / 1000
+        handler = lambda body, headers: evolve(prompt(body, headers), delay=delay)  # noqa: E731
+    if options.faults:
+        handler = with_faults(handler, _parse_faults(options.faults), options.seed)
+    with ModelServer(handler, port=options.port, keep=False) as server:
+        print(server.base_url, flush=True)  # noqa: T201 - the caller reads it
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    main()
