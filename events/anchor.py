@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from attrs import asdict, frozen
+
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import system_fault
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Literal
 
 from attrs import field, frozen
+
 from skillopt_es.events.values import (
     Batch,
     CallRef,

@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable
 from typing import NoReturn, cast
 
-from attrs import frozen
+from attrs import fields, frozen
+
 from skillopt_es.events.catalog import BY_NAME, CATALOG, Event
 from skillopt_es.events.errors import InvalidEvent, LogDamaged, LogTooNew
 from skillopt_es.events.strict import MISFITS, explain, strict_converter
@@ -122,12 +123,15 @@ def _misfit(event: Event) -> str:
     kind = type(event)
     if BY_NAME.get(kind.__name__) is not kind:
         return "it is not in the catalogue"
+    name = ""
     try:
-        payload = _explainer.unstructure(event)
-        _explainer.structure(payload, kind)
-        canonical_json(payload)
+        for field in fields(kind):
+            name = field.name
+            payload = _explainer.unstructure(getattr(event, name), unstructure_as=field.type)
+            _explainer.structure(payload, cast("type[object]", field.type))
+            canonical_json(payload)
     except MISFITS as error:
-        return explain(error)
+        return f"{name}: {explain(error)}"
     return "its fields do not fit"
 
 
@@ -152,7 +156,7 @@ def _cleaned(value: Json) -> Json:
 
 
 def _lift(value: Json, blobs: dict[str, bytes]) -> Json:
-    """The payload with its big texts moved to `blobs`."""
+    """The payload with its big texts moved to `blobs`, in an order that depends on nothing else."""
     match value:
         case str():
             raw = value.encode() if len(value) >= _BIG_CHARACTERS else b""
@@ -164,7 +168,10 @@ def _lift(value: Json, blobs: dict[str, bytes]) -> Json:
         case list():
             return [_lift(item, blobs) for item in value]
         case dict():
-            return {f"${key}" if _BLOB_KEY.fullmatch(key) else key: _lift(item, blobs) for key, item in value.items()}
+            return {
+                f"${key}" if _BLOB_KEY.fullmatch(key) else key: _lift(item, blobs)
+                for key, item in sorted(value.items())
+            }
         case _:
             return value
 

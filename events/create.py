@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 
 from attrs import evolve, frozen
+
 from skillopt_es.events.anchor import sync_folder
 from skillopt_es.events.bulk import insert_rows
 from skillopt_es.events.errors import LogError, RunExists

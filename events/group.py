@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from attrs import define, field, frozen
+
 from skillopt_es.events.bulk import Row
 from skillopt_es.events.chain import event_hash
 from skillopt_es.events.codec import EncodedEvent

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from typing import cast
 
 from attrs import define, field, frozen
+
 from skillopt_es.events.blobs import blob_problem, read_text
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.chain import event_hash, row_hash
-from skillopt_es.events.codec import decode
+from skillopt_es.events.codec import clean_text, decode
 from skillopt_es.events.errors import LogDamaged, LogError
 from skillopt_es.events.journal import CALL_COLUMNS, call_row
 from skillopt_es.events.reader import Columns, Reader
@@ -59,7 +60,7 @@ class Inspection:
     def say(self, where: str, message: str, seq: int | None = None) -> None:
         """Notes a problem, unless there are too many already."""
         if len(self.problems) < MOST_PROBLEMS:
-            self.problems.append(Problem(where, message, seq))
+            self.problems.append(Problem(where, clean_text(message), seq))
 
     def hash_at(self, table: str, number: int) -> str:
         """The hash of an event or a call; what precedes the first one for number 0."""

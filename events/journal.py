@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Literal
 
 from attrs import field, fields, frozen
+
 from skillopt_es.events.bulk import Row
 from skillopt_es.events.chain import row_hash
 from skillopt_es.events.codec import clean_text

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from typing import Literal, Union, get_args, get_origin
+from typing import Literal, Union, cast, get_args, get_origin
 
 from cattrs import Converter
 from cattrs.errors import BaseValidationError, ForbiddenExtraKeysError
 from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 from cattrs.v import transform_error
+
 from skillopt_es.events.values import Failed, Measured, NotRun, Outcome
 
 Plain = dict[str, object]
@@ -189,18 +190,25 @@ def _register_outcome(converter: Converter) -> None:
         Failed, make_dict_unstructure_fn(Failed, converter, kind=override(rename="error"))
     )
     readers = {tag: (converter.get_structure_hook(kind), kind) for tag, kind in _KINDS.items()}
-    writers = {kind: (tag, converter.get_unstructure_hook(kind)) for tag, kind in _KINDS.items()}
+    writers: dict[type, tuple[str, Unstructure]] = {
+        kind: (tag, converter.get_unstructure_hook(kind)) for tag, kind in _KINDS.items()
+    }
 
     def structure(value: object, _: object) -> object:
         if type(value) is not dict:
             raise TypeError(f"must be an outcome, not {value!r:.80}")
         fields = value.copy()
-        hook, kind = readers[fields.pop("kind", "")]
+        tag = fields.pop("kind", "")
+        if type(tag) is not str or tag not in readers:
+            raise ValueError(f"must be an outcome of a known kind, not {tag!r:.80}")
+        hook, kind = readers[tag]
         return hook(fields, kind)
 
     def unstructure(value: object) -> object:
-        tag, hook = writers[type(value)]  # type: ignore[index]
-        fields: Plain = hook(value)
+        if type(value) not in writers:
+            raise TypeError(f"must be an outcome, not {value!r:.80}")
+        tag, hook = writers[type(value)]
+        fields = cast("Plain", hook(value))
         fields["kind"] = tag
         return fields
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from attrs import frozen
+
 from skillopt_es.events.anchor import ANCHOR_FILE, anchor_problems, read_anchor
 from skillopt_es.events.errors import LogError, RunNotFound
 from skillopt_es.events.inspection import Inspection, Problem, check_blobs, check_calls, check_events

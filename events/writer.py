@@ -18,6 +18,7 @@ from threading import Thread
 from typing import cast
 
 from attrs import define
+
 from skillopt_es.events.blobs import blob_row
 from skillopt_es.events.bulk import Row
 from skillopt_es.events.catalog import Event

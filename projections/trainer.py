@@ -12,6 +12,7 @@ from typing import Literal, TypeVar
 
 from attrs import evolve as replace
 from attrs import field, frozen
+
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,

@@ -71,7 +71,7 @@ def _text_of(path: Path) -> str:
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        raise DataError(f"there is no file {path}", hint="check the path; relative paths start at the config") from None
+        raise DataError(f"there is no file {path}", hint="check the path in the config") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}", hint="check the file's permissions") from error
     try:

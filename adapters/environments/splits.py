@@ -48,9 +48,10 @@ def load_splits(settings: DataSettings, parse: Callable[[RawItem], Item]) -> Spl
 def ratio_counts(total: int, ratio: str) -> tuple[int, int, int]:
     """How many of `total` items each split gets, by largest remainder (ties: larger weight, then earlier split)."""
     weights = _weights(ratio)
-    whole = sum(weights)
-    counts = [total * weight // whole for weight in weights]
-    order = sorted(range(3), key=lambda index: (-(total * weights[index] % whole), -weights[index], index))
+    # Float shares, as in the original: their rounding decides ties (2 items at 2:1:7 give 1, 0, 1).
+    shares = [total * weight / sum(weights) for weight in weights]
+    counts = [int(share) for share in shares]
+    order = sorted(range(3), key=lambda index: (shares[index] - counts[index], weights[index]), reverse=True)
     for index in order[: total - sum(counts)]:
         counts[index] += 1
     return counts[0], counts[1], counts[2]

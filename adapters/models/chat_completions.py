@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.models.chat_reply import parse_reply
-from skillopt_es.adapters.models.endpoint import Endpoint, open_endpoint, setting
+from skillopt_es.adapters.models.endpoint import open_endpoint, setting
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import hint_for
@@ -61,7 +61,6 @@ def build_body(settings: ModelSettings, request: ChatRequest) -> dict[str, Json]
 class _Question:
     """A request, ready for the wire; `plain` is the same without its schema."""
 
-    slot: str
     body: bytes = field(repr=False)
     request_id: str
     tokens: int
@@ -95,18 +94,10 @@ class ChatCompletions:
         self._clock = clock
         self._wall_clock = wall_clock
         self._sleep = sleep
-        self._endpoint: Endpoint = open_endpoint(settings, environ, "/chat/completions")
-        self._redactor = self._endpoint.redactor
-        self._exchange = Exchange(
-            self._endpoint, concurrency=settings.concurrency, timeout_seconds=settings.timeout_seconds
-        )
-        self._retry = RetryPolicy(
-            attempts=settings.attempts,
-            base=settings.backoff_seconds,
-            cap=settings.backoff_cap_seconds,
-            seed=settings.seed,
-            draw=draw,
-        )
+        endpoint = open_endpoint(settings, environ, "/chat/completions")
+        self._redactor = endpoint.redactor
+        self._exchange = Exchange(endpoint, concurrency=settings.concurrency, timeout_seconds=settings.timeout_seconds)
+        self._retry = _retry_policy(settings, draw)
         self._limiter = Limiter(
             concurrency=settings.concurrency,
             requests_per_minute=settings.requests_per_minute,
@@ -162,16 +153,16 @@ class ChatCompletions:
         body = _encode(build_body(self._settings, request)).encode()
         # Four bytes a token is the usual estimate; the real number replaces it when the reply is there.
         tokens = len(body) // 4 + request.max_tokens if self._limiter.counts_tokens else 0
-        return _Question(request.slot, body, _short_hash(request.slot), tokens, plain)
+        return _Question(body, _short_hash(request.slot), tokens, plain)
 
     async def _try(self, question: _Question) -> ChatReply | _Failed:
         refused = await self._limiter.enter(question.tokens)
         if refused is not None:
             return _Failed(refused, on_wire=False)
-        if question.plain is not None and self._schemas_refused:  # refused while this call was waiting for its slot
-            question = self._question(question.plain)
         start = self._clock()
         try:
+            if question.plain is not None and self._schemas_refused:  # refused while this call waited for its slot
+                question = self._question(question.plain)
             raw = await self._exchange.post(question.body, question.request_id)
         finally:
             self._limiter.leave()
@@ -223,6 +214,16 @@ class ChatCompletions:
             latency_ms=result.latency_ms,
             tries=tuple(tries),
         )
+
+
+def _retry_policy(settings: ModelSettings, draw: Draw) -> RetryPolicy:
+    return RetryPolicy(
+        attempts=settings.attempts,
+        base=settings.backoff_seconds,
+        cap=settings.backoff_cap_seconds,
+        seed=settings.seed,
+        draw=draw,
+    )
 
 
 def _check_extra_body(settings: ModelSettings) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 
 import httpx
 from attrs import field, frozen
 
+from skillopt_es.adapters.models.proxy import Proxy, proxy_for
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Role
@@ -19,7 +19,7 @@ _FIXED_HEADERS = {
     "Content-Type": "application/json",
     "User-Agent": "skillopt-es",
 }
-_SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "api-key", "x-api-key"})
+_SECRET_HEADERS = ("authorization", "api-key", "x-api-key")
 
 
 @frozen(kw_only=True)
@@ -29,7 +29,7 @@ class Endpoint:
     url: httpx.URL
     host: str
     headers: Mapping[str, str] = field(repr=False)
-    proxy: httpx.Proxy | None = field(repr=False)
+    proxy: Proxy | None
     redactor: Redactor = field(repr=False)
 
 
@@ -41,13 +41,16 @@ def open_endpoint(settings: ModelSettings, environ: Mapping[str, str], path: str
     if key:
         headers["Authorization"] = f"Bearer {key}"
     headers.update(_extra_headers(settings))
-    secrets = [key, *(value for name, value in headers.items() if name in _SECRET_HEADERS)]
+    proxy = proxy_for(url, environ)
+    if proxy and proxy.authorization and url.scheme == "http":  # no tunnel: the proxy reads the request itself
+        headers["Proxy-Authorization"] = proxy.authorization
+    secrets = [key, proxy.authorization if proxy else "", *(headers.get(name, "") for name in _SECRET_HEADERS)]
     return Endpoint(
         url=url,
         host=url.netloc.decode(),
         headers=dict(headers),
-        proxy=_proxy(url, environ),
-        redactor=Redactor(secret.removeprefix("Bearer ") for secret in secrets),
+        proxy=proxy,
+        redactor=Redactor(secret.removeprefix("Bearer ").removeprefix("Basic ") for secret in secrets),
     )
 
 
@@ -100,32 +103,3 @@ def _extra_headers(settings: ModelSettings) -> Mapping[str, str]:
 
 def _fits_header(text: str) -> bool:
     return text.isascii() and (text.isprintable() or not text)
-
-
-def _proxy(url: httpx.URL, environ: Mapping[str, str]) -> httpx.Proxy | None:
-    """The proxy that the usual environment variables ask for; never one for this machine."""
-    given = {
-        name.lower(): value for name, value in sorted(environ.items()) if name.lower().endswith("_proxy") and value
-    }
-    text = given.get(f"{url.scheme}_proxy") or given.get("all_proxy")
-    local = url.host == "localhost" or url.host.startswith("127.") or url.host == "::1"
-    if not text or local or _is_exempt(url.host, given.get("no_proxy", "")):
-        return None
-    try:
-        proxy = httpx.URL(text if "://" in text else f"http://{text}")
-    except httpx.InvalidURL:
-        raise ConfigError(f"the environment variable {url.scheme.upper()}_PROXY is not a URL") from None
-    if proxy.scheme not in {"http", "https"}:
-        raise ConfigError(
-            f"a {proxy.scheme} proxy is not supported", hint=f"add {url.host} to NO_PROXY, or use an http proxy"
-        )
-    # The transport's own way to pass a proxy's credentials is deprecated in aiohttp.
-    login = base64.b64encode(proxy.userinfo).decode()
-    return httpx.Proxy(
-        proxy.copy_with(userinfo=b""), headers={"Proxy-Authorization": f"Basic {login}"} if login else None
-    )
-
-
-def _is_exempt(host: str, no_proxy: str) -> bool:
-    names = [name.strip().lower().lstrip("*").lstrip(".") for name in no_proxy.split(",") if name.strip()]
-    return any(not name or host == name or host.endswith(f".{name}") for name in names)

@@ -74,8 +74,10 @@ class Exchange:
         return self._transport
 
     def _open(self) -> AiohttpTransport:
-        verify = self._endpoint.url.scheme == "https" or self._endpoint.proxy is not None
-        transport = AiohttpTransport(verify=verify, proxy=self._endpoint.proxy)
+        endpoint = self._endpoint
+        # Loading certificates takes longer than a hundred calls; plain http to a plain host never looks at them.
+        verify = endpoint.url.scheme == "https" or endpoint.proxy is not None
+        transport = AiohttpTransport(verify=verify, proxy=_httpx_proxy(endpoint))
         connector = aiohttp.TCPConnector(
             limit=self._concurrency, keepalive_timeout=IDLE_SECONDS, ssl=transport.ssl_context
         )
@@ -85,25 +87,35 @@ class Exchange:
     def _failure(self, error: Exception) -> Failure:
         # The transport calls every broken connection a connect timeout; its cause knows better.
         cause = error.__cause__ or error
-        host = self._endpoint.host
+        return failure("timeout" if isinstance(cause, TimeoutError) else "transport", self._story(cause))
+
+    def _story(self, cause: BaseException) -> str:
+        host, proxy = self._endpoint.host, self._endpoint.proxy
         match cause:
             case aiohttp.ConnectionTimeoutError():
-                return failure("timeout", f"no connection to {host} within {CONNECT_SECONDS:g} s")
+                story = f"no connection to {host} within {CONNECT_SECONDS:g} s"
             case TimeoutError():
-                return failure("timeout", f"{host} sent nothing for {self._timeout_seconds:g} s")
+                story = f"{host} sent nothing for {self._timeout_seconds:g} s"
             case aiohttp.ClientSSLError():
-                return failure("transport", f"no trusted TLS connection to {host}: {cause}")
+                story = f"no trusted TLS connection to {host}: {cause}"
+            case aiohttp.ClientProxyConnectionError() if proxy:
+                story = f"cannot connect to the proxy {proxy.url.netloc.decode()}: {_reason(cause)}"
             case aiohttp.ClientConnectorError():
-                return failure("transport", f"cannot connect to {host}: {_reason(cause)}")
-            case (
-                aiohttp.ServerDisconnectedError()
-                | aiohttp.ClientPayloadError()
-                | ConnectionError()
-                | aiohttp.ClientOSError()
-            ):
-                return failure("transport", f"{host} closed the connection before its reply was complete")
+                story = f"cannot connect to {host}: {_reason(cause)}"
+            case aiohttp.ServerDisconnectedError() | aiohttp.ClientPayloadError() | OSError():
+                story = f"{host} closed the connection before its reply was complete"
             case _:
-                return failure("transport", f"the exchange with {host} failed: {type(cause).__name__}: {cause}")
+                story = f"the exchange with {host} failed: {type(cause).__name__}: {cause}"
+        return story
+
+
+def _httpx_proxy(endpoint: Endpoint) -> httpx.Proxy | None:
+    if endpoint.proxy is None:
+        return None
+    # The transport's own way to pass credentials is deprecated in aiohttp.
+    authorization = endpoint.proxy.authorization
+    tunnel = endpoint.url.scheme == "https" and authorization
+    return httpx.Proxy(endpoint.proxy.url, headers={"Proxy-Authorization": authorization} if tunnel else None)
 
 
 def _reason(error: aiohttp.ClientConnectorError) -> str:

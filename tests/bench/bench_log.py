@@ -215,7 +215,8 @@ def main() -> None:
         f"  {single_cpu:6.1f} us CPU each"
     )
     _say(
-        f"record + append, {GROUP} in flight               {calls:10,.0f} calls/s            {call_cpu:6.1f} us CPU each"
+        f"record + append, {GROUP} in flight               {calls:10,.0f} calls/s"
+        f"              {call_cpu:6.1f} us CPU each"
     )
     _say(
         f"latency added by record, {GROUP} in flight       median {statistics.median(waited):.2f} ms, "

@@ -73,8 +73,8 @@ def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options
     """An environment and its items: these rows, with a plain one each for the splits that have none."""
     filled = [{"split": "train", **row} for row in rows]
     spare = {"input": "?", "expected": "spare", "grader": "exact", "question": "?", "answers": ["spare"]}
-    for split in {"train", "val", "test"} - {row["split"] for row in filled}:
-        filled.append({"id": f"spare-{split}", "split": split, **spare})
+    missing = sorted({"train", "val", "test"} - {row["split"] for row in filled})
+    filled += [{"id": f"spare-{split}", "split": split, **spare} for split in missing]
     path = write_lines(folder / "items.jsonl", filled)
     environment = open_on(folder, name, data_settings(split_mode="field", data_path=str(path)), **options)
     return environment, environment.load()

@@ -9,10 +9,35 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-_STARTS = ("Bel", "Cor", "Dun", "Esk", "Fal", "Gor", "Hal", "Ist", "Jor", "Kel", "Lun", "Mar", "Nor", "Ost", "Pel", "Ver")
+_STARTS = (
+    "Bel",
+    "Cor",
+    "Dun",
+    "Esk",
+    "Fal",
+    "Gor",
+    "Hal",
+    "Ist",
+    "Jor",
+    "Kel",
+    "Lun",
+    "Mar",
+    "Nor",
+    "Ost",
+    "Pel",
+    "Ver",
+)
 _ENDS = ("rin", "dale", "mouth", "vik", "stow", "hagen", "ton", "mere", "wick", "ford", "gard", "holm")
 _GIVEN = ("Orla", "Tamsin", "Piet", "Ludo", "Anneke", "Bram", "Sunniva", "Cato", "Ilse", "Wim", "Petra", "Joost")
-_THINGS = ("lighthouse", "observatory", "harbour bridge", "clock tower", "botanical garden", "opera house", "canal lock")
+_THINGS = (
+    "lighthouse",
+    "observatory",
+    "harbour bridge",
+    "clock tower",
+    "botanical garden",
+    "opera house",
+    "canal lock",
+)
 _FILLERS = (
     "Visitors come by ferry in summer and by the mountain railway in winter.",
     "The town keeps a small museum with maps, letters and models of ships.",

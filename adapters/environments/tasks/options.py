@@ -24,7 +24,7 @@ class BuiltIn:
 
 @frozen
 class PythonCode:
-    """A function of the user: `module:function`."""
+    """A function of the user, in a module (`pkg.mod`) or in a file (`graders/mine.py`)."""
 
     module: str
     function: str
@@ -66,7 +66,7 @@ def _python(given: str) -> PythonCode:
     module, _, function = given.rpartition(":")
     if not module or not function.isidentifier():
         raise ValueError("must name a python grader as module:function")
-    return PythonCode(module.removesuffix(".py").replace("/", "."), function)
+    return PythonCode(module, function)
 
 
 def _command(given: str | list[Json]) -> Command:

@@ -109,9 +109,17 @@ def _function(code: PythonCode, folder: Path) -> Function:
 
 
 def _module(name: str, folder: Path) -> ModuleType:
-    file = folder.joinpath(*name.split(".")).with_suffix(".py")
+    is_path = "/" in name or name.endswith(".py")
+    file = folder / (name.removesuffix(".py") if is_path else name.replace(".", "/"))
+    file = file.with_name(f"{file.name}.py")
     try:
-        return _from_file(file, folder) if file.is_file() else importlib.import_module(name)
+        if is_path or file.is_file():
+            return _from_file(file, folder)
+        return importlib.import_module(name)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            f"env.grader: {name} cannot be imported: {error}", hint=f"it is looked for at {file}"
+        ) from error
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
             raise ConfigError(f"env.grader: {name} needs a module that is not installed: {error.name}") from error

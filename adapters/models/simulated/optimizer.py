@@ -12,8 +12,8 @@ from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE,
 from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
 
-ONLY_BAD = 0.2
-ALSO_BAD = 0.4
+ONLY_BAD = 0.15
+ALSO_BAD = 0.3
 NOTICES_SUCCESS = 0.3
 WARNING = "Rules about all answers (their length, their case, their grammar) hurt: leave them out."
 
@@ -45,10 +45,10 @@ def _from_failures(question: Question) -> Reply:
     skill = _skill(question)
     failing = _failing(question.trajectories)
     missing = [topic for topic in failing if topic.rule and not topic.rule.line_in(skill)]
-    tried = _REJECTED.findall(question.section("Earlier steps of this epoch"))
-    wanted = [topic.rule for topic in missing if topic.rule and not any(map(topic.rule.said_by, _contents(tried)))]
+    tried = _rejected(question)
+    wanted = [topic.rule for topic in missing if topic.rule and not any(map(topic.rule.said_by, tried))]
     edits = [_delete(rule.line_in(skill)) for rule in HARMFUL if rule.line_in(skill)]
-    edits += [_append(rule) for rule in _with_misjudgement(question, skill, wanted, _contents(tried))]
+    edits += [_append(rule) for rule in _with_misjudgement(question, skill, wanted, tried)]
     summary: list[Json] = [_summary(topic, count, topic in missing) for topic, count in failing.items()]
     kinds = ", ".join(topic.kind for topic in missing) or "none"
     reasoning = f"Simulated: kinds that fail and have no rule: {kinds}."
@@ -62,12 +62,14 @@ def _failing(trajectories: Sequence[Trajectory]) -> dict[Topic, int]:
     return dict(Counter(topic for topic in topics if topic).most_common())
 
 
-def _contents(rejected: Sequence[str]) -> list[str]:
-    return [line.partition("content=")[2].strip("'\"") for line in rejected]
+def _rejected(question: Question) -> list[str]:
+    """What the edits that the gate refused in this epoch wanted to write."""
+    lines = _REJECTED.findall(question.section("Earlier steps of this epoch"))
+    return [line.partition("content=")[2].strip("'\"") for line in lines]
 
 
 def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried: Sequence[str]) -> list[Rule]:
-    """The wanted rules, sometimes with a harmful one first or only that one; not once the notes warn of it."""
+    """The wanted rules, sometimes with a harmful one among them or only that one; not once the notes warn of it."""
     left = [rule for rule in HARMFUL if not rule.line_in(skill) and not any(map(rule.said_by, tried))]
     if not (wanted and left) or WARNING in question.section("Your notes from earlier epochs"):
         return wanted
@@ -77,18 +79,23 @@ def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried
     worst = left[int(chance("which", *seen) * len(left))]
     if luck < ONLY_BAD:
         return [worst]
-    return [worst, *wanted] if luck < ALSO_BAD else wanted
+    return [wanted[0], worst, *wanted[1:]] if luck < ALSO_BAD else wanted
 
 
 def _summary(topic: Topic, count: int, missing: bool) -> Reply:
     why = "the skill has no rule for its form" if missing else "the skill has a rule, but it was forgotten"
-    return {"failure_type": f"{topic.kind} form", "count": count, "description": f"A {topic.kind} in the wrong form: {why}."}
+    return {
+        "failure_type": f"{topic.kind} form",
+        "count": count,
+        "description": f"A {topic.kind} in the wrong form: {why}.",
+    }
 
 
 def _from_successes(question: Question) -> Reply:
     items = sorted(trajectory.item for trajectory in question.trajectories)
     notices = len(items) > 1 and chance("success", *items) < NOTICES_SUCCESS
-    edits = [_append(BREVITY)] if notices and not BREVITY.line_in(_skill(question)) else []
+    new = not BREVITY.line_in(_skill(question)) and not any(map(BREVITY.said_by, _rejected(question)))
+    edits = [_append(BREVITY)] if notices and new else []
     patterns: list[Json] = ["The answers hold nothing but what was asked for."] if edits else []
     reasoning = "Simulated: short answers pass." if edits else "Simulated: nothing that the skill does not say already."
     return {"success_patterns": patterns, "patch": {"reasoning": reasoning, "edits": _json(edits)}}

@@ -12,7 +12,10 @@ from attrs import frozen
 from skillopt_es.adapters.models.simulated.rules import Topic, topic_of
 from skillopt_es.events.values import Json
 
-_FENCED = re.compile(r"^(?:(?P<note>before|now):\n)?(?P<fence>~{4,}) (?P<label>[^\n]+)\n(?P<text>.*?)\n(?P=fence)$", re.M | re.S)
+_FENCED = re.compile(
+    r"^(?:(?P<note>before|now):\n)?(?P<fence>~{4,}) (?P<label>[^\n]+)\n(?P<text>.*?)\n(?P=fence)$",
+    re.MULTILINE | re.DOTALL,
+)
 _ITEM = re.compile(r"^item: (.+)$", re.MULTILINE)
 _RESULT = re.compile(r"^result: (PASS|FAIL)", re.MULTILINE)
 _TASK = re.compile(r"^\[task\] (.*?)(?=^\[(?:agent|evaluation|tool|task|system)\] |\Z)", re.MULTILINE | re.DOTALL)
@@ -69,7 +72,9 @@ class Question(str):
     @property
     def trajectories(self) -> list[Trajectory]:
         """The trajectories in order."""
-        return [Trajectory(block["text"], block["note"] or "") for block in self._blocks if block["label"] == "trajectory"]
+        return [
+            Trajectory(block["text"], block["note"] or "") for block in self._blocks if block["label"] == "trajectory"
+        ]
 
     def section(self, title: str) -> str:
         """What stands under a heading, up to the next one of the same level."""

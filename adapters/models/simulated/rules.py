@@ -21,6 +21,14 @@ def _keywords(patterns: Sequence[str]) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
 
 
+def _beginning(pattern: str) -> re.Pattern[str]:
+    return re.compile(rf"^\W*(?:{pattern})\b", re.MULTILINE)
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
 @frozen(kw_only=True)
 class Rule:
     """A line of a skill that the target obeys, known by its keywords; `wording` is how the optimizer writes it."""
@@ -43,8 +51,8 @@ class Topic:
     """A kind of question: how it begins, what the value in its note looks like, and both ways to write that value."""
 
     kind: str
-    asked: re.Pattern[str] = field(converter=lambda pattern: re.compile(rf"^\W*(?:{pattern})\b", re.MULTILINE))
-    value: re.Pattern[str] = field(converter=re.compile)
+    asked: re.Pattern[str] = field(converter=_beginning)
+    value: re.Pattern[str] = field(converter=_pattern)
     naive: Callable[[forms.Found], str]
     house: Callable[[forms.Found], str] = forms.as_written
     rule: Rule | None = None
@@ -151,7 +159,7 @@ TOPICS: tuple[Topic, ...] = (
         rule=Rule(
             name="phone numbers",
             keywords=[r"\b(?:tele)?phones?\b", r"\+|\bcountry code\b|\binternational\b"],
-            wording="Write phone numbers with + and the country code, without the leading 0, in groups: +49 30 555 0100.",
+            wording="Write phone numbers in groups with + and the country code, without the first 0: +49 30 555 0100.",
         ),
     ),
     Topic(
@@ -202,7 +210,9 @@ TOPICS: tuple[Topic, ...] = (
             wording="Write lists in alphabetical order, separated by semicolons.",
         ),
     ),
-    Topic(kind="place", asked="In which city|Where", value=r"in the city of (?P<value>[A-Z]\w+)", naive=forms.as_written),
+    Topic(
+        kind="place", asked="In which city|Where", value=r"in the city of (?P<value>[A-Z]\w+)", naive=forms.as_written
+    ),
 )
 STYLE: tuple[Rule, ...] = tuple(topic.rule for topic in TOPICS if topic.rule)
 BREVITY = Rule(
@@ -218,14 +228,19 @@ HABITS: tuple[Habit, ...] = (
     Habit(
         rule=Rule(
             name="capitals",
-            keywords=[r"\beverything\b|\bwhole answer\b|\ball answers\b", r"\bcapitals?\b|\bcapital letters\b|\bupper ?case\b"],
+            keywords=[
+                r"\beverything\b|\bwhole answer\b|\ball answers\b",
+                r"\bcapitals?\b|\bcapital letters\b|\bupper ?case\b",
+            ],
             wording="Write everything in capital letters.",
         ),
         spoil=str.upper,
     ),
     Habit(
         rule=Rule(
-            name="full sentence", keywords=[r"\bfull sentences?\b"], wording="Answer in a full sentence that repeats the question."
+            name="full sentence",
+            keywords=[r"\bfull sentences?\b"],
+            wording="Answer in a full sentence that repeats the question.",
         ),
         spoil=lambda answer: f"The answer to the question is {answer}.",
     ),

@@ -1,4 +1,4 @@
-"""The simulated target: finds the value in a note and writes it as the skill asks, naively where the skill says nothing."""
+"""The simulated target: writes the value that a note holds as the skill asks, naively where the skill says nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from skillopt_es.ports import ChatRequest
 
 UNKNOWN = "I am a simulated model and do not know this."
 LAPSES = 0.12
-LAPSES_WHEN_CHECKING = 0.015
+LAPSES_WHEN_CHECKING = 0.025
 
 # Written out here, not imported: a model knows a skill only as the text it is given.
 _GUIDANCE = re.compile(r"<!-- SLOW_UPDATE_START -->(.*?)<!-- SLOW_UPDATE_END -->", re.DOTALL)

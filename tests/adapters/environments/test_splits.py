@@ -112,7 +112,7 @@ def test_a_folder_with_one_file_stands_for_the_file(tmp_path: Path) -> None:
 
 def test_a_folder_in_doubt_is_refused(tmp_path: Path) -> None:
     """Two files, none, or ready-made splits: each error says what to set."""
-    with pytest.raises(DataError, match="is a folder, not a file.*none"):
+    with pytest.raises(DataError, match=r"is a folder, not a file.*none"):
         loaded(data_path=str(tmp_path))
     write_lines(tmp_path / "a.jsonl", rows("abc"))
     write_lines(tmp_path / "b.json", rows("a"))
@@ -183,7 +183,8 @@ def test_an_item_without_its_split_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("splits", "empty"), [({"train": "", "val": "b", "test": "c"}, "train"), ({"train": "a", "val": "", "test": "c"}, "val")]
+    ("splits", "empty"),
+    [({"train": "", "val": "b", "test": "c"}, "train"), ({"train": "a", "val": "", "test": "c"}, "val")],
 )
 def test_training_needs_train_and_val(tmp_path: Path, splits: dict[str, str], empty: str) -> None:
     """An empty split that training needs is an error with the sizes."""

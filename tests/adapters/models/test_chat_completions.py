@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import gzip
 import hashlib
 import json
@@ -633,6 +634,24 @@ def test_the_usual_proxy_variables_are_respected(base_url: str, environ: dict[st
     """Except for this machine, which no proxy can reach."""
     endpoint = open_endpoint(settings(base_url), environ, "/chat/completions")
     assert (str(endpoint.proxy.url) if endpoint.proxy else None) == proxy
+
+
+def test_a_proxy_gets_the_request_and_its_own_credentials() -> None:
+    """A plain request goes through the proxy, which is told who we are; they are shown nowhere."""
+    with ModelServer() as proxy:
+        address = proxy.base_url.removeprefix("http://").removesuffix("/v1")
+
+        async def scenario() -> None:
+            environ = {"http_proxy": f"http://me:p%40ssword-of-mine@{address}"}
+            model = ChatCompletions(settings("http://model.test/v1"), environ)
+            assert "ssword" not in repr(model._exchange.__dict__)
+            await model.complete(question())
+            await model.aclose()
+
+        asyncio.run(scenario())
+    [received] = proxy.requests
+    assert received.path == "http://model.test/v1/chat/completions"
+    assert received.headers["proxy-authorization"] == "Basic " + base64.b64encode(b"me:p@ssword-of-mine").decode()
 
 
 # Connections

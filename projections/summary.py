@@ -1,0 +1,306 @@
+"""
+A run in one line a step: scores, edits and verdicts, read from the events without folding the trainer's whole state.
+
+Events that are left out only leave their own numbers at zero, so that an overview can skip the many small ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from attrs import evolve, field, frozen
+
+from skillopt_es.events.catalog import (
+    BestPromoted,
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    EpochCompleted,
+    EpochPlanned,
+    Event,
+    MetaSkillWritten,
+    PatchProposed,
+    RunCompleted,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    SkillScored,
+    SlowUpdateApplied,
+    StepSkipped,
+)
+from skillopt_es.events.values import Score
+
+OVERVIEW: tuple[str, ...] = (
+    "RunStarted",
+    "RunResumed",
+    "RunPaused",
+    "EpochPlanned",
+    "SkillScored",
+    "CandidateGated",
+    "StepSkipped",
+    "SlowUpdateApplied",
+    "EpochCompleted",
+    "BestPromoted",
+    "RunCompleted",
+)
+"""The types of event that say where a run stands; all others only add numbers to its lines."""
+
+
+@frozen(kw_only=True)
+class StepLine:
+    """One finished step; `verdict` is the gate's action or why the step was skipped, `best` the value after it."""
+
+    step: int
+    epoch: int
+    train: Score | None
+    proposed: int
+    merged: int
+    chosen: int
+    applied: int
+    candidate: float | None
+    current: float | None
+    verdict: str
+    best: float | None
+
+
+@frozen(kw_only=True)
+class EpochLine:
+    """One finished epoch and what was done at its end; empty where a stage is off."""
+
+    epoch: int
+    slow_update: str
+    candidate: float | None
+    current: float | None
+    meta_skill: str
+    best: float | None
+
+
+@frozen(kw_only=True)
+class EvaluationLine:
+    """One whole evaluation outside the steps' training: the baseline, a gate, a comparison or a test."""
+
+    place: str
+    purpose: str
+    skill: str
+    score: Score
+    value: float | None
+
+
+@frozen(kw_only=True)
+class Place:
+    """The skill that is current or best, by hash, and its value if it was measured."""
+
+    skill: str = ""
+    value: float | None = None
+
+    def measured(self, event: SkillScored) -> Place:
+        """The same place once its skill is measured for the first time."""
+        first = event.skill == self.skill and self.value is None
+        return evolve(self, value=event.value) if first else self
+
+
+@frozen(kw_only=True)
+class OpenStep:
+    """What is known of the step that is under way."""
+
+    train: tuple[Score, ...] = ()
+    proposed: int = 0
+    merged: int = 0
+    chosen: int = 0
+    applied: int = 0
+
+
+@frozen(kw_only=True)
+class Summary:
+    """A run so far: where it stands, and its lines in the order in which they happened."""
+
+    status: Literal["new", "running", "paused", "completed"] = "new"
+    paused: str = ""
+    epoch: int = 0
+    epochs: int = 0
+    step: int = 0
+    steps: int = 0
+    current: Place = field(factory=Place)
+    best: Place = field(factory=Place)
+    resumed: int = 0
+    lines: tuple[StepLine | EpochLine, ...] = ()
+    evaluations: tuple[EvaluationLine, ...] = ()
+    open: OpenStep = field(factory=OpenStep)
+    slow: SlowUpdateApplied | None = None
+    meta_skill: str = ""
+    completed: RunCompleted | None = None
+
+    @property
+    def baseline(self) -> EvaluationLine | None:
+        """The initial skill on the validation items, once it is measured."""
+        return next((line for line in self.evaluations if line.purpose == "selection"), None)
+
+    @property
+    def step_lines(self) -> tuple[StepLine, ...]:
+        """The steps alone."""
+        return tuple(line for line in self.lines if isinstance(line, StepLine))
+
+    @property
+    def tests(self) -> tuple[EvaluationLine, ...]:
+        """The evaluations on the test split."""
+        return tuple(line for line in self.evaluations if line.purpose == "test")
+
+
+def summarize(events: Iterable[Event]) -> Summary:
+    """The summary of a run's events, all of them or those of OVERVIEW."""
+    summary = Summary()
+    for event in events:
+        handler = _HANDLERS.get(type(event))
+        if handler is not None:
+            summary = handler(summary, event)
+    return summary
+
+
+def pooled(scores: Iterable[Score]) -> Score | None:
+    """Several evaluations of one skill as one, weighted by what was measured; None when there are none."""
+    rows = list(scores)
+    measured = sum(row.measured for row in rows)
+    if not measured:
+        return None
+    return Score(
+        hard=sum(row.hard * row.measured for row in rows) / measured,
+        soft=sum(row.soft * row.measured for row in rows) / measured,
+        measured=measured,
+        unmeasured=sum(row.unmeasured for row in rows),
+    )
+
+
+def _started(summary: Summary, event: RunStarted) -> Summary:
+    place = Place(skill=event.skill.hash)
+    epochs = event.total_steps // max(1, event.steps_per_epoch)
+    return evolve(summary, status="running", steps=event.total_steps, epochs=epochs, current=place, best=place)
+
+
+def _resumed(summary: Summary, _: RunResumed) -> Summary:
+    return evolve(summary, status="running", paused="", resumed=summary.resumed + 1)
+
+
+def _paused(summary: Summary, event: RunPaused) -> Summary:
+    return evolve(summary, status="paused", paused=event.message)
+
+
+def _planned(summary: Summary, event: EpochPlanned) -> Summary:
+    return evolve(summary, epoch=event.epoch, slow=None, meta_skill="")
+
+
+def _scored(summary: Summary, event: SkillScored) -> Summary:
+    if event.purpose == "train":
+        return evolve(summary, open=evolve(summary.open, train=(*summary.open.train, event.score)))
+    line = EvaluationLine(
+        place=event.place, purpose=event.purpose, skill=event.skill, score=event.score, value=event.value
+    )
+    summary = evolve(summary, evaluations=(*summary.evaluations, line))
+    if event.purpose != "selection":
+        return summary
+    return evolve(summary, current=summary.current.measured(event), best=summary.best.measured(event))
+
+
+def _proposed(summary: Summary, event: PatchProposed) -> Summary:
+    proposed = summary.open.proposed + len(event.edits)
+    return evolve(summary, open=evolve(summary.open, proposed=proposed))
+
+
+def _ranked(summary: Summary, event: EditsRanked) -> Summary:
+    return evolve(summary, open=evolve(summary.open, merged=len(event.pool), chosen=len(event.chosen)))
+
+
+def _built(summary: Summary, event: CandidateBuilt) -> Summary:
+    applied = sum(report.status.startswith("applied") for report in event.reports)
+    return evolve(summary, open=evolve(summary.open, applied=applied))
+
+
+def _gated(summary: Summary, event: CandidateGated) -> Summary:
+    value, best = event.candidate_value, event.best_value
+    new_best = event.action == "accept_new_best" or (
+        event.action == "force_accept" and (best is None or value > best)
+    )
+    candidate = Place(skill=event.candidate, value=value)
+    summary = evolve(
+        summary,
+        current=summary.current if event.action == "reject" else candidate,
+        best=candidate if new_best else summary.best,
+    )
+    return _end_step(summary, event.step, event.action, value, event.current_value)
+
+
+def _skipped(summary: Summary, event: StepSkipped) -> Summary:
+    return _end_step(summary, event.step, event.reason, None, summary.current.value)
+
+
+def _end_step(
+    summary: Summary, number: int, verdict: str, candidate: float | None, current: float | None
+) -> Summary:
+    done = summary.open
+    line = StepLine(
+        step=number,
+        epoch=summary.epoch,
+        train=pooled(done.train),
+        proposed=done.proposed,
+        merged=done.merged,
+        chosen=done.chosen,
+        applied=done.applied,
+        candidate=candidate,
+        current=current,
+        verdict=verdict,
+        best=summary.best.value,
+    )
+    return evolve(summary, step=number, open=OpenStep(), lines=(*summary.lines, line))
+
+
+def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
+    summary = evolve(summary, slow=event)
+    if event.action in ("reject", "no_content") or event.skill.hash == summary.current.skill:
+        return summary
+    place = Place(skill=event.skill.hash, value=event.candidate_value)
+    best = place if event.action == "accept_new_best" else summary.best
+    return evolve(summary, current=place, best=best)
+
+
+def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:
+    return evolve(summary, meta_skill=event.result)
+
+
+def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
+    slow = summary.slow
+    line = EpochLine(
+        epoch=event.epoch,
+        slow_update=slow.action if slow else "",
+        candidate=slow.candidate_value if slow else None,
+        current=slow.current_value if slow else None,
+        meta_skill=summary.meta_skill,
+        best=summary.best.value,
+    )
+    return evolve(summary, lines=(*summary.lines, line))
+
+
+def _promoted(summary: Summary, event: BestPromoted) -> Summary:
+    return evolve(summary, best=Place(skill=event.skill, value=event.value))
+
+
+def _completed(summary: Summary, event: RunCompleted) -> Summary:
+    return evolve(summary, status="completed", completed=event)
+
+
+_HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
+    RunStarted: _started,
+    RunResumed: _resumed,
+    RunPaused: _paused,
+    EpochPlanned: _planned,
+    SkillScored: _scored,
+    PatchProposed: _proposed,
+    EditsRanked: _ranked,
+    CandidateBuilt: _built,
+    CandidateGated: _gated,
+    StepSkipped: _skipped,
+    SlowUpdateApplied: _slow_applied,
+    MetaSkillWritten: _meta_written,
+    EpochCompleted: _epoch_completed,
+    BestPromoted: _promoted,
+    RunCompleted: _completed,
+}

@@ -1,0 +1,54 @@
+"""Old payloads are lifted one version at a time."""
+
+from __future__ import annotations
+
+import pytest
+
+from skillopt_es.events import codec
+from skillopt_es.events.catalog import RunResumed
+from skillopt_es.events.codec import decode
+from skillopt_es.events.errors import LogDamaged, LogTooNew
+from skillopt_es.events.upcasts import UPCASTS, Payload, upcast
+
+STEPS = {
+    ("Thing", 1): lambda payload: {"title": payload["name"]},
+    ("Thing", 2): lambda payload: {**payload, "size": 0},
+}
+
+
+def test_a_payload_climbs_every_version() -> None:
+    """Version 1 goes through 2 to 3, version 3 stays."""
+    assert upcast("Thing", 1, 3, {"name": "x"}, STEPS) == {"title": "x", "size": 0}
+    assert upcast("Thing", 3, 3, {"title": "x"}, STEPS) == {"title": "x"}
+
+
+def test_a_missing_step_is_named() -> None:
+    """A version nobody can lift is not guessed at."""
+    with pytest.raises(LogDamaged, match="from version 0 of Thing to version 1"):
+        upcast("Thing", 0, 3, {}, STEPS)
+
+
+def test_a_newer_version_says_so() -> None:
+    """A payload from the future asks for a newer software."""
+    with pytest.raises(LogTooNew, match="Thing in version 4") as caught:
+        upcast("Thing", 4, 3, {}, STEPS)
+    assert "newer" in caught.value.hint
+
+
+def test_decoding_lifts_old_payloads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An event class that has moved on still reads what its first version wrote."""
+    reader = codec._readers["RunResumed"]
+    monkeypatch.setitem(codec._readers, "RunResumed", (reader[0], 2, reader[2]))
+
+    def renamed(payload: Payload) -> Payload:
+        return {"software": payload["program"]}
+
+    event = decode("RunResumed", 1, '{"program":"x"}', str, upcasts={("RunResumed", 1): renamed})
+    assert event == RunResumed(software="x")
+
+
+def test_an_upcast_that_gives_nonsense_is_damage() -> None:
+    """What an upcast returns is checked like any payload."""
+    assert UPCASTS == {}
+    with pytest.raises(LogDamaged, match="RunResumed"):
+        decode("RunResumed", 0, "{}", str, upcasts={("RunResumed", 0): lambda _: {"software": 3}})

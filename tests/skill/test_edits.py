@@ -1,0 +1,139 @@
+"""Edits: what each operation does to a text, and that protected blocks and every other character stay as they were."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillopt_es.events.values import Edit, SkillTree
+from skillopt_es.skill.edits import apply_edit, apply_edits
+from skillopt_es.skill.regions import (
+    APPENDIX_END,
+    APPENDIX_START,
+    MARKERS,
+    SLOW_END,
+    SLOW_START,
+    clean_of_markers,
+    protected_spans,
+    slow_guidance,
+    with_slow_guidance,
+    with_slow_placeholder,
+)
+
+BODY = "# A\n\n- one\n- two\n"
+BLOCK = f"{SLOW_START}\nguidance\n{SLOW_END}\n"
+
+
+def edit(op: str, content: str = "", target: str = "") -> Edit:
+    return Edit(id="e", op=op, content=content, target=target)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "after", "status"),
+    [
+        (BODY, edit("append", "x"), "# A\n\n- one\n- two\n\nx\n", "applied_append"),
+        ("", edit("append", "x"), "x\n", "applied_append"),
+        (BODY, edit("append", "  "), BODY, "skipped_empty_content"),
+        (BODY + "\n" + BLOCK, edit("append", "x"), f"# A\n\n- one\n- two\n\nx\n\n{BLOCK}", "applied_append_before_protected_region"),
+        (BODY, edit("insert_after", "y", "- one"), "# A\n\n- one\n\ny\n\n- two\n", "applied_insert_after"),
+        (BODY, edit("insert_after", "y", "absent"), "# A\n\n- one\n- two\n\ny\n", "applied_insert_after_fallback_append"),
+        (BODY, edit("insert_after", "y"), "# A\n\n- one\n- two\n\ny\n", "applied_insert_after_fallback_append"),
+        (BODY, edit("insert_after", "", "- one"), BODY, "skipped_empty_content"),
+        (BODY, edit("replace", "three", "two"), "# A\n\n- one\n- three\n", "applied_replace"),
+        (BODY, edit("replace", "two", "two"), BODY, "skipped_no_change"),
+        (BODY, edit("replace", "x"), BODY, "skipped_replace_missing_target"),
+        (BODY, edit("replace", "x", "absent"), BODY, "skipped_replace_target_not_found"),
+        (BODY, edit("delete", target="- one\n"), "# A\n\n- two\n", "applied_delete"),
+        (BODY, edit("delete"), BODY, "skipped_delete_missing_target"),
+        (BODY, edit("delete", target="absent"), BODY, "skipped_delete_target_not_found"),
+    ],
+)
+def test_an_edit_does_what_its_operation_says(text: str, change: Edit, after: str, status: str) -> None:
+    """Each operation and each reason for skipping one, on a small text."""
+    applied = apply_edit(text, change)
+    assert (applied.text, applied.status) == (after, status)
+
+
+@pytest.mark.parametrize("op", ["replace", "delete", "insert_after"])
+@pytest.mark.parametrize("target", ["guidance", SLOW_START, f"- two\n\n{SLOW_START}", f"idance\n{SLOW_END}", "two\n\n<!-- SLOW"])
+def test_a_target_that_reaches_into_a_protected_block_is_refused(op: str, target: str) -> None:
+    """Also a target that starts outside the block, which upstream lets through."""
+    text = f"{BODY}\n{BLOCK}"
+    applied = apply_edit(text, edit(op, "x", target))
+    assert (applied.text, applied.status) == (text, "skipped_protected_region")
+
+
+def test_a_target_that_stands_inside_and_outside_is_changed_outside_only() -> None:
+    """The first occurrence is protected, the second one is not."""
+    text = f"{BLOCK}\nmore guidance\n"
+    applied = apply_edit(text, edit("replace", "advice", "guidance"))
+    assert applied.text == f"{BLOCK}\nmore advice\n"
+
+
+def test_inserting_after_the_line_before_a_block_lands_before_the_block() -> None:
+    """Content never lands inside a protected block."""
+    text = f"- two {SLOW_START}\nguidance\n{SLOW_END}\n"
+    applied = apply_edit(text, edit("insert_after", "y", "- two"))
+    assert slow_guidance(applied.text) == "guidance"
+    assert applied.text.index("y") < applied.text.index(SLOW_START)
+
+
+def test_edits_apply_in_order_and_each_is_reported() -> None:
+    """An earlier edit can make a later target appear or vanish."""
+    tree = SkillTree(files={"SKILL.md": BODY})
+    edits = [
+        Edit(id="a", op="append", content="- three"),
+        Edit(id="b", op="replace", target="three", content="3"),
+        Edit(id="c", op="delete", target="three"),
+        Edit(id="d", op="append", content="x", file="other.md"),
+    ]
+    after, reports = apply_edits(tree, edits)
+    assert after.text == f"{BODY}\n- 3\n"
+    assert [(report.edit, report.status) for report in reports] == [
+        ("a", "applied_append"),
+        ("b", "applied_replace"),
+        ("c", "skipped_delete_target_not_found"),
+        ("d", "skipped_unknown_file"),
+    ]
+
+
+pieces = st.lists(st.sampled_from(["- one\n", "two ", "\n", "guidance", *MARKERS, "x"]), max_size=12).map("".join)
+
+
+@given(text=pieces, op=st.sampled_from(["append", "insert_after", "replace", "delete"]), content=pieces, target=pieces)
+def test_no_edit_changes_a_protected_block(text: str, op: str, content: str, target: str) -> None:
+    """Whatever text, markers and targets come, the protected blocks read the same afterwards."""
+    applied = apply_edit(text, edit(op, content, target))
+    before = [text[span.start : span.end] for span in protected_spans(text)]
+    after = [applied.text[span.start : span.end] for span in protected_spans(applied.text)]
+    assert before == after
+
+
+@given(pieces)
+def test_cleaned_text_holds_no_marker(text: str) -> None:
+    """Also none that removing another marker would form."""
+    assert not any(marker in clean_of_markers(text) for marker in MARKERS)
+    assert not any(marker in clean_of_markers(f"<!-- SLOW_{SLOW_END}UPDATE_END -->{text}") for marker in MARKERS)
+
+
+def test_guidance_replaces_the_block_at_the_end() -> None:
+    """The body is kept, runs of empty lines shrink to one, markers inside the guidance are removed."""
+    assert with_slow_guidance("# A\n\n\n\nb\n", " g ") == f"# A\n\nb\n\n{SLOW_START}\ng\n{SLOW_END}\n"
+    once = with_slow_guidance(BODY, f"first {SLOW_END} tail")
+    assert slow_guidance(once) == "first  tail"
+    assert slow_guidance(with_slow_guidance(once, "second")) == "second"
+    assert with_slow_guidance(once, "second").count(SLOW_START) == 1
+
+
+def test_a_placeholder_is_added_once() -> None:
+    """An existing block is left alone."""
+    placed = with_slow_placeholder(BODY)
+    assert slow_guidance(placed) == ""
+    assert with_slow_placeholder(placed) == placed
+
+
+def test_the_appendix_is_protected_too() -> None:
+    """Both kinds of block stop an edit."""
+    text = f"{BODY}\n{APPENDIX_START}\n- note\n{APPENDIX_END}\n"
+    assert apply_edit(text, edit("delete", target="- note")).status == "skipped_protected_region"

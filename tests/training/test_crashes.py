@@ -1,0 +1,158 @@
+"""A crash costs nothing: killed anywhere and resumed, a run ends with the log of one that was never disturbed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from attrs import define
+from support.logs import call_slots, decisions_of
+from support.scripted import ScriptedEnvironment, ScriptedWorld, config
+
+from skillopt_es.events.catalog import Event
+from skillopt_es.events.journal import CallRow
+from skillopt_es.events.verify import verify
+from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.session import resume, start
+from skillopt_es.training.tasks import Task
+
+SMALL = ["train.num_epochs=2", "train.batch_size=3", "optimizer.slow_update_gate_with_selection=true"]
+
+
+def world() -> ScriptedWorld:
+    """A run of about a hundred events."""
+    return ScriptedWorld(environment=ScriptedEnvironment(train=6, val=6, test=3))
+
+
+@define
+class KillAt:
+    """An observer that kills its own process the moment the n-th thing has become durable."""
+
+    event: int = -1
+    call: int = -1
+    calls_seen: int = 0
+
+    def planned(self, task: Task, state: TrainerState) -> None:
+        """Nothing to do."""
+
+    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+        """After an event."""
+        if seq == self.event:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def called(self, row: CallRow) -> None:
+        """After a call was recorded, before its answer is used."""
+        self.calls_seen += 1
+        if self.calls_seen == self.call:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Runs work in a forked process; the signal that killed it, or 0."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(pid, 0)
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+def undisturbed(folder: Path) -> Path:
+    """A run that nobody disturbed."""
+    run = folder / "run"
+    asyncio.run(start(config(folder, SMALL), run, world().session()))
+    return run
+
+
+def assert_recovers(folder: Path, whole: Path) -> None:
+    """Resumes a killed run and compares it with the undisturbed one."""
+    run = folder / "run"
+    recorded = Counter(call_slots(run))
+    again = world()
+    asyncio.run(resume(run, again.session()))
+    assert decisions_of(run) == decisions_of(whole)
+    asked = Counter([*again.target.asked, *again.optimizer.asked])
+    assert not asked & recorded, "a recorded call was made again"
+    assert Counter(call_slots(run)) == Counter(call_slots(whole))
+    report = verify(run)
+    assert report.ok, report.problems
+
+
+def begin(folder: Path, killer: KillAt) -> None:
+    """Starts the run that the killer ends."""
+    asyncio.run(start(config(folder, SMALL), folder / "run", world().session(observers=(killer,))))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The undisturbed run."""
+    return undisturbed(tmp_path_factory.mktemp("whole"))
+
+
+def test_killed_after_any_event_a_run_recovers(whole: Path, tmp_path: Path) -> None:
+    """SIGKILL at every event boundary."""
+    for seq in range(1, len(decisions_of(whole))):
+        folder = tmp_path / str(seq)
+        assert in_child(lambda folder=folder, seq=seq: begin(folder, KillAt(event=seq))) == signal.SIGKILL
+        assert_recovers(folder, whole)
+
+
+def test_killed_after_any_answer_a_run_recovers(whole: Path, tmp_path: Path) -> None:
+    """SIGKILL when a call is recorded and nobody has used it yet."""
+    for call in range(1, len(call_slots(whole)) + 1, 3):
+        folder = tmp_path / str(call)
+        assert in_child(lambda folder=folder, call=call: begin(folder, KillAt(call=call))) == signal.SIGKILL
+        assert_recovers(folder, whole)
+
+
+def test_killed_at_random_moments_a_run_recovers(whole: Path, tmp_path: Path) -> None:
+    """Fifty SIGKILLs from outside at any moment, also in the middle of a commit."""
+    seed = random.SystemRandom().randrange(2**32)
+    print("seed", seed)
+    moments = random.Random(seed)
+    killed = 0
+    for attempt in range(50):
+        folder = tmp_path / str(attempt)
+        pid = os.fork()
+        if pid == 0:
+            try:
+                begin(folder, KillAt())
+            finally:
+                os._exit(0)
+        time.sleep(moments.uniform(0.005, 0.12))
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        if not decisions_of_or_none(folder):
+            continue
+        killed += 1
+        if decisions_of(folder / "run") != decisions_of(whole):
+            assert_recovers(folder, whole)
+    assert killed > 10
+
+
+def decisions_of_or_none(folder: Path) -> list[Event] | None:
+    """The events of a run that may have been killed before it had any."""
+    if not (folder / "run" / "log.db").exists():
+        return None
+    return decisions_of(folder / "run")
+
+
+def test_a_run_that_is_killed_again_and_again_still_ends(whole: Path, tmp_path: Path) -> None:
+    """Every session gets a few events further."""
+    assert in_child(lambda: begin(tmp_path, KillAt(event=5))) == signal.SIGKILL
+
+    def go_on(killer: KillAt) -> None:
+        asyncio.run(resume(tmp_path / "run", world().session(observers=(killer,))))
+
+    for seq in range(12, 100, 9):
+        in_child(lambda seq=seq: go_on(KillAt(event=seq)))
+    assert_recovers(tmp_path, whole)
