@@ -30,6 +30,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Score
+from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled
 
 OVERVIEW: tuple[str, ...] = (
     "RunStarted",
@@ -45,46 +46,6 @@ OVERVIEW: tuple[str, ...] = (
     "RunCompleted",
 )
 """The types of event that say where a run stands; all others only add numbers to its lines."""
-
-
-@frozen(kw_only=True)
-class StepLine:
-    """One finished step; `verdict` is the gate's action or why the step was skipped, `best` the value after it."""
-
-    step: int
-    epoch: int
-    train: Score | None
-    proposed: int
-    merged: int
-    chosen: int
-    applied: int
-    candidate: float | None
-    current: float | None
-    verdict: str
-    best: float | None
-
-
-@frozen(kw_only=True)
-class EpochLine:
-    """One finished epoch and what was done at its end; empty where a stage is off."""
-
-    epoch: int
-    slow_update: str
-    candidate: float | None
-    current: float | None
-    meta_skill: str
-    best: float | None
-
-
-@frozen(kw_only=True)
-class EvaluationLine:
-    """One whole evaluation outside the steps' training: the baseline, a gate, a comparison or a test."""
-
-    place: str
-    purpose: str
-    skill: str
-    score: Score
-    value: float | None
 
 
 @frozen(kw_only=True)
@@ -157,20 +118,6 @@ def summarize(events: Iterable[Event]) -> Summary:
     return summary
 
 
-def pooled(scores: Iterable[Score]) -> Score | None:
-    """Several evaluations of one skill as one, weighted by what was measured; None when there are none."""
-    rows = list(scores)
-    measured = sum(row.measured for row in rows)
-    if not measured:
-        return None
-    return Score(
-        hard=sum(row.hard * row.measured for row in rows) / measured,
-        soft=sum(row.soft * row.measured for row in rows) / measured,
-        measured=measured,
-        unmeasured=sum(row.unmeasured for row in rows),
-    )
-
-
 def _started(summary: Summary, event: RunStarted) -> Summary:
     place = Place(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
@@ -217,9 +164,7 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
 
 def _gated(summary: Summary, event: CandidateGated) -> Summary:
     value, best = event.candidate_value, event.best_value
-    new_best = event.action == "accept_new_best" or (
-        event.action == "force_accept" and (best is None or value > best)
-    )
+    new_best = event.action == "accept_new_best" or (event.action == "force_accept" and (best is None or value > best))
     candidate = Place(skill=event.candidate, value=value)
     summary = evolve(
         summary,
@@ -233,9 +178,7 @@ def _skipped(summary: Summary, event: StepSkipped) -> Summary:
     return _end_step(summary, event.step, event.reason, None, summary.current.value)
 
 
-def _end_step(
-    summary: Summary, number: int, verdict: str, candidate: float | None, current: float | None
-) -> Summary:
+def _end_step(summary: Summary, number: int, verdict: str, candidate: float | None, current: float | None) -> Summary:
     done = summary.open
     line = StepLine(
         step=number,

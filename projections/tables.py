@@ -1,0 +1,248 @@
+"""
+Ordinary tables of a run for SQL and spreadsheets: steps, evaluations, rollouts, edits, and two views over them.
+
+They go into a file of their own, never into the log, and are made anew each time: delete them whenever you like.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from skillopt_es.events.catalog import (
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    PatchesMerged,
+    PatchProposed,
+    Recorded,
+    RolloutCompleted,
+    SkillScored,
+    StepSkipped,
+)
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Failed, Measured, NotRun
+from skillopt_es.projections.lines import StepLine
+from skillopt_es.projections.summary import summarize
+from skillopt_es.projections.usage import slot_place
+
+TABLES_FILE = "projections.db"
+
+Cell = str | int | float | None
+Row = dict[str, Cell]
+
+_COLUMNS: Mapping[str, Mapping[str, type]] = {
+    "steps": {
+        "step": int,
+        "epoch": int,
+        "train_hard": float,
+        "train_soft": float,
+        "proposed": int,
+        "merged": int,
+        "chosen": int,
+        "applied": int,
+        "candidate": float,
+        "current": float,
+        "verdict": str,
+        "best": float,
+    },
+    "evaluations": {
+        "seq": int,
+        "place": str,
+        "epoch": int,
+        "step": int,
+        "purpose": str,
+        "split": str,
+        "skill": str,
+        "hard": float,
+        "soft": float,
+        "measured": int,
+        "unmeasured": int,
+        "value": float,
+    },
+    "rollouts": {
+        "seq": int,
+        "place": str,
+        "epoch": int,
+        "step": int,
+        "purpose": str,
+        "item": str,
+        "task_type": str,
+        "skill": str,
+        "outcome": str,
+        "hard": float,
+        "soft": float,
+        "turns": int,
+        "failure": str,
+        "detail": str,
+        "prediction": str,
+        "trajectory": str,
+    },
+    "edits": {
+        "id": str,
+        "step": int,
+        "made_by": str,
+        "op": str,
+        "target": str,
+        "content": str,
+        "file": str,
+        "support": int,
+        "source": str,
+        "origins": str,
+        "chosen": int,
+        "status": str,
+        "note": str,
+        "verdict": str,
+    },
+}
+_KEYS = {"steps": "step", "evaluations": "seq", "rollouts": "seq", "edits": "id"}
+_VIEWS = {
+    "items": "select item, purpose, count(*) as tries, avg(hard) as hard, avg(soft) as soft,"
+    " sum(outcome <> 'measured') as unmeasured from rollouts group by item, purpose",
+    "applied_edits": "select * from edits where chosen and status like 'applied%' order by step, id",
+}
+
+
+def rebuild_tables(log: EventLog, path: Path | None = None) -> Path:
+    """Writes the tables of a log to a file (default: `projections.db` beside the log), replacing it; the file."""
+    path = log.path.with_name(TABLES_FILE) if path is None else path
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    try:
+        with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            connection.execute("pragma journal_mode = off")
+            connection.execute("pragma synchronous = off")
+            _fill(Database(connection, execute_plugins=False), log)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return path
+
+
+def _fill(database: Database, log: EventLog) -> None:
+    contents: Mapping[str, Iterable[Row]] = {
+        "steps": map(_step, summarize(recorded.event for recorded in log.read()).step_lines),
+        "evaluations": map(_evaluation, log.read(types={"SkillScored"})),
+        "rollouts": map(_rollout, log.read(types={"RolloutCompleted"})),
+        "edits": _edits(log.read(types=_EDIT_TYPES)),
+    }
+    for name, rows in contents.items():
+        database.table(name).create(_COLUMNS[name], pk=_KEYS[name])
+        database.table(name).insert_all(rows, batch_size=500)
+    for name, sql in _VIEWS.items():
+        database.create_view(name, sql)
+
+
+def _step(line: StepLine) -> Row:
+    return {
+        "step": line.step,
+        "epoch": line.epoch,
+        "train_hard": line.train.hard if line.train else None,
+        "train_soft": line.train.soft if line.train else None,
+        "proposed": line.proposed,
+        "merged": line.merged,
+        "chosen": line.chosen,
+        "applied": line.applied,
+        "candidate": line.candidate,
+        "current": line.current,
+        "verdict": line.verdict,
+        "best": line.best,
+    }
+
+
+def _evaluation(recorded: Recorded) -> Row:
+    event = recorded.event
+    assert isinstance(event, SkillScored)
+    where = slot_place(event.place)
+    return {
+        "seq": recorded.seq,
+        "place": event.place,
+        "epoch": where.epoch,
+        "step": where.step,
+        "purpose": event.purpose,
+        "split": event.split,
+        "skill": event.skill,
+        "hard": event.score.hard,
+        "soft": event.score.soft,
+        "measured": event.score.measured,
+        "unmeasured": event.score.unmeasured,
+        "value": event.value,
+    }
+
+
+def _rollout(recorded: Recorded) -> Row:
+    event = recorded.event
+    assert isinstance(event, RolloutCompleted)
+    where, outcome = slot_place(event.place), event.outcome
+    measured = outcome if isinstance(outcome, Measured) else None
+    return {
+        "seq": recorded.seq,
+        "place": event.place,
+        "epoch": where.epoch,
+        "step": where.step,
+        "purpose": event.purpose,
+        "item": event.item,
+        "task_type": event.task_type,
+        "skill": event.skill,
+        "outcome": _KINDS[type(outcome)],
+        "hard": measured.hard if measured else None,
+        "soft": measured.soft if measured else None,
+        "turns": event.turns,
+        "failure": event.failure,
+        "detail": event.detail,
+        "prediction": event.prediction,
+        "trajectory": event.trajectory,
+    }
+
+
+_KINDS: Mapping[type, str] = {Measured: "measured", Failed: "failed", NotRun: "not_run"}
+_EDIT_TYPES = frozenset(
+    {"PatchProposed", "PatchesMerged", "EditsRanked", "CandidateBuilt", "CandidateGated", "StepSkipped"}
+)
+
+
+def _edits(events: Iterable[Recorded]) -> Iterator[Row]:
+    """Every edit that was proposed or merged, with its fate; those of an open step have no verdict yet."""
+    rows: dict[str, Row] = {}
+    for recorded in events:
+        match recorded.event:
+            case PatchProposed(patch=maker) | PatchesMerged(merge=maker) as made:
+                rows.update(_edit_rows(maker, made))
+            case EditsRanked(chosen=chosen):
+                for edit in chosen:
+                    rows[edit]["chosen"] = 1
+            case CandidateBuilt(reports=reports):
+                for report in reports:
+                    rows[report.edit].update(status=report.status, note=report.note)
+            case CandidateGated(action=verdict) | StepSkipped(reason=verdict):
+                yield from ({**row, "verdict": verdict} for row in rows.values())
+                rows = {}
+    yield from rows.values()
+
+
+def _edit_rows(maker: str, made: PatchProposed | PatchesMerged) -> dict[str, Row]:
+    return {
+        edit.id: {
+            "id": edit.id,
+            "step": made.step,
+            "made_by": maker,
+            "op": edit.op,
+            "target": edit.target,
+            "content": edit.content,
+            "file": edit.file,
+            "support": edit.support,
+            "source": edit.source,
+            "origins": json.dumps(edit.origins),
+            "chosen": 0,
+            "status": None,
+            "note": None,
+            "verdict": None,
+        }
+        for edit in made.edits
+    }

@@ -1,0 +1,187 @@
+"""What the world does not answer is never a score: outages pause a run, and resuming it costs nothing twice."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.logs import call_slots, decisions_of, events_of
+from support.scripted import (
+    ScriptedEnvironment,
+    ScriptedModel,
+    ScriptedWorld,
+    config,
+    optimizer_reply,
+    target_reply,
+    unreachable,
+)
+
+from skillopt_es.errors import BackendError, Divergence, Interrupted
+from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutCompleted, RunPaused, StepSkipped
+from skillopt_es.events.values import Failed, Measured
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest
+from skillopt_es.session import read_state, resume, start
+
+
+def train(folder: Path, world: ScriptedWorld, *overrides: str) -> Path:
+    """A run in this world; its folder."""
+    asyncio.run(start(config(folder, overrides), folder / "run", world.session()))
+    return folder / "run"
+
+
+def test_an_evaluation_with_too_many_unmeasured_items_pauses_the_run(tmp_path: Path) -> None:
+    """Three of twelve items broken: no score is recorded, and the pause says which and why."""
+    broken = ScriptedWorld(environment=ScriptedEnvironment(broken=lambda item: item in {"v1", "v5", "v7"}))
+    run = train(tmp_path, broken)
+    *_, last = events_of(run)
+    assert isinstance(last, RunPaused)
+    assert last.reason == "unmeasured"
+    assert "3 of 12 items at baseline" in last.message
+    assert "sandbox" in last.message
+    assert read_state(run).status == "paused"
+
+
+def test_resuming_tries_only_the_unmeasured_items_again(tmp_path: Path) -> None:
+    """Once the world is well the run ends like one that was never disturbed."""
+    run = train(tmp_path / "a", ScriptedWorld(environment=ScriptedEnvironment(broken=lambda item: item == "v5")))
+    paid = len(call_slots(run))
+    healed = ScriptedWorld()
+    asyncio.run(resume(run, healed.session()))
+    whole = train(tmp_path / "b", ScriptedWorld())
+    assert read_state(run).status == "completed"
+    assert len(call_slots(run)) == len(call_slots(whole))
+    assert healed.calls == len(call_slots(whole)) - paid
+    measured = [event for event in decisions_of(run) if not isinstance(event, RolloutCompleted) or event.outcome]
+    failed = [e for e in measured if isinstance(e, RolloutCompleted) and isinstance(e.outcome, Failed)]
+    assert [event.item for event in failed] == ["v5"]
+
+
+def test_a_few_unmeasured_items_are_left_out_of_the_means(tmp_path: Path) -> None:
+    """Under `max_failed_share` the evaluation counts, and says how many it is without."""
+    world = ScriptedWorld(environment=ScriptedEnvironment(broken=lambda item: item == "v0"))
+    run = train(tmp_path, world, "rollout.max_failed_share=0.1")
+    state = read_state(run)
+    assert state.status == "completed"
+    assert state.best is not None
+    assert state.best.score is not None
+    assert (state.best.score.measured, state.best.score.unmeasured) == (11, 1)
+
+
+def test_an_endpoint_that_is_down_is_not_a_score(tmp_path: Path) -> None:
+    """Every rollout fails: the baseline is not 0, it is absent."""
+    run = train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", unreachable)))
+    state = read_state(run)
+    assert state.current is not None
+    assert state.current.score is None
+    assert state.paused is not None
+    assert "12 transport" in state.paused.message
+
+
+def test_a_wrong_key_pauses_at_once_and_resume_goes_on(tmp_path: Path) -> None:
+    """A systemic failure is raised, recorded as a pause, and is nobody's score."""
+
+    def refused(request: ChatRequest) -> str:
+        raise CallFailed("auth", "401: wrong key", status=401, hint="check KEY")
+
+    with pytest.raises(BackendError) as error:
+        train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", refused)))
+    assert error.value.hint == "check KEY"
+    run = tmp_path / "run"
+    assert isinstance(events_of(run)[-1], RunPaused)
+    assert not any(isinstance(event, RolloutCompleted) for event in events_of(run))
+    asyncio.run(resume(run, ScriptedWorld().session()))
+    assert read_state(run).status == "completed"
+
+
+def test_a_reply_that_cannot_be_read_is_asked_again_once(tmp_path: Path) -> None:
+    """The second question holds the useless reply and the reason; its answer counts."""
+    seen: list[ChatRequest] = []
+
+    def confused(request: ChatRequest) -> str:
+        if request.stage == "analyst" and not request.slot.endswith("/again"):
+            return "I would rather not."
+        seen.append(request)
+        return optimizer_reply(request)
+
+    run = train(tmp_path, ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", confused)))
+    again = next(request for request in seen if request.slot.endswith("/again"))
+    assert again.messages[-2].content == "I would rather not."
+    assert "no JSON object" in again.messages[-1].content
+    patches = [event for event in events_of(run) if isinstance(event, PatchProposed)]
+    assert all(len(patch.calls) == 2 for patch in patches)
+    assert any(patch.edits for patch in patches)
+
+
+def test_a_cut_reply_of_the_optimizer_is_not_read(tmp_path: Path) -> None:
+    """Also when the cut text happens to be whole JSON."""
+
+    def cut(request: ChatRequest) -> ChatReply:
+        return ChatReply(text=optimizer_reply(request), finish="length")
+
+    run = train(tmp_path, ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", cut)))
+    patches = [event for event in events_of(run) if isinstance(event, PatchProposed)]
+    assert {patch.result for patch in patches} == {"unusable"}
+    assert all("cut off" in patch.note for patch in patches)
+    skips = [event for event in events_of(run) if isinstance(event, StepSkipped)]
+    assert {skip.reason for skip in skips} == {"no_usable_patch"}
+
+
+def test_a_cut_reply_of_the_target_is_never_scored(tmp_path: Path) -> None:
+    """It is asked again; when that is cut too, the item is not measured."""
+
+    def cut(request: ChatRequest) -> str | ChatReply:
+        if "id: v3" in request.messages[1].content:
+            return ChatReply(text="right", finish="length")
+        return target_reply(request)
+
+    run = train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", cut)))
+    rows = [event for event in events_of(run) if isinstance(event, RolloutCompleted) and event.item == "v3"]
+    assert len(rows) == 1
+    assert isinstance(rows[0].outcome, Failed)
+    assert rows[0].outcome.kind == "truncated"
+    assert len(rows[0].calls) == 2
+    assert isinstance(events_of(run)[-1], RunPaused)
+
+
+def test_a_merge_that_fails_is_joined_and_says_so(tmp_path: Path) -> None:
+    """The fallback keeps every edit in order, and the event names the reason."""
+
+    def no_merges(request: ChatRequest) -> str:
+        if request.stage == "merge":
+            raise CallFailed("server", "500")
+        return optimizer_reply(request)
+
+    run = train(tmp_path, ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", no_merges)))
+    merges = [event for event in events_of(run) if isinstance(event, PatchesMerged)]
+    assert merges
+    for merge in merges:
+        assert merge.fallback == "server: 500"
+        assert all(len(edit.origins) == 1 and not edit.origins_assumed for edit in merge.edits)
+
+
+def test_wrong_answers_are_measured_as_zero(tmp_path: Path) -> None:
+    """A world that answers badly is a score, not an outage."""
+    run = train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", lambda _: "")))
+    outcomes = [event.outcome for event in events_of(run) if isinstance(event, RolloutCompleted)]
+    assert all(isinstance(outcome, Measured) and outcome.hard == 0 for outcome in outcomes)
+    assert read_state(run).status == "completed"
+
+
+def test_a_changed_prompt_is_a_divergence_until_asking_again_is_allowed(tmp_path: Path) -> None:
+    """The journal answers another request for the same place: nothing is silently mixed."""
+    stop = [False]
+
+    def last_words(request: ChatRequest) -> str:
+        stop[0] = stop[0] or request.stage == "analyst"
+        return optimizer_reply(request)
+
+    first = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", last_words))
+    with pytest.raises(Interrupted):
+        asyncio.run(start(config(tmp_path), tmp_path / "run", first.session(stopping=lambda: stop[0])))
+    run = tmp_path / "run"
+    assert isinstance(events_of(run)[-1], RunPaused)
+    dropped = events_of(run)
+    other = ScriptedWorld(target=ScriptedModel("another target", target_reply))
+    asyncio.run(resume(run, other.session()))
+    assert events_of(run)[: len(dropped)] == dropped
