@@ -7,7 +7,6 @@ They go into a file of their own, never into the log, and are made anew each tim
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
@@ -119,7 +118,7 @@ def rebuild_tables(log: EventLog, path: Path | None = None) -> Path:
             connection.execute("pragma journal_mode = off")
             connection.execute("pragma synchronous = off")
             _fill(Database(connection, execute_plugins=False), log)
-        os.replace(draft, path)
+        draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
     return path
@@ -133,7 +132,7 @@ def _fill(database: Database, log: EventLog) -> None:
         "edits": _edits(log.read(types=_EDIT_TYPES)),
     }
     for name, rows in contents.items():
-        database.table(name).create(_COLUMNS[name], pk=_KEYS[name])
+        database.table(name).create(dict(_COLUMNS[name]), pk=_KEYS[name])
         database.table(name).insert_all(rows, batch_size=500)
     for name, sql in _VIEWS.items():
         database.create_view(name, sql)

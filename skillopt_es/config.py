@@ -7,6 +7,7 @@ RunConfig: everything a run was told, read from YAML into frozen values; every e
 
 from __future__ import annotations
 
+import copy
 import difflib
 import re
 from collections import abc
@@ -188,6 +189,17 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
     for text in overrides:
         _merge(tree, _parse_override(text), "--set", sources)
     return parse_config(tree, folder=file.resolve().parent, sources=sources)
+
+
+def with_overrides(config: RunConfig, overrides: Sequence[str]) -> RunConfig:
+    """The same run with further `--set` texts laid over it."""
+    if not overrides:
+        return config
+    tree = cast(Tree, copy.deepcopy(dict(config.resolved)))
+    sources: dict[str, str] = {}
+    for text in overrides:
+        _merge(tree, _parse_override(text), "--set", sources)
+    return parse_config(tree, folder=config.folder, sources=sources)
 
 
 def _base_file() -> Path:

@@ -9,23 +9,162 @@ grader may have been mended since); only results that the log does not have yet 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Literal
+from typing import cast
 
-from attrs import asdict, evolve, field, frozen
+from attrs import frozen
 
-from skillopt_es.adapters.environments.data import canonical_json
 from skillopt_es.config import RunConfig
-from skillopt_es.errors import BackendError, DataError, Interrupted
-from skillopt_es.events.catalog import RolloutCompleted, RunPaused, RunResumed, RunStarted, SkillScored
-from skillopt_es.events.journal import CallRow
+from skillopt_es.errors import DataError
+from skillopt_es.events.catalog import RunResumed, RunStarted
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.ports import Splits
-from skillopt_es.projections.trainer import TrainerState, fold
+from skillopt_es.ports import ChatModel, Environment, Item, Splits
+from skillopt_es.projections.trainer import fold
+from skillopt_es.scoring import Progress, Scoring, SplitResult
+from skillopt_es.session import Session
+from skillopt_es.start import split_ids
+from skillopt_es.training.calls import LiveCalls
+from skillopt_es.training.loop import Trainer
+from skillopt_es.training.perform import Ports
+from skillopt_es.training.rollout import RolloutPorts
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import Evaluation
+from skillopt_es.version import software_version
+from skillopt_es.wiring import open_model
+
+# Keys under `env:` that change neither what is asked nor how it is graded.
+_NOT_ASKED = {"workers", "skill_init"}
+
+
+@frozen(kw_only=True)
+class EvaluationRequest:
+    """
+    Which skill to score on what, and where that is recorded.
+
+    No `splits` means every one that has items; `limit` takes the first items of each, 0 takes all.
+    """
+
+    config: RunConfig
+    skill: SkillTree
+    splits: tuple[Split, ...]
+    limit: int
+    directory: Path
+    stem: str
+
+
+@frozen
+class Evaluated:
+    """All results, and the folder whose log holds them."""
+
+    folder: Path
+    results: tuple[SplitResult, ...]
+
+
+async def evaluate(request: EvaluationRequest, session: Session, progress: Progress) -> Evaluated:
+    """The skill's results on each split that was asked for; what was answered is recorded, also when this raises."""
+    async with AsyncExitStack() as stack:
+        environment = session.world.environment(request.config)
+        stack.push_async_callback(environment.aclose)
+        splits = environment.load()
+        evaluations = _evaluations(splits, request)
+        # Only the target: scoring needs no optimizer, nor its key.
+        model = open_model(request.config, "target", os.environ)
+        stack.push_async_callback(model.aclose)
+        folder = request.directory / evaluation_name(request, splits)
+        writer = _open_writer(folder, session)
+        stack.push_async_callback(asyncio.to_thread, writer.close)
+        work = await _open_scoring(request, session, splits, _Opened(environment, model, writer, folder))
+        return Evaluated(folder, tuple(await work.results(evaluations, progress)))
+
+
+def evaluation_name(request: EvaluationRequest, splits: Splits) -> str:
+    """The folder's name: the same for all that asks the same model the same questions about the same skill."""
+    target = request.config.target_model
+    env = cast("Mapping[str, object]", request.config.resolved["env"])
+    asked = {
+        "target": [target.backend, target.model, target.base_url.strip().rstrip("/"), target.temperature],
+        "more": [target.reasoning_effort, dict(target.extra_body)],
+        "env": {key: value for key, value in env.items() if key not in _NOT_ASKED},
+        "data": dict(splits.digests),
+    }
+    digest = digest_of(json.dumps(asked, sort_keys=True, default=str).encode())
+    stem = re.sub(r"[^A-Za-z0-9._-]+", "-", request.stem).strip("-._") or "eval"
+    return f"{stem[:40]}-{digest[:8]}-{request.skill.hash[:8]}"
+
+
+def _evaluations(splits: Splits, request: EvaluationRequest) -> list[Evaluation]:
+    items: Mapping[Split, Sequence[Item]] = {"train": splits.train, "val": splits.val, "test": splits.test}
+    for split in request.splits:
+        if not items[split]:
+            raise DataError(f"the {split} split is empty: there is nothing to score", hint="choose another --split")
+    chosen = request.splits or tuple(split for split in items if items[split])
+    return [_evaluation(split, [item.id for item in items[split]], request) for split in chosen]
+
+
+def _evaluation(split: Split, ids: Sequence[str], request: EvaluationRequest) -> Evaluation:
+    first = tuple(ids[: request.limit] if request.limit else ids)
+    return Evaluation(place=f"eval/{split}", purpose="test", split=split, items=first, skill=request.skill)
+
+
+def _started(request: EvaluationRequest, splits: Splits, folder: Path) -> RunStarted:
+    return RunStarted(
+        software=software_version(),
+        config=request.config.resolved,
+        folder=os.path.relpath(request.config.folder, folder),
+        skill=request.skill,
+        splits=split_ids(splits),
+        steps_per_epoch=0,
+        total_steps=0,
+        notes=("an evaluation of one skill, not a training run",),
+    )
+
+
+def _open_writer(folder: Path, session: Session) -> RunWriter:
+    if (folder / LOG_FILE).exists():
+        return RunWriter.open(folder, now=session.now)
+    run_id = digest_of(f"{folder.name} {session.now().isoformat()}".encode())[:16]
+    return RunWriter.create(folder, run_id=run_id, name=folder.name, now=session.now)
+
+
+@frozen
+class _Opened:
+    """What an evaluation holds open."""
+
+    environment: Environment
+    model: ChatModel
+    writer: RunWriter
+    folder: Path
+
+
+async def _open_scoring(request: EvaluationRequest, session: Session, splits: Splits, opened: _Opened) -> Scoring:
+    """The evaluation's log, begun or gone on with."""
+    writer = opened.writer
+    # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
+    calls = LiveCalls({"target": opened.model}, writer.journal, writer, writer.log, ask_again=True)
+    executor = session.world.executor(session.stopping)
+    items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
+    rollouts = RolloutPorts(environment=opened.environment, items=items, executor=executor, calls=calls)
+    state = fold(recorded.event for recorded in writer.log.read())
+    started = state.started or _started(request, splits, opened.folder)
+    run = RunData(config=request.config, started=started)
+    trainer = Trainer(
+        log=writer,
+        head=writer.log.head().seq,
+        state=state,
+        run=run,
+        ports=Ports(calls=calls, texts=writer.log, executor=executor, rollouts=rollouts),
+        observers=session.observers,
+        stopping=session.stopping,
+    )
+    if state.started is None:
+        await trainer.append([started])
+    elif state.status == "paused":
+        await trainer.append([RunResumed(software=software_version())])
+    return Scoring(run, trainer, rollouts, writer)

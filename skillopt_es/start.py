@@ -6,7 +6,7 @@ import os
 from math import ceil
 from pathlib import Path
 
-from skillopt_es.config import RunConfig
+from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import SkillTree, SplitIds
@@ -24,8 +24,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
             f"train.train_size is {configured}, but the train split has {size} items",
             hint="leave train.train_size at 0, or set env.limit",
         )
-    per_step = config.train.batch_size * config.train.accumulation
-    steps = ceil(size / per_step)
+    steps = planned_steps(config.train, size)
     return RunStarted(
         software=software_version(),
         config=config.resolved,
@@ -36,6 +35,11 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
         total_steps=steps * config.train.num_epochs,
         notes=(*notes, *splits.notes),
     )
+
+
+def planned_steps(train: TrainConfig, size: int) -> int:
+    """How many steps an epoch over so many training items has."""
+    return ceil(size / (train.batch_size * train.accumulation))
 
 
 def split_ids(splits: Splits) -> SplitIds:

@@ -2,7 +2,7 @@
 Model calls through the journal: a recorded answer is used, any other call is made once and committed before use.
 
 A slot names the place of a call in the algorithm, the request digest everything that reaches the wire. The same slot
-with the same digest is answered from the journal; with another digest it is a Divergence, unless asking again was allowed.
+with the same digest is answered from the journal; with another one it is a Divergence, unless asking again was allowed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.values import CallRef, Role, digest_of, text_digest
-from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, FinishReason, Try, Usage
+from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, FailureKind, FinishReason, Try, Usage
 
 
 @frozen
@@ -131,13 +131,16 @@ class RecordedCalls:
         self._texts = texts
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
-        """The recorded answer or the recorded failure of this slot."""
+        """The recorded answer or the recorded failure of this slot; to this very request, if it was ever made."""
         rows = self._journal.attempts(request.slot)
+        recorded = wire_form(request)
+        rows = [row for row in rows if row.call.request_digest == request_digest(row.call.model, recorded)] or rows
         answered = [row for row in rows if row.call.outcome == "answered"]
         if answered:
             return answer_of(answered[-1], self._texts)
         if rows:
-            raise CallFailed("transport", rows[-1].call.error_message)
+            failed = rows[-1].call
+            raise CallFailed(cast(FailureKind, failed.error_kind), failed.error_message)
         raise CallFailed("transport", f"the journal has no call for {request.slot}")
 
 

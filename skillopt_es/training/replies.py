@@ -12,6 +12,7 @@ from typing import cast
 
 from attrs import evolve, frozen
 
+from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Edit, EditOp, Evidence, FailurePattern, Json
 from skillopt_es.training.json_reader import Unusable, read_object
 
@@ -95,7 +96,8 @@ def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, sourc
 
 def _text(row: Mapping[str, Json], key: str) -> str:
     value = row.get(key)
-    return value if isinstance(value, str) else ""
+    # JSON can escape what UTF-8 cannot hold.
+    return clean_text(value) if isinstance(value, str) else ""
 
 
 def _patterns(rows: Json, most: int) -> tuple[FailurePattern, ...]:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.event_strategies import instances
-from support.logs import rollout
+from support.event_runs import rollout
 
 from skillopt_es.events.catalog import (
     CATALOG,

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from support.logs import (
+from support.event_runs import (
     SKILL,
     client,
     create,
@@ -22,7 +22,7 @@ from support.logs import (
     reopen,
     resumed,
     rollout,
-    text_digest,
+    address,
     with_writer,
 )
 
@@ -198,7 +198,7 @@ def test_big_texts_of_events_and_texts_beside_them_are_blobs(folder: Path) -> No
 
     with_writer(folder, work)
     with EventLog.open(folder) as log:
-        assert [log.text(text_digest(text)) for text in (message, small, noise)] == [message, small, noise]
+        assert [log.text(address(text)) for text in (message, small, noise)] == [message, small, noise]
         assert {each.event for each in log.read()} == {RunPaused(reason="error", message=message)}
         with pytest.raises(LogDamaged, match="missing"):
             log.text("0" * 64)
@@ -467,7 +467,7 @@ def test_a_skill_is_stored_once_for_all_calls(folder: Path) -> None:
     """Twenty calls that send the same text share one blob."""
     fill(folder, 20)
     with closing(client(folder)) as connection:
-        found = connection.execute("select count(*) from blobs where digest = ?", (text_digest(SKILL),)).fetchone()
+        found = connection.execute("select count(*) from blobs where digest = ?", (address(SKILL),)).fetchone()
     assert found == (1,)
 
 

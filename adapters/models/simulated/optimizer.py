@@ -155,7 +155,8 @@ def _guide(question: Question) -> Reply:
 
 
 def _note(question: Question) -> Reply:
-    before, now = (rules_in(skill, STYLE) for skill in (question.skills[0], _skill(question)))
+    before = rules_in(question.skill("Skill at the end of the previous epoch"), STYLE)
+    now = rules_in(_skill(question), STYLE)
     new = [rule.name for rule in now if rule not in before]
     notes = [
         "Rules that name one kind of value and show its form help.",
@@ -173,7 +174,7 @@ def _note(question: Question) -> Reply:
 
 def _skill(question: Question) -> str:
     """The newest skill that is shown, without what only other stages may write."""
-    return _PROTECTED.sub("", question.skills[-1]) if question.skills else ""
+    return _PROTECTED.sub("", question.skill("Current skill", "Skill now"))
 
 
 def _append(rule: Rule) -> Reply:

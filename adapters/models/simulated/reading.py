@@ -16,6 +16,7 @@ _FENCED = re.compile(
     r"^(?:(?P<note>before|now):\n)?(?P<fence>~{4,}) (?P<label>[^\n]+)\n(?P<text>.*?)\n(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
+_HEADING = re.compile(r"^## (.*)$", re.MULTILINE)
 _ITEM = re.compile(r"^item: (.+)$", re.MULTILINE)
 _RESULT = re.compile(r"^result: (PASS|FAIL)", re.MULTILINE)
 _TASK = re.compile(r"^\[task\] (.*?)(?=^\[(?:agent|evaluation|tool|task|system)\] |\Z)", re.MULTILINE | re.DOTALL)
@@ -56,25 +57,30 @@ class Question(str):
     """A user message, read by its parts."""
 
     @cached_property
-    def _blocks(self) -> list[re.Match[str]]:
-        return list(_FENCED.finditer(self))
+    def _blocks(self) -> list[tuple[str, re.Match[str]]]:
+        """Every fenced text with the heading that it stands under."""
+        blocks: list[tuple[str, re.Match[str]]] = []
+        heading, place = "", 0
+        for block in _FENCED.finditer(self):
+            heading = [heading, *_HEADING.findall(self[place : block.start()])][-1]
+            blocks.append((heading, block))
+            place = block.end()
+        return blocks
 
     @cached_property
     def outside(self) -> str:
         """The message without its fenced texts."""
         return _FENCED.sub("", self)
 
-    @property
-    def skills(self) -> list[str]:
-        """The fenced texts that are no trajectories, in order: the skill, or the older and the newer one."""
-        return [block["text"] for block in self._blocks if block["label"] != "trajectory"]
+    def skill(self, *titles: str) -> str:
+        """The skill under one of these headings, all its files together."""
+        return "\n".join(block["text"] for heading, block in self._blocks if heading in titles)
 
     @property
     def trajectories(self) -> list[Trajectory]:
         """The trajectories in order."""
-        return [
-            Trajectory(block["text"], block["note"] or "") for block in self._blocks if block["label"] == "trajectory"
-        ]
+        blocks = [block for _, block in self._blocks if block["label"] == "trajectory"]
+        return [Trajectory(block["text"], block["note"] or "") for block in blocks]
 
     def section(self, title: str) -> str:
         """What stands under a heading, up to the next one of the same level."""

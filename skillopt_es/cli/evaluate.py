@@ -1,0 +1,163 @@
+"""`eval`: score any skill on a split."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skillopt_es.cli.options import json_option
+
+if TYPE_CHECKING:
+    from skillopt_es.config import RunConfig
+    from skillopt_es.evaluation import Evaluated, EvaluationRequest
+    from skillopt_es.events.values import SkillTree, Split
+
+_SPLITS: dict[str, tuple[Split, ...]] = {
+    "train": ("train",),
+    "val": ("val",),
+    "test": ("test",),
+    "all": (),
+    "selection": ("val",),
+    "valid_seen": ("val",),
+    "valid_unseen": ("test",),
+}
+
+
+@click.command("eval")
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--skill", "skill_file", type=click.Path(path_type=Path), help="The skill file; by default the config's.")
+@click.option(
+    "--split",
+    type=click.Choice(list(_SPLITS)),
+    required=True,
+    metavar="SPLIT",
+    help="train, val, test or all (also: selection, valid_seen, valid_unseen).",
+)
+@click.option("--run", "run", help="Take config and skill from this run: a name in runs/, or a folder.")
+@click.option(
+    "--which", type=click.Choice(["best", "current", "initial"]), default="best", show_default=True, help="With --run."
+)
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as env.workers=8.")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first N items of the split.")
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write one JSON line an item.")
+@click.option(
+    "--dir",
+    "directory",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("evals"),
+    show_default=True,
+    help="Where evaluations are recorded.",
+)
+@json_option
+def eval_command(
+    config: Path | None,
+    skill_file: Path | None,
+    split: str,
+    run: str | None,
+    which: str,
+    overrides: tuple[str, ...],
+    limit: int | None,
+    out: Path | None,
+    directory: Path,
+    as_json: bool,
+) -> None:
+    """
+    Score any skill on a split, with the target of CONFIG or of a run.
+
+    Calls are journaled under --dir: one that was interrupted goes on where it stopped, the same one again costs nothing.
+    Exit codes: 0 scored, 1 failed or too much was not measured to be a score, 2 usage, config or data.
+    """
+    from skillopt_es.cli.evaluated import print_json_results, print_results, refuse_problems, write_rows
+    from skillopt_es.evaluation import EvaluationRequest
+
+    if config is not None and run is not None:
+        raise click.UsageError("name a CONFIG or a --run, not both")
+    if out is not None and not out.resolve().parent.is_dir():
+        raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
+    base, skill, stem = (
+        _of_config(config, overrides, skill_file) if run is None else _of_run(run, which, overrides, skill_file)
+    )
+    request = EvaluationRequest(
+        config=base,
+        skill=skill,
+        splits=_SPLITS[split],
+        limit=limit or 0,
+        directory=directory,
+        stem=stem,
+    )
+    evaluated = asyncio.run(_evaluate(request))
+    if out is not None:
+        write_rows(evaluated, out)
+    (print_json_results if as_json else print_results)(evaluated, request)
+    refuse_problems(evaluated)
+
+
+def _of_config(
+    path: Path | None, overrides: Sequence[str], skill_file: Path | None
+) -> tuple[RunConfig, SkillTree, str]:
+    """The config of a file, the skill that is asked for and what to call them."""
+    from skillopt_es.config import load_config
+    from skillopt_es.start import load_skill
+
+    config = load_config(path, overrides)
+    stem = "demo" if path is None else path.resolve().stem
+    if stem == "config" and path is not None:
+        stem = path.resolve().parent.name
+    return config, load_skill(config)[0] if skill_file is None else _skill_of(config, skill_file), stem
+
+
+def _of_run(
+    name: str, which: str, overrides: Sequence[str], skill_file: Path | None
+) -> tuple[RunConfig, SkillTree, str]:
+    """The config of a run, the skill that is asked for and what to call them."""
+    from skillopt_es.config import with_overrides
+    from skillopt_es.events.errors import RunNotFound
+    from skillopt_es.runs import find_run
+    from skillopt_es.session import read_state, recorded_run
+
+    folder = find_run(name, Path("runs"))
+    state = read_state(folder)
+    if state.started is None or state.current is None or state.best is None:
+        raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
+    config = with_overrides(recorded_run(state.started, folder).config, overrides)
+    known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
+    return config, known[which] if skill_file is None else _skill_of(config, skill_file), folder.resolve().name
+
+
+def _skill_of(config: RunConfig, file: Path) -> SkillTree:
+    """The skill in a file, read as a run reads its first one."""
+    from attrs import evolve
+
+    from skillopt_es.errors import DataError
+    from skillopt_es.start import load_skill
+
+    if file.is_dir():
+        raise DataError(f"--skill {file} is a folder, and a skill is one text file", hint=f"such as {file}/SKILL.md")
+    if not file.exists():
+        raise DataError(f"--skill {file}: no such file", hint="name the text file that holds the skill")
+    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(file.resolve()))))[0]
+
+
+async def _evaluate(request: EvaluationRequest) -> Evaluated:
+    from skillopt_es.cli.signals import until_stopped
+    from skillopt_es.errors import Interrupted
+    from skillopt_es.evaluation import evaluate
+    from skillopt_es.session import Session
+
+    try:
+        async with until_stopped(lambda text: click.echo(text, err=True)) as stopping:
+            session = Session(now=lambda: datetime.now(UTC), stopping=stopping)
+            return await evaluate(request, session, _progress)
+    except Interrupted as stopped:
+        raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None
+
+
+def _progress(split: Split, done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\r{split} {done}/{total}", err=True, nl=done == total)

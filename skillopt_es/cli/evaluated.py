@@ -1,0 +1,124 @@
+"""What an evaluation came to: for people, for programs, and one line an item."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from skillopt_es.cli.options import print_json, print_table
+from skillopt_es.errors import BackendError, ConfigError
+from skillopt_es.evaluation import Evaluated, EvaluationRequest
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import Failed, Json, Measured, Score
+from skillopt_es.scoring import SplitResult, TokenCount
+
+
+def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
+    """Scores, types and tokens of each split, for people."""
+    click.echo(f"skill     {request.skill.main} ({request.skill.hash[:12]})")
+    click.echo(f"target    {request.config.target_model.model}")
+    click.echo(f"recorded  {evaluated.folder}")
+    for result in evaluated.results:
+        click.echo("")
+        _print_split(result)
+
+
+def _print_split(result: SplitResult) -> None:
+    score = result.score
+    counted = f"{score.measured} measured, {score.unmeasured} not measured"
+    if result.problem:
+        click.echo(f"{result.split}: no score ({counted})")
+    else:
+        click.echo(f"{result.split}: hard {score.hard:.4f}, soft {score.soft:.4f} ({counted})")
+    if len(result.by_type) > 1:
+        print_table(
+            ("type", "items", "hard", "soft"), [_row(*pair) for pair in result.by_type.items()], right=(1, 2, 3)
+        )
+    click.echo(_tokens_text(result.tokens))
+
+
+def _row(name: str, score: Score) -> tuple[str, str, str, str]:
+    if not score.measured:
+        return name, f"0 of {score.unmeasured}", "-", "-"
+    items = f"{score.measured} of {score.measured + score.unmeasured}" if score.unmeasured else str(score.measured)
+    return name, items, f"{score.hard:.4f}", f"{score.soft:.4f}"
+
+
+def _tokens_text(tokens: TokenCount) -> str:
+    text = f"{tokens.calls} calls ({tokens.made} made now), {tokens.input:,} tokens in, {tokens.output:,} out"
+    return text + (f", {tokens.unreported} calls without a report" if tokens.unreported else "")
+
+
+def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
+    """The same for programs; a split without a score has null in its place."""
+    print_json(
+        {
+            "skill": request.skill.hash,
+            "target": request.config.target_model.model,
+            "folder": str(evaluated.folder),
+            "splits": [_split_json(result) for result in evaluated.results],
+        }
+    )
+
+
+def _split_json(result: SplitResult) -> Json:
+    tokens = result.tokens
+    return {
+        "split": result.split,
+        "hard": None if result.problem else result.score.hard,
+        "soft": None if result.problem else result.score.soft,
+        "measured": result.score.measured,
+        "unmeasured": result.score.unmeasured,
+        "problem": result.problem or None,
+        "by_type": {name: _score_json(score) for name, score in result.by_type.items()},
+        "calls": tokens.calls,
+        "calls_made_now": tokens.made,
+        "tokens": {"input": tokens.input, "output": tokens.output, "unreported_calls": tokens.unreported},
+    }
+
+
+def _score_json(score: Score) -> Json:
+    hard, soft = (score.hard, score.soft) if score.measured else (None, None)
+    return {"hard": hard, "soft": soft, "measured": score.measured, "unmeasured": score.unmeasured}
+
+
+def write_rows(evaluated: Evaluated, file: Path) -> None:
+    """One JSON line an item, in the order of the data."""
+    lines = [
+        json.dumps({"split": result.split, **_item_json(row)}, ensure_ascii=False)
+        for result in evaluated.results
+        for row in result.rows
+    ]
+    try:
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--out {file}: cannot be written: {error.strerror}") from error
+
+
+def _item_json(row: RolloutCompleted) -> dict[str, Json]:
+    outcome = row.outcome
+    measured = outcome if isinstance(outcome, Measured) else None
+    kind = "measured" if measured else "failed" if isinstance(outcome, Failed) else "not_run"
+    return {
+        "id": row.item,
+        "type": row.task_type,
+        "outcome": kind,
+        "hard": measured.hard if measured else None,
+        "soft": measured.soft if measured else None,
+        "prediction": row.prediction,
+        "failure": row.failure,
+        "detail": outcome.message if isinstance(outcome, Failed) else row.detail,
+    }
+
+
+def refuse_problems(evaluated: Evaluated) -> None:
+    """Raises BackendError unless every result is a score."""
+    problems = [result.problem for result in evaluated.results if result.problem]
+    if problems:
+        raise BackendError(
+            f"this is not a score: {'; '.join(problems)}",
+            kind="unmeasured",
+            hint="the same command asks again for what was not answered; rollout.max_failed_share is what may be missing",
+        )

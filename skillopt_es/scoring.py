@@ -1,0 +1,127 @@
+"""What a skill reaches on whole splits: tried, recorded as a pass unless the log has it already, and added up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
+
+from attrs import evolve, frozen
+
+from skillopt_es.errors import BackendError, Interrupted
+from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
+from skillopt_es.events.values import CallRef, Score, Split
+from skillopt_es.events.writer import RunWriter
+from skillopt_es.training import decisions
+from skillopt_es.training.loop import Trainer
+from skillopt_es.training.rollout import RolloutPorts, run_rollouts
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import Evaluation, Rollouts, Unit
+
+Progress = Callable[[Split, int, int], None]
+
+
+@frozen(kw_only=True)
+class TokenCount:
+    """The calls behind a result, those of them that were made just now, and the tokens that were reported."""
+
+    calls: int
+    made: int
+    input: int
+    output: int
+    unreported: int
+
+
+@frozen(kw_only=True)
+class SplitResult:
+    """One split: its score, or the `problem` that keeps it from being one; and every item's row."""
+
+    split: Split
+    score: Score
+    by_type: Mapping[str, Score]
+    problem: str
+    rows: tuple[RolloutCompleted, ...]
+    tokens: TokenCount
+
+
+class Scoring:
+    """Scores a skill on splits and records what was found."""
+
+    def __init__(self, run: RunData, trainer: Trainer, rollouts: RolloutPorts, writer: RunWriter) -> None:
+        self._run = run
+        self._trainer = trainer
+        self._rollouts = rollouts
+        self._writer = writer
+
+    async def results(self, evaluations: Sequence[Evaluation], progress: Progress) -> list[SplitResult]:
+        """One result an evaluation; what stops the work, or keeps a result from being a score, is recorded."""
+        try:
+            found = [await self._result(evaluation, progress) for evaluation in evaluations]
+        except (BackendError, Interrupted) as error:
+            stopped: Literal["interrupt", "error"] = "interrupt" if isinstance(error, Interrupted) else "error"
+            await self._trainer.append([RunPaused(reason=stopped, message=error.message)])
+            raise
+        problems = [result.problem for result in found if result.problem]
+        if problems:
+            await self._trainer.append([RunPaused(reason="unmeasured", message="; ".join(problems))])
+        return found
+
+    async def _result(self, evaluation: Evaluation, progress: Progress) -> SplitResult:
+        journaled = len(self._writer.journal)
+        rows, texts = await self._tried(evaluation, progress)
+        evaluation = evolve(evaluation, place=await self._recorded(evaluation.place, rows, texts))
+        state = self._trainer.state
+        event = decisions.score(evaluation, state, self._run)
+        scored = isinstance(event, SkillScored)
+        if scored and evaluation.place not in state.scored:
+            await self._trainer.append([event])
+        return SplitResult(
+            split=evaluation.split,
+            score=decisions.mean_score([row.outcome for row in rows]),
+            by_type=event.by_type if isinstance(event, SkillScored) else {},
+            problem=event.message if isinstance(event, RunPaused) else "",
+            rows=tuple(rows),
+            tokens=self._tokens(rows, journaled),
+        )
+
+    async def _tried(self, evaluation: Evaluation, progress: Progress) -> tuple[list[RolloutCompleted], list[str]]:
+        """Every item's row; the journal answers what was asked before."""
+        units = [
+            Unit(place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill)
+            for item in evaluation.items
+        ]
+        rows: list[RolloutCompleted] = []
+        texts: list[str] = []
+        async for emission in run_rollouts(Rollouts(tuple(units)), self._run, self._rollouts):
+            rows += [event for event in emission.events if isinstance(event, RolloutCompleted)]
+            texts += emission.texts
+            progress(evaluation.split, len(rows), len(units))
+        if len(rows) < len(units):
+            raise Interrupted("stopped as asked; everything that was answered is recorded")
+        return rows, texts
+
+    async def _recorded(self, first: str, rows: Sequence[RolloutCompleted], texts: Sequence[str]) -> str:
+        """The place at which the log has exactly these rows; they are appended if there is none."""
+        known = self._trainer.state.rollouts
+        places = [place for place in known if place == first or place.startswith(f"{first}/")]
+        for place in places:
+            if list(known[place].values()) == [evolve(row, place=place) for row in rows]:
+                return place
+        place = f"{first}/{len(places) + 1}" if places else first
+        await self._trainer.append([evolve(row, place=place) for row in rows], texts)
+        return place
+
+    def _tokens(self, rows: Sequence[RolloutCompleted], journaled: int) -> TokenCount:
+        journal = self._writer.journal
+        used = {row.n: row for ref in _refs(rows) for row in journal.attempts(ref.slot) if row.digest == ref.digest}
+        counts = [(row.call.input_tokens, row.call.output_tokens) for row in used.values()]
+        return TokenCount(
+            calls=len(used),
+            made=sum(number > journaled for number in used),
+            input=sum(read or 0 for read, _ in counts),
+            output=sum(written or 0 for _, written in counts),
+            unreported=sum(None in count for count in counts),
+        )
+
+
+def _refs(rows: Sequence[RolloutCompleted]) -> list[CallRef]:
+    return [ref for row in rows for ref in row.calls]

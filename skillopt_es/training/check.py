@@ -1,0 +1,165 @@
+"""
+`replay --check`: derives every recorded decision again from the recorded evidence, with the code that made it.
+
+Evidence is what came from outside: the first event, that a writer came or went, and what each item measured. All else
+is asked of the planner and performed anew, with answers from the journal alone, and must come out as it is recorded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from skillopt_es.events.catalog import Event, Recorded, RolloutCompleted, RunPaused, RunResumed, RunStarted
+from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import EventLog
+from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.session import recorded_run
+from skillopt_es.start import planned_steps
+from skillopt_es.training.calls import RecordedCalls
+from skillopt_es.training.differences import Difference, differences, mapping_differences
+from skillopt_es.training.perform import Ports, perform
+from skillopt_es.training.planner import next_task
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import Rollouts, Unit
+from skillopt_es.wiring import REAL_WORLD
+
+
+@frozen
+class Mismatch:
+    """The first event that does not follow from what was recorded before it."""
+
+    seq: int
+    event: str
+    message: str
+    differences: tuple[Difference, ...] = ()
+
+    def __str__(self) -> str:
+        return f"event {self.seq} ({self.event}) {self.message}"
+
+
+@frozen(kw_only=True)
+class CheckReport:
+    """How much was derived again, and the first event that came out differently, if any."""
+
+    events: int
+    decisions: int
+    rollouts: int
+    status: str
+    mismatch: Mismatch | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every decision follows."""
+        return self.mismatch is None
+
+
+async def check(log: EventLog, journal: Journal, folder: Path) -> CheckReport:
+    """Walks a log to its end or to the first event that does not follow; a run that is not done is checked so far."""
+    events = log.read()
+    first = next(events, None)
+    if first is None:
+        return CheckReport(events=0, decisions=0, rollouts=0, status="new")
+    if not isinstance(first.event, RunStarted):
+        raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
+    run = recorded_run(first.event, folder)
+    executor = REAL_WORLD.executor(lambda: False)
+    walk = _Walk(run, Ports(calls=RecordedCalls(journal, log), texts=log, executor=executor, rollouts=None))
+    mismatch = walk.start(first, first.event)
+    while mismatch is None and (recorded := next(events, None)) is not None:
+        mismatch = await walk.step(recorded)
+    return CheckReport(
+        events=walk.events,
+        decisions=walk.decisions,
+        rollouts=walk.rollouts,
+        status=walk.state.status,
+        mismatch=mismatch,
+    )
+
+
+@define
+class _Walk:
+    """The state so far, and what is still to come of the task under way: rollouts, or decisions made again."""
+
+    run: RunData
+    ports: Ports
+    state: TrainerState = field(factory=TrainerState)
+    coming: deque[Unit | Event] = field(factory=deque)
+    events: int = 0
+    decisions: int = 0
+    rollouts: int = 0
+
+    def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
+        """The first event: only the number of steps follows from the rest of it."""
+        train = self.run.config.train
+        steps = planned_steps(train, len(event.splits.train))
+        wanted = {"steps_per_epoch": steps, "total_steps": steps * train.num_epochs}
+        return self._compared(recorded, wanted)
+
+    async def step(self, recorded: Recorded) -> Mismatch | None:
+        """One more event: folded if it follows, else what is wrong with it."""
+        event = recorded.event
+        if self._is_evidence(event):
+            self.coming.clear()  # a writer stopped or took over: the next one plans anew
+            self._fold(event)
+            return None
+        if self.state.status == "paused":
+            return _mismatch(recorded, "follows a pause without a RunResumed")
+        match await self._next():
+            case None:
+                return _mismatch(recorded, "stands where nothing was left to do")
+            case Unit() as unit if isinstance(event, RolloutCompleted):
+                self.rollouts += 1
+                wanted = {"place": unit.place, "item": unit.item, "purpose": unit.purpose, "skill": unit.skill.hash}
+                return self._compared(recorded, wanted)
+            case Unit() as unit:
+                return _mismatch(recorded, f"stands where {unit.item} was to be tried at {unit.place}")
+            case derived:
+                return self._derived(recorded, derived)
+
+    def _is_evidence(self, event: Event) -> bool:
+        """Whether nothing but the outside world can say that this happened."""
+        if isinstance(event, RunResumed):
+            return self.state.completed is None
+        return isinstance(event, RunPaused) and event.reason != "unmeasured" and self.state.status == "running"
+
+    async def _next(self) -> Unit | Event | None:
+        """What must be recorded next; None when the run is complete."""
+        if not self.coming:
+            task = next_task(self.state, self.run)
+            if isinstance(task, Rollouts):
+                self.coming.extend(task.units)
+            elif task is not None:
+                async for emission in perform(task, self.state, self.run, self.ports):
+                    self.coming.extend(emission.events)
+        return self.coming.popleft() if self.coming else None
+
+    def _derived(self, recorded: Recorded, derived: Event) -> Mismatch | None:
+        self.decisions += 1
+        if recorded.event == derived:
+            self._fold(recorded.event)
+            return None
+        if type(recorded.event) is not type(derived):
+            return _mismatch(recorded, f"stands where a {type(derived).__name__} follows from the evidence")
+        return _mismatch(recorded, "", differences(recorded.event, derived))
+
+    def _compared(self, recorded: Recorded, wanted: Mapping[str, object]) -> Mismatch | None:
+        """Folds the event if its fields are as wanted."""
+        found = {name: getattr(recorded.event, name) for name in wanted}
+        if found != wanted:
+            return _mismatch(recorded, "", mapping_differences(found, wanted))
+        self._fold(recorded.event)
+        return None
+
+    def _fold(self, event: Event) -> None:
+        self.state = evolve(self.state, event)
+        self.events += 1
+
+
+def _mismatch(recorded: Recorded, message: str, found: tuple[Difference, ...] = ()) -> Mismatch:
+    said = message or "does not follow from the evidence: " + "; ".join(str(difference) for difference in found)
+    return Mismatch(recorded.seq, type(recorded.event).__name__, said, found)

@@ -1,0 +1,66 @@
+"""What differs between two events of one type: which fields, and both values, short enough for one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+
+from attrs import asdict, frozen
+
+from skillopt_es.events.catalog import Event
+
+_MOST = 5
+_WIDTH = 60
+_ABSENT = object()
+
+
+@frozen
+class Difference:
+    """One field that differs: what is recorded, and what the evidence leads to."""
+
+    field: str
+    recorded: str
+    derived: str
+
+    def __str__(self) -> str:
+        return f"{self.field} is {self.recorded}, but follows as {self.derived}"
+
+
+def differences(recorded: Event, derived: Event) -> tuple[Difference, ...]:
+    """The first few fields in which two events of one type differ."""
+    return mapping_differences(asdict(recorded), asdict(derived))
+
+
+def mapping_differences(recorded: Mapping[str, object], derived: Mapping[str, object]) -> tuple[Difference, ...]:
+    """The first few keys in which two mappings differ."""
+    return tuple(islice(_walk("", recorded, derived), _MOST))
+
+
+def _walk(path: str, left: object, right: object) -> Iterator[Difference]:
+    if left == right:
+        return
+    if isinstance(left, Mapping) and isinstance(right, Mapping):
+        for key in {**left, **right}:
+            name = f"{path}.{key}" if path else str(key)
+            yield from _walk(name, left.get(key, _ABSENT), right.get(key, _ABSENT))
+    elif isinstance(left, tuple | list) and isinstance(right, tuple | list) and len(left) == len(right):
+        for index, (one, other) in enumerate(zip(left, right, strict=True)):
+            yield from _walk(f"{path}[{index}]", one, other)
+    else:
+        at = _common(left, right) if isinstance(left, str) and isinstance(right, str) else 0
+        yield Difference(path, _short(left, at), _short(right, at))
+
+
+def _common(left: str, right: str) -> int:
+    """Where two texts begin to differ, a little before it, so that a long text is shown at the right place."""
+    same = next((i for i, (one, other) in enumerate(zip(left, right, strict=False)) if one != other), None)
+    position = min(len(left), len(right)) if same is None else same
+    return max(0, position - _WIDTH // 3) if max(len(left), len(right)) > _WIDTH else 0
+
+
+def _short(value: object, start: int = 0) -> str:
+    if value is _ABSENT:
+        return "absent"
+    text = repr(value[start:]) if isinstance(value, str) else repr(value)
+    text = f"…{text}" if start else text
+    return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"

@@ -1,0 +1,30 @@
+"""A desk, an endpoint and a project on it, for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.command import Desk
+from support.project import KEY, KEY_NAME, Endpoint, Project, plain_config
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    """An empty folder and the key in the environment."""
+    return Desk(tmp_path, {KEY_NAME: KEY})
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    """Both models behind one address on loopback."""
+    endpoint = Endpoint()
+    with endpoint.server:
+        yield endpoint
+
+
+@pytest.fixture
+def project(tmp_path: Path, endpoint: Endpoint) -> Project:
+    """A small project whose models are at the endpoint."""
+    return Project(tmp_path, plain_config(endpoint.base_url)).write()

@@ -1,0 +1,83 @@
+"""One writer a run, in the system's eyes."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from skillopt_es.events.errors import RunBusy
+from skillopt_es.events.log import EventLog
+from support import log_child
+from support.event_runs import create, reopen
+
+CHILD = log_child.__file__
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    create(tmp_path / "run").close()
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def holder(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    child = subprocess.Popen(
+        [sys.executable, CHILD, "hold", str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "held\n"
+        yield child
+        child.kill()
+
+
+def test_a_second_process_is_refused_and_told_by_whom(folder: Path) -> None:
+    """The message names process, host and since when."""
+    with reopen(folder):
+        run = subprocess.run([sys.executable, CHILD, "busy", str(folder)], capture_output=True, text=True, check=True)
+    told = json.loads(run.stdout)
+    assert told["host"] == socket.gethostname()
+    assert str(told["pid"]) in told["message"]
+    assert told["start"] == "2026-01-02T00:00:00.000000Z"
+
+
+def test_the_lock_dies_with_its_holder(folder: Path, holder: subprocess.Popen[str]) -> None:
+    """After `kill -9` the next writer gets in at once, and readers never needed it."""
+    with pytest.raises(RunBusy) as caught:
+        reopen(folder)
+    assert caught.value.pid == holder.pid
+    with EventLog.open(folder) as log:
+        assert log.head().seq == 0
+    holder.kill()
+    holder.wait()
+    reopen(folder).close()
+
+
+def test_a_second_writer_in_the_same_process_is_refused(folder: Path) -> None:
+    """The lock follows the open file, not the process; closing frees it."""
+    with reopen(folder), pytest.raises(RunBusy):
+        reopen(folder)
+    reopen(folder).close()
+
+
+def test_a_lock_file_that_says_nothing_still_locks(folder: Path) -> None:
+    """A holder that did not get to write its name is not named."""
+    with reopen(folder):
+        (folder / "lock").write_text("{")
+        with pytest.raises(RunBusy, match="another process"):
+            reopen(folder)
+
+
+def test_a_failed_opening_frees_the_lock(folder: Path) -> None:
+    """A log that cannot be opened can be looked at again."""
+    (folder / "head.json").write_text("{")
+    for _ in range(2):
+        with pytest.raises(Exception, match="head.json"):
+            reopen(folder)
+    (folder / "head.json").unlink()
+    reopen(folder).close()
