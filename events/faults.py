@@ -33,7 +33,11 @@ _ERRNO = {
 }
 
 
-def sqlite_fault(error: sqlite3.Error, path: Path) -> LogError:
+# What a query can raise on a damaged file: sqlite3 stumbles over SQLite's own message when that quotes broken text.
+QUERY_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+
+
+def sqlite_fault(error: Exception, path: Path) -> LogError:
     """The error to raise for one of SQLite's."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _UNWRITABLE:

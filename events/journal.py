@@ -108,7 +108,10 @@ def call_row(columns: Columns) -> CallRow:
     """The journal's entry from a row of `calls` in the order of CALL_COLUMNS."""
     values = dict(zip(CALL_COLUMNS, columns, strict=True))
     own = {name: values.pop(name) for name in _CALL_COLUMNS}
-    return CallRow(call=FinishedCall(**own), **values)  # type: ignore[arg-type]
+    try:
+        return CallRow(call=FinishedCall(**own), **values)  # type: ignore[arg-type]
+    except AttributeError as error:  # a damaged file can give anything in any column
+        raise LogDamaged(f"call {columns[0]!r} is damaged: its columns are not what they were") from error
 
 
 class Journal:
@@ -121,6 +124,11 @@ class Journal:
         """The calls of a slot that were answered, whatever they asked, in the order of their attempts."""
         rows = self._reader.rows(f"{_SELECT} where slot = ? and outcome = 'answered' order by attempt", (slot,))
         return [call_row(row) for row in rows]
+
+    def slots(self) -> frozenset[str]:
+        """The slots that have a successful call, as of now."""
+        rows = self._reader.rows("select distinct slot from calls where outcome = 'answered' order by slot")
+        return frozenset(str(row[0]) for row in rows)
 
     def attempts(self, slot: str) -> list[CallRow]:
         """All calls of a slot, failed ones too, in the order of their attempts."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
 from skillopt_es.events.bulk import Cell
-from skillopt_es.events.faults import sqlite_fault
+from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
 from skillopt_es.events.schema import LOG_FILE, open_reader_connection
 
 # What STRICT tables give back; only a damaged file could give anything else, and then no hash matches.
@@ -27,7 +26,7 @@ class Reader:
         """All rows of a query, at once: a query left open would keep the write-ahead log from being emptied."""
         try:
             return self._connection.execute(sql, values).fetchall()
-        except sqlite3.Error as error:
+        except QUERY_ERRORS as error:
             raise sqlite_fault(error, self.path) from error
 
     def row(self, sql: str, values: Sequence[Cell] = ()) -> Columns | None:

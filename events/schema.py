@@ -13,11 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnwritable, RunNotFound
-from skillopt_es.events.faults import sqlite_fault, system_fault
+from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault, system_fault
 
 LOG_FILE = "log.db"
 APPLICATION_ID = 0x534B4F45
 FORMAT_VERSION = 1
+_NO_ROOM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 _TABLES = """
 create table run (
@@ -138,13 +139,13 @@ def open_writer_connection(path: Path) -> sqlite3.Connection:
     check_file(path)
     try:
         connection = connect(path, "mode=rw")
-    except sqlite3.Error as error:
+    except QUERY_ERRORS as error:
         raise sqlite_fault(error, path) from error
     try:
         prepare_writer(connection, path)
         connection.execute("begin immediate")
         connection.execute("rollback")
-    except sqlite3.Error as error:
+    except QUERY_ERRORS as error:
         connection.close()
         raise sqlite_fault(error, path) from error
     except LogError:
@@ -179,14 +180,14 @@ def open_reader_connection(path: Path) -> sqlite3.Connection:
     check_file(path)
     try:
         connection = connect(path, "mode=ro")
-    except sqlite3.Error as error:
+    except QUERY_ERRORS as error:
         raise sqlite_fault(error, path) from error
     try:
         connection.execute("pragma query_only = on")
         _first_read(connection)
-    except sqlite3.Error as error:
+    except QUERY_ERRORS as error:
         connection.close()
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN and not has_wal(path):
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_ROOM and not has_wal(path):
             return _open_immutable(path)
         raise sqlite_fault(error, path) from error
     return connection
@@ -198,7 +199,7 @@ def _open_immutable(path: Path) -> sqlite3.Connection:
     connection = connect(path, "mode=ro&immutable=1")
     try:
         _first_read(connection)
-    except sqlite3.Error as error:
+    except QUERY_ERRORS as error:
         connection.close()
         raise sqlite_fault(error, path) from error
     return connection

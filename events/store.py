@@ -13,7 +13,7 @@ from skillopt_es.events.anchor import Anchor, anchor_problems, read_anchor, writ
 from skillopt_es.events.blobs import KnownDigests, put_blobs
 from skillopt_es.events.bulk import insert_rows
 from skillopt_es.events.errors import LogDamaged
-from skillopt_es.events.faults import sqlite_fault
+from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
 from skillopt_es.events.group import Record, Result, Tail, Write, plan_group
 from skillopt_es.events.log import RunInfo
 from skillopt_es.events.schema import LOG_FILE, open_writer_connection
@@ -50,7 +50,7 @@ class Store:
             except BaseException:
                 self._roll_back()
                 raise
-        except sqlite3.Error as error:
+        except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
         self._tail = plan.tail
         self.known.add(plan.blobs.keys())
@@ -60,7 +60,7 @@ class Store:
         """Empties the write-ahead log into the database and says in `head.json` where the log ends."""
         try:
             self._checkpoint()
-        except sqlite3.Error as error:
+        except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
         tail = self._tail
         write_anchor(self._folder, Anchor(self._run.run_id, tail.seq, tail.hash, tail.calls, tail.calls_hash))
@@ -69,7 +69,7 @@ class Store:
         """Gives the file back; SQLite removes the write-ahead log's files when nobody else has it open."""
         try:
             self._connection.close()
-        except sqlite3.Error as error:
+        except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
 
     def _roll_back(self) -> None:
@@ -99,7 +99,7 @@ class Store:
         try:
             events = self._connection.execute("select seq, hash from events order by seq desc limit 1").fetchall()
             calls = self._connection.execute("select n, hash from calls order by n desc limit 1").fetchall()
-        except sqlite3.Error as error:
+        except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
         return Tail(*(events or [(0, first)])[0], *(calls or [(0, first)])[0])
 

@@ -14,7 +14,7 @@ from attrs import frozen
 
 from skillopt_es.events.anchor import ANCHOR_FILE, anchor_problems, read_anchor
 from skillopt_es.events.errors import LogError, RunNotFound
-from skillopt_es.events.inspection import Inspection, Problem, check_blobs, check_calls, check_events
+from skillopt_es.events.inspection import ODD, Inspection, Problem, check_blobs, check_calls, check_events
 from skillopt_es.events.log import read_run
 from skillopt_es.events.reader import Reader
 from skillopt_es.events.schema import LOG_FILE, expected_schema
@@ -75,7 +75,7 @@ def _report(seen: Inspection, folder: Path) -> VerifyReport:
 def _attempt(seen: Inspection, where: str, step: Callable[[Inspection], None]) -> None:
     try:
         step(seen)
-    except (LogError, TypeError, ValueError, OverflowError) as error:
+    except ODD as error:
         seen.say(where, str(error))
 
 

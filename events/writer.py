@@ -32,7 +32,7 @@ from skillopt_es.events.lock import RunLock
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE, check_file
 from skillopt_es.events.store import Store
-from skillopt_es.events.values import digest_of
+from skillopt_es.events.values import text_digest
 
 GROUP = 64
 
@@ -117,8 +117,11 @@ class RunWriter:
         Raises WrongExpectedSeq, and writes nothing, when the log is elsewhere. `texts` become blobs with the events.
         """
         encoded = [encode(event) for event in events]
+        known = self._store.known
         lifted = (blob for event in encoded for blob in event.blobs)
-        blobs = {**self._text_rows(texts), **self._fresh(lifted)}
+        blobs = self._text_rows(texts) | {
+            digest: blob_row(digest, raw) for digest, raw in lifted if digest not in known
+        }
         return cast("int", await self._ask(Append(encoded, expected, cause, blobs)))
 
     async def record(self, call: FinishedCall, texts: Sequence[str] = ()) -> CallRow:
@@ -146,11 +149,10 @@ class RunWriter:
         self.close()
 
     def _text_rows(self, texts: Iterable[str]) -> dict[str, Row]:
-        return self._fresh((digest_of(raw), raw) for raw in map(str.encode, texts))
-
-    def _fresh(self, blobs: Iterable[tuple[str, bytes]]) -> dict[str, Row]:
+        """The rows that store those of the texts that may not be stored yet."""
+        addressed = {text_digest(text): text for text in texts}
         known = self._store.known
-        return {digest: blob_row(digest, raw) for digest, raw in blobs if digest not in known}
+        return {digest: blob_row(digest, text.encode()) for digest, text in addressed.items() if digest not in known}
 
     async def _ask(self, write: Write) -> int | CallRow:
         if self._closed:
@@ -228,6 +230,8 @@ class RunWriter:
 
 
 def _run(barrier: _Barrier) -> None:
+    if not barrier.done.set_running_or_notify_cancel():
+        return  # whoever asked was cancelled; from here on they no longer can be
     try:
         barrier.action()
     except BaseException as error:  # noqa: BLE001 -- whoever waits must hear of it, whatever it is

@@ -46,6 +46,8 @@ OVERVIEW: tuple[str, ...] = (
     "RunCompleted",
 )
 """The types of event that say where a run stands; all others only add numbers to its lines."""
+DETAILS: tuple[str, ...] = (*OVERVIEW, "PatchProposed", "EditsRanked", "CandidateBuilt", "MetaSkillWritten")
+"""All types of event that a summary looks at."""
 
 
 @frozen(kw_only=True)
@@ -109,7 +111,7 @@ class Summary:
 
 
 def summarize(events: Iterable[Event]) -> Summary:
-    """The summary of a run's events, all of them or those of OVERVIEW."""
+    """The summary of a run's events: all of them, or those of DETAILS or OVERVIEW."""
     summary = Summary()
     for event in events:
         handler = _HANDLERS.get(type(event))

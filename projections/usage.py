@@ -34,7 +34,7 @@ def slot_place(slot: str) -> SlotPlace:
     first, second = parts[0], parts[1] if len(parts) > 1 else ""
     epoch = _EPOCH.fullmatch(first)
     if epoch is None:
-        depth = {"final": 3 if second == "test" else 2}.get(first, 1)
+        depth = {"final": 3 if second == "test" else 2, "eval": 2}.get(first, 1)
         return SlotPlace("/".join(parts[:depth]))
     step = _STEP.fullmatch(second)
     depth = 3 if step or second == "slow" else 2

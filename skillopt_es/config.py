@@ -195,7 +195,7 @@ def with_overrides(config: RunConfig, overrides: Sequence[str]) -> RunConfig:
     """The same run with further `--set` texts laid over it."""
     if not overrides:
         return config
-    tree = cast(Tree, copy.deepcopy(dict(config.resolved)))
+    tree = copy.deepcopy(dict(config.resolved))
     sources: dict[str, str] = {}
     for text in overrides:
         _merge(tree, _parse_override(text), "--set", sources)

@@ -7,6 +7,8 @@ SkillOptError
 ├── BackendError       a model or harness that cannot be used: key, model name, quota, endpoint
 ├── Divergence         the journal holds another request for this place
 ├── ReplayMismatch     recorded evidence leads to another decision than the recorded one
+├── NotInRun           a moment, event, call or skill that this run does not have (exit 2)
+├── OutputRefused      a file that was asked for exists already or cannot be written (exit 2)
 └── Interrupted        the user asked to stop (exit 130)
 """
 
@@ -49,6 +51,18 @@ class ReplayMismatch(SkillOptError):
     def __init__(self, message: str, *, seq: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.seq = seq
+
+
+class NotInRun(SkillOptError):
+    """The run does not have (or does not yet have) the moment, event, call or skill that was asked for."""
+
+    exit_code = 2
+
+
+class OutputRefused(SkillOptError):
+    """A file that was asked for exists already, or the system refuses to write it."""
+
+    exit_code = 2
 
 
 class Interrupted(SkillOptError):

@@ -23,7 +23,7 @@ from skillopt_es.config import RunConfig
 from skillopt_es.errors import DataError
 from skillopt_es.events.catalog import RunResumed, RunStarted
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import SkillTree, Split, digest_of
+from skillopt_es.events.values import Role, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.trainer import fold
@@ -31,6 +31,7 @@ from skillopt_es.scoring import Progress, Scoring, SplitResult
 from skillopt_es.session import Session
 from skillopt_es.start import split_ids
 from skillopt_es.training.calls import LiveCalls
+from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Trainer
 from skillopt_es.training.perform import Ports
 from skillopt_es.training.rollout import RolloutPorts
@@ -147,7 +148,10 @@ async def _open_scoring(request: EvaluationRequest, session: Session, splits: Sp
     """The evaluation's log, begun or gone on with."""
     writer = opened.writer
     # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
-    calls = LiveCalls({"target": opened.model}, writer.journal, writer, writer.log, ask_again=True)
+    at_once: dict[Role, int] = {"target": request.config.env.workers}
+    calls = LiveCalls(
+        {"target": opened.model}, writer.journal, writer, writer.log, workers=at_once, ask_again=True
+    )
     executor = session.world.executor(session.stopping)
     items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
     rollouts = RolloutPorts(environment=opened.environment, items=items, executor=executor, calls=calls)
@@ -159,7 +163,7 @@ async def _open_scoring(request: EvaluationRequest, session: Session, splits: Sp
         head=writer.log.head().seq,
         state=state,
         run=run,
-        ports=Ports(calls=calls, texts=writer.log, executor=executor, rollouts=rollouts),
+        ports=Ports(calls=calls, evidence=Evidence(writer.log, writer.journal), executor=executor, rollouts=rollouts),
         observers=session.observers,
         stopping=session.stopping,
     )

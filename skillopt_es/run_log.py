@@ -1,7 +1,12 @@
-"""`logs.jsonl` in the run folder: what happened as structured lines, for people with log tools. Can be made again."""
+"""
+`logs.jsonl` in the run folder: what happened as structured lines, for people with log tools.
+
+It can be made again, so what cannot be written (a full disk) is dropped and never stops a run.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TextIO
@@ -27,10 +32,15 @@ class RunLogFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is not None:
-            self._file.close()
+        with suppress(OSError):
+            if self._file is not None:
+                self._file.close()
 
     def _write(self, event: str, **fields: object) -> None:
+        with suppress(OSError):
+            self._write_line(event, **fields)
+
+    def _write_line(self, event: str, **fields: object) -> None:
         if self._file is None:
             self._file = (self._folder / "logs.jsonl").open("a", encoding="utf-8")
         logger = structlog.wrap_logger(

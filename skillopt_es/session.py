@@ -22,6 +22,7 @@ from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.trainer import TrainerState, fold
 from skillopt_es.start import run_started, split_ids
 from skillopt_es.training.calls import LiveCalls
+from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
 from skillopt_es.training.rollout import RolloutPorts
@@ -86,6 +87,10 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             raise RunNotFound(
                 f"{folder.name} stopped before it began", hint=f"start it with `skillopt-es run --run {folder.name}`"
             )
+        if not state.started.total_steps:
+            raise RunNotFound(
+                f"{folder.name} is an evaluation, not a training run", hint="`skillopt-es eval` goes on with it"
+            )
         if state.completed is not None:
             return state
         run = recorded_run(state.started, folder)
@@ -138,7 +143,9 @@ async def _train(
         for observer in session.observers:
             observer.called(row)
 
-    calls = LiveCalls(models, writer.journal, writer, writer.log, ask_again=session.ask_again, seen=seen)
+    calls = LiveCalls(
+        models, writer.journal, writer, writer.log, workers=run.workers, ask_again=session.ask_again, seen=seen
+    )
     executor = session.world.executor(session.stopping)
     items: dict[str, Item] = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
     rollouts = RolloutPorts(environment=environment, items=items, executor=executor, calls=calls)
@@ -147,7 +154,7 @@ async def _train(
         head=writer.log.head().seq,
         state=state,
         run=run,
-        ports=Ports(calls=calls, texts=writer.log, executor=executor, rollouts=rollouts),
+        ports=Ports(calls=calls, evidence=Evidence(writer.log, writer.journal), executor=executor, rollouts=rollouts),
         observers=session.observers,
         stopping=session.stopping,
     )

@@ -1,8 +1,24 @@
-"""Makes what the tests share importable as `support.…`."""
+"""Makes what the tests share importable as `support.…`, and trains the demo once for all who only read its run."""
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+@pytest.fixture(scope="session")
+def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a complete run of the bundled demo, under `…/runs/demo`; read it, never write to it."""
+    from support.scripted import ticking
+
+    from skillopt_es.config import load_config
+    from skillopt_es.session import Session, start
+
+    folder = tmp_path_factory.mktemp("demo") / "runs" / "demo"
+    asyncio.run(start(load_config(None), folder, Session(now=ticking())))
+    return folder

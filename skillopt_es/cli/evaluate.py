@@ -70,7 +70,8 @@ def eval_command(
     """
     Score any skill on a split, with the target of CONFIG or of a run.
 
-    Calls are journaled under --dir: one that was interrupted goes on where it stopped, the same one again costs nothing.
+    Calls are journaled under --dir: what was interrupted goes on where it stopped, the same again costs nothing.
+
     Exit codes: 0 scored, 1 failed or too much was not measured to be a score, 2 usage, config or data.
     """
     from skillopt_es.cli.evaluated import print_json_results, print_results, refuse_problems, write_rows

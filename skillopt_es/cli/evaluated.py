@@ -120,5 +120,5 @@ def refuse_problems(evaluated: Evaluated) -> None:
         raise BackendError(
             f"this is not a score: {'; '.join(problems)}",
             kind="unmeasured",
-            hint="the same command asks again for what was not answered; rollout.max_failed_share is what may be missing",
+            hint="the same command asks again for what is missing; rollout.max_failed_share says how much may be",
         )

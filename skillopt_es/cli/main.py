@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
@@ -42,6 +43,14 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click says so
+        """Runs the command; when the reader of our output has gone (`| head`), that is no failure."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # here, because click would make it exit 1
+            _close_quietly()
+            return 0
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, without importing them."""
         with formatter.section("Commands"):
@@ -74,6 +83,7 @@ def cli(debug: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits; errors of ours are one sentence and the next step."""
+    _replace_closed_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     debug = "--debug" in words
     try:
@@ -83,9 +93,6 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
     except click.ClickException as error:
         error.show()
         _exit(2)
-    except BrokenPipeError:
-        _close_quietly()
-        _exit(0)
     except Exception as error:
         if debug:
             raise
@@ -98,13 +105,21 @@ def _report(error: Exception) -> int:
     from skillopt_es.events.errors import SkillOptError
 
     if isinstance(error, SkillOptError):
-        click.echo(f"error: {error}", err=True)
-        if error.hint:
-            click.echo(f"  {error.hint}", err=True)
+        _say(f"error: {error}", error.hint)
         return error.exit_code
-    click.echo(f"error: {type(error).__name__}: {error}", err=True)
-    click.echo("  this is a bug in skillopt-es; `skillopt-es --debug …` shows where", err=True)
+    if isinstance(error, OSError):
+        place = f"{error.filename}: " if error.filename else ""
+        _say(f"error: {place}{error.strerror or error}", "the system refuses it: check the disk and the permissions")
+        return 1
+    _say(f"error: {type(error).__name__}: {error}", "this is a bug in skillopt-es; `skillopt-es --debug …` shows where")
     return 1
+
+
+def _say(sentence: str, hint: str) -> None:
+    with suppress(OSError):  # the terminal may be gone
+        click.echo(sentence, err=True)
+        if hint:
+            click.echo(f"  {hint}", err=True)
 
 
 def _close_quietly() -> None:
@@ -112,6 +127,15 @@ def _close_quietly() -> None:
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _replace_closed_streams() -> None:
+    """Who closed a stream (`2>&-`) wants no output; but no file of ours may get its number."""
+    import os
+
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - it stays open
 
 
 def _exit(code: int) -> NoReturn:

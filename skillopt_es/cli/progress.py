@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO, cast
 
 from rich.console import Console
 from rich.live import Live
@@ -14,7 +15,7 @@ from rich.text import Text
 
 from skillopt_es.cli.options import shown_value
 from skillopt_es.cli.words import milestone
-from skillopt_es.events.catalog import Event, RolloutCompleted
+from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.training.tasks import Questions, Rollouts, Task
@@ -31,7 +32,8 @@ _STAGES = {
 class Progress:
     """An observer that knows where a run is and says so."""
 
-    def __init__(self, console: Console, *, live: Live | None, quiet: bool) -> None:
+    def __init__(self, folder: Path, console: Console, *, live: Live | None, quiet: bool) -> None:
+        self._folder = folder
         self._console = console
         self._live = live
         self._quiet = quiet
@@ -68,7 +70,8 @@ class Progress:
         self._done += 1
         if self._steps_before is None:
             self._steps_before = state.steps_done
-        if not isinstance(event, RolloutCompleted):
+            self.say(f"run {self._folder}")
+        if not isinstance(event, RolloutCompleted | RunPaused):  # a pause is what the command ends with
             text = milestone(event, state)
             if text:
                 self.say(text)
@@ -114,16 +117,33 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+class _Forgiving:
+    """A stream whose reader may go away (a closed terminal, `| head`): what nobody sees is dropped, the run goes on."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes if it can."""
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flushes if it can."""
+        with suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
 @contextmanager
 def open_progress(folder: Path, *, quiet: bool) -> Iterator[Progress]:
     """Progress for one session, live if stderr is a terminal."""
-    console = Console(stderr=True)
+    console = Console(file=cast(IO[str], _Forgiving(sys.stderr)))
     if quiet or not sys.stderr.isatty():
-        progress = Progress(console, live=None, quiet=quiet)
-        progress.say(f"run {folder}")
-        yield progress
+        yield Progress(folder, console, live=None, quiet=quiet)
         return
     with Live(console=console, refresh_per_second=8, transient=True) as live:
-        progress = Progress(console, live=live, quiet=False)
-        progress.say(f"run {folder}")
-        yield progress
+        yield Progress(folder, console, live=live, quiet=False)

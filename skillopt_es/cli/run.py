@@ -13,6 +13,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import Session
 
+_DEMO = "This is the offline demo: both models are simulated, no key and no network are used."
 Work = Callable[[Session], Awaitable[TrainerState]]
 
 
@@ -40,9 +41,8 @@ def run_command(
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
     folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)
-    if config is None and not quiet:
-        click.echo("This is the offline demo: both models are simulated, no key and no network are used.", err=True)
-    return _drive(lambda session: start(loaded, folder, session), folder, quiet=quiet, as_json=as_json)
+    notice = _DEMO if config is None else ""
+    return _drive(lambda session: start(loaded, folder, session), folder, quiet=quiet, as_json=as_json, notice=notice)
 
 
 @click.command("resume")
@@ -60,14 +60,17 @@ def resume_command(run: str | None, ask_again: bool, quiet: bool, directory: Pat
     return _drive(lambda session: resume(folder, session), folder, quiet=quiet, as_json=as_json, ask_again=ask_again)
 
 
-def _drive(work: Work, folder: Path, *, quiet: bool, as_json: bool, ask_again: bool = False) -> int:
+def _drive(work: Work, folder: Path, *, quiet: bool, as_json: bool, ask_again: bool = False, notice: str = "") -> int:
     """Runs a session with progress and signals; the exit code."""
     from skillopt_es.cli.progress import open_progress
     from skillopt_es.cli.signals import until_stopped
-    from skillopt_es.cli.summary import print_outcome
+    from skillopt_es.cli.summary import print_outcome, resume_hint
+    from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.run_log import RunLogFile
 
     with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
+        if notice:
+            progress.say(notice)
 
         async def go() -> TrainerState:
             async with until_stopped(progress.say) as stopping:
@@ -80,5 +83,9 @@ def _drive(work: Work, folder: Path, *, quiet: bool, as_json: bool, ask_again: b
                     )
                 )
 
-        state = asyncio.run(go())
+        try:
+            state = asyncio.run(go())
+        except (BackendError, Interrupted) as error:
+            error.hint = ", then ".join(filter(None, (error.hint, resume_hint(folder))))
+            raise
     return print_outcome(state, folder, as_json=as_json)

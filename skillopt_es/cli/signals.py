@@ -1,4 +1,8 @@
-"""Ctrl-C: the first one finishes what is in flight and stops, the second one stops at once."""
+"""
+Ctrl-C: the first one finishes what is in flight and stops, the second one stops at once.
+
+SIGTERM and SIGHUP are a first one, however often they come: a closing terminal and `timeout` send theirs twice.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +22,27 @@ async def until_stopped(say: Callable[[str], None]) -> AsyncIterator[Callable[[]
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
     assert task is not None
-    asked = 0
+    asked = at_once = False
 
-    def on_signal() -> None:
-        nonlocal asked
-        asked += 1
-        if asked == 1:
-            say("stopping: finishing the calls in flight (once more to stop at once)")
-        else:
+    def on_signal(number: signal.Signals) -> None:
+        nonlocal asked, at_once
+        if not asked:
+            asked = True
+            say("stopping: finishing the calls in flight (Ctrl-C once more to stop at once)")
+        elif number == signal.SIGINT:
+            at_once = True
             task.cancel()
 
-    for number in _SIGNALS:
-        loop.add_signal_handler(number, on_signal)
+    # What the caller had us ignore (nohup, a background job of a script) stays ignored.
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:
+        loop.add_signal_handler(number, on_signal, number)
     try:
-        yield lambda: asked > 0
+        yield lambda: asked
     except asyncio.CancelledError:
-        if asked < 2:
+        if not at_once:
             raise
-        raise Interrupted(
-            "stopped at once; calls in flight may be paid again", hint="`skillopt-es resume` goes on"
-        ) from None
+        raise Interrupted("stopped at once; calls in flight may be paid again") from None
     finally:
-        for number in _SIGNALS:
+        for number in heard:
             loop.remove_signal_handler(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -20,7 +21,20 @@ def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
         print_json(_as_json(state, folder, best))
     else:
         _print(state, folder, best)
-    return 0 if state.paused is None else _PAUSED[state.paused.reason]
+    if state.paused is None:
+        return 0
+    click.echo(f"error: {state.paused.message}", err=True)
+    click.echo(f"  when the cause is gone, {resume_hint(folder)}", err=True)
+    return _PAUSED[state.paused.reason]
+
+
+def resume_hint(folder: Path) -> str:
+    """What to type to go on with a run."""
+    return f"`skillopt-es resume {folder.name}{_where(folder)}` goes on"
+
+
+def _where(folder: Path) -> str:
+    return "" if folder.parent == Path("runs") else f" --dir {shlex.quote(str(folder.parent))}"
 
 
 def write_best(state: TrainerState, folder: Path) -> Path:
@@ -83,7 +97,7 @@ def _print(state: TrainerState, folder: Path, best: Path) -> None:
         first = state.completed.test_initial
         click.echo(f"test        {shown_value(first.hard if first else None)} -> {state.completed.test_best.hard:.4f}")
     click.echo(f"best skill  {best} (from {state.best.origin})")
-    where = "" if folder.parent == Path("runs") else f" --dir {folder.parent}"
+    where = _where(folder)
     if state.completed is not None:
         click.echo(f"next        skillopt-es replay {folder.name} --until step 2{where}")
         click.echo(f"            skillopt-es log {folder.name}{where}")

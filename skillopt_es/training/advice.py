@@ -10,8 +10,9 @@ from skillopt_es.events.catalog import MetaSkillWritten, RolloutCompleted, SlowU
 from skillopt_es.events.values import Measured, Pair
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.skill.regions import clean_of_markers, slow_guidance, with_slow_guidance
-from skillopt_es.training.calls import Calls, Texts
+from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
+from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.prompt_text import question, skill_section
 from skillopt_es.training.replies import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, read_advice
 from skillopt_es.training.run_data import RunData
@@ -58,7 +59,7 @@ def _pair(item: str, before: Measured, now: Measured) -> Pair:
 
 
 async def propose_slow_update(
-    job: SlowUpdateJob, state: TrainerState, run: RunData, calls: Calls, texts: Texts
+    job: SlowUpdateJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
 ) -> SlowUpdateProposed:
     """The guidance and the skill it would make, or why there is none."""
     assert state.epoch is not None
@@ -74,7 +75,7 @@ async def propose_slow_update(
             skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
             skill_section(skill, "Skill now"),
             "## Guidance in force\n" + (slow_guidance(skill.text) or "(none yet)"),
-            _comparison_section(compared, state, run, texts),
+            _comparison_section(compared, state, run, evidence),
         ),
         schema=SLOW_UPDATE_SCHEMA,
     )
@@ -102,7 +103,7 @@ async def propose_slow_update(
 
 
 async def write_meta_skill(
-    job: MetaSkillJob, state: TrainerState, run: RunData, calls: Calls, texts: Texts
+    job: MetaSkillJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
 ) -> MetaSkillWritten:
     """The optimizer's memory for the next epoch, or why there is none."""
     assert state.epoch is not None
@@ -116,7 +117,7 @@ async def write_meta_skill(
             skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
             skill_section(state.current.skill, "Skill now"),
             "## Your previous notes\n" + (state.memory or "(none yet)"),
-            _comparison_section(compare(state), state, run, texts),
+            _comparison_section(compare(state), state, run, evidence),
         ),
         schema=META_SKILL_SCHEMA,
     )
@@ -134,7 +135,7 @@ async def write_meta_skill(
     )
 
 
-def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run: RunData, texts: Texts) -> str:
+def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run: RunData, evidence: Evidence) -> str:
     assert state.epoch is not None
     assert state.current is not None
     counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}
@@ -152,6 +153,6 @@ def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run
         for row in rows:
             lines.append(f"#### {row.pair.item}: answered {row.previous.prediction!r}, now {row.current.prediction!r}")
             if category != "stable_success":
-                lines.append("before:\n" + shown(row.previous, texts, most_chars=most, skill=before))
-                lines.append("now:\n" + shown(row.current, texts, most_chars=most, skill=now))
+                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before))
+                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now))
     return "\n".join(lines)

@@ -7,8 +7,9 @@ with the same digest is answered from the journal; with another one it is a Dive
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol, cast
 
 from attrs import evolve, frozen
@@ -43,6 +44,10 @@ class Journal(Protocol):
         """The successful calls of a slot."""
         ...
 
+    def slots(self) -> Set[str]:
+        """The slots that have a successful call."""
+        ...
+
 
 class Recorder(Protocol):
     """The part of the writer that calls need."""
@@ -62,13 +67,16 @@ class LiveCalls:
         recorder: Recorder,
         texts: Texts,
         *,
+        workers: Mapping[Role, int],
         ask_again: bool = False,
         seen: Callable[[CallRow], None] = lambda row: None,
     ) -> None:
         self._models = models
         self._journal = journal
+        self._slots = journal.slots()
         self._recorder = recorder
         self._texts = texts
+        self._at_once = {role: asyncio.Semaphore(count) for role, count in workers.items()}
         self._ask_again = ask_again
         self._seen = seen
 
@@ -91,7 +99,8 @@ class LiveCalls:
         )
         texts = [message.content for message in request.messages]
         try:
-            reply = await model.complete(request)
+            async with self._at_once[role]:  # free again before the answer is durable: the next call need not wait
+                reply = await model.complete(request)
         except CallFailed as failure:
             await self._record(_failed(base, failure), texts)
             raise _as_backend_error(failure) if failure.systemic else failure from failure.__cause__
@@ -104,7 +113,7 @@ class LiveCalls:
         return row
 
     def _known(self, slot: str, digest: str) -> CallRow | None:
-        rows = self._journal.answers(slot)
+        rows = self._journal.answers(slot) if slot in self._slots else ()
         for row in rows:
             if row.call.request_digest == digest:
                 return row

@@ -22,6 +22,7 @@ from skillopt_es.session import recorded_run
 from skillopt_es.start import planned_steps
 from skillopt_es.training.calls import RecordedCalls
 from skillopt_es.training.differences import Difference, differences, mapping_differences
+from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
 from skillopt_es.training.run_data import RunData
@@ -58,9 +59,9 @@ class CheckReport:
         return self.mismatch is None
 
 
-async def check(log: EventLog, journal: Journal, folder: Path) -> CheckReport:
-    """Walks a log to its end or to the first event that does not follow; a run that is not done is checked so far."""
-    events = log.read()
+async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | None = None) -> CheckReport:
+    """Walks a log to its end (or an event) or to the first event that does not follow; any log is checked so far."""
+    events = log.read(until=until)
     first = next(events, None)
     if first is None:
         return CheckReport(events=0, decisions=0, rollouts=0, status="new")
@@ -68,7 +69,9 @@ async def check(log: EventLog, journal: Journal, folder: Path) -> CheckReport:
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
     run = recorded_run(first.event, folder)
     executor = REAL_WORLD.executor(lambda: False)
-    walk = _Walk(run, Ports(calls=RecordedCalls(journal, log), texts=log, executor=executor, rollouts=None))
+    walk = _Walk(
+        run, Ports(calls=RecordedCalls(journal, log), evidence=Evidence(log, journal), executor=executor, rollouts=None)
+    )
     mismatch = walk.start(first, first.event)
     while mismatch is None and (recorded := next(events, None)) is not None:
         mismatch = await walk.step(recorded)

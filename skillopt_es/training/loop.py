@@ -6,6 +6,7 @@ On an empty log it is a new run, on any other a resume; there is no other resume
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal, Protocol
 
@@ -68,6 +69,7 @@ class Trainer:
         self._ports = ports
         self._observers = observers
         self._stopping = stopping
+        self._waiting: asyncio.Future[None] | None = None
 
     async def train(self) -> TrainerState:
         """Goes on until the run is complete or paused; an error that stops the run is recorded and raised."""
@@ -86,6 +88,7 @@ class Trainer:
             await self._pause("error", error.message)
             raise
         finally:
+            await self._settled()
             await self._log.anchor()
         return self.state
 
@@ -96,15 +99,35 @@ class Trainer:
             await self.append(emission.events, emission.texts)
 
     async def append(self, events: Sequence[Event], texts: Sequence[str] = ()) -> None:
-        """Makes the events durable, then folds them."""
-        self._head = await self._log.append(events, expected=self._head, texts=texts)
-        first = self._head - len(events) + 1
-        for seq, event in enumerate(events, start=first):
+        """
+        Folds the events and hands them to the log, once those before them are durable.
+
+        The state may be one batch ahead of the disk, so that the next calls need not wait for a commit. Nothing can be
+        recorded before what led to it: the log's writer commits in the order in which it is asked.
+        """
+        await self._settled()
+        states = []
+        for event in events:
             self.state = evolve(self.state, event)
+            states.append(self.state)
+        self._waiting = asyncio.ensure_future(self._commit(events, states, texts))
+        await asyncio.sleep(0)  # lets the commit take its place in the writer's queue
+
+    async def _settled(self) -> None:
+        """Waits for the last batch; what went wrong with it is raised here."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            await waiting
+
+    async def _commit(self, events: Sequence[Event], states: Sequence[TrainerState], texts: Sequence[str]) -> None:
+        first = self._head + 1
+        self._head = await self._log.append(events, expected=self._head, texts=texts)
+        for seq, (event, state) in enumerate(zip(events, states, strict=True), start=first):
             for observer in self._observers:
-                observer.happened(seq, event, self.state)
-        if any(isinstance(event, (CandidateGated, StepSkipped, EpochCompleted)) for event in events):
+                observer.happened(seq, event, state)
+        if any(isinstance(event, CandidateGated | StepSkipped | EpochCompleted) for event in events):
             await self._log.anchor()
 
     async def _pause(self, reason: Literal["interrupt", "error"], message: str) -> None:
         await self.append([RunPaused(reason=reason, message=message)])
+        await self._settled()

@@ -13,9 +13,10 @@ from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.training import decisions
 from skillopt_es.training.advice import propose_slow_update, write_meta_skill
 from skillopt_es.training.aggregate import merge
-from skillopt_es.training.calls import Calls, Texts
+from skillopt_es.training.calls import Calls
+from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.reflect import analyse
-from skillopt_es.training.rollout import Emission, RolloutPorts, run_rollouts
+from skillopt_es.training.rollout import Emission, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.select import rank
 from skillopt_es.training.tasks import (
@@ -40,7 +41,7 @@ class Ports:
     """Everything of the world that a task may need; `rollouts` is absent where only decisions are derived again."""
 
     calls: Calls
-    texts: Texts
+    evidence: Evidence
     executor: Executor
     rollouts: RolloutPorts | None
 
@@ -54,7 +55,7 @@ async def perform(task: Task, state: TrainerState, run: RunData, ports: Ports) -
                 yield emission
         case Questions(jobs):
             work = [_question(job, state, run, ports) for job in jobs]
-            async for events in ports.executor.stream(work, workers=run.config.gradient.analyst_workers):
+            async for events in ports.executor.stream(work, workers=jobs_at_once(run.config.gradient.analyst_workers)):
                 yield Emission(events, [])
         case _:
             yield Emission([decided(task, state, run)], [])
@@ -79,14 +80,14 @@ def _question(job: Job, state: TrainerState, run: RunData, ports: Ports) -> Work
     async def ask() -> Event:
         match job:
             case AnalyseJob():
-                return await analyse(job, state, run, ports.calls, ports.texts)
+                return await analyse(job, state, run, ports.calls, ports.evidence)
             case MergeJob():
                 return await merge(job, state, run, ports.calls)
             case RankJob():
                 return await rank(job, state, run, ports.calls)
             case SlowUpdateJob():
-                return await propose_slow_update(job, state, run, ports.calls, ports.texts)
+                return await propose_slow_update(job, state, run, ports.calls, ports.evidence)
             case MetaSkillJob():
-                return await write_meta_skill(job, state, run, ports.calls, ports.texts)
+                return await write_meta_skill(job, state, run, ports.calls, ports.evidence)
 
     return ask

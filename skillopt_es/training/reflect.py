@@ -8,8 +8,9 @@ from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.trainer import TrainerState
-from skillopt_es.training.calls import Calls, Texts
+from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import Consulted, consult
+from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
 from skillopt_es.training.replies import FAILURE_SCHEMA, SUCCESS_SCHEMA, PatchReply, read_patch
 from skillopt_es.training.run_data import RunData
@@ -17,14 +18,16 @@ from skillopt_es.training.tasks import AnalyseJob
 from skillopt_es.training.trajectories import shown
 
 
-async def analyse(job: AnalyseJob, state: TrainerState, run: RunData, calls: Calls, texts: Texts) -> PatchProposed:
+async def analyse(
+    job: AnalyseJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
+) -> PatchProposed:
     """The analyst's patch, or why there is none."""
     assert state.step is not None
     group = job.group
     read = partial(
         read_patch, patch=group.id, kind=group.kind, support=len(group.items), most=run.config.optimizer.learning_rate
     )
-    consulted = await consult(calls, analyst_request(group, state, run, texts), read)
+    consulted = await consult(calls, analyst_request(group, state, run, evidence), read)
     return _proposal(group, state.step.number, consulted)
 
 
@@ -53,14 +56,14 @@ def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> 
     )
 
 
-def analyst_request(group: Minibatch, state: TrainerState, run: RunData, texts: Texts) -> ChatRequest:
+def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidence: Evidence) -> ChatRequest:
     """The question to one analyst."""
     assert state.current is not None
     assert state.epoch is not None
     skill = state.current.skill
     rows = state.rollouts[group.place]
     most = run.config.gradient.max_trajectory_chars
-    blocks = [shown(rows[item], texts, most_chars=most, skill=skill.text) for item in group.items]
+    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text) for item in group.items]
     word = "Failed" if group.kind == "failure" else "Successful"
     return question(
         run.config,

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from attrs import evolve, frozen
 
 from skillopt_es.events.catalog import Event, RolloutCompleted
-from skillopt_es.events.values import CallRef, Failed
+from skillopt_es.events.values import CallRef, Failed, text_digest
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Environment, Episode, Executor, Item, Message
 from skillopt_es.training.calls import Answer, Calls
+from skillopt_es.training.evidence import Exchange
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Rollouts, Unit
-from skillopt_es.training.trajectories import store
+from skillopt_es.training.trajectories import packed
 
 _MOST_DETAIL = 500
 _CUT = "Your reply was cut off at the length limit. Answer again, and be brief."
@@ -39,9 +40,14 @@ class RolloutPorts:
 async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncIterator[Emission]:
     """The units' results in plan order, as soon as the next ones are ready."""
     jobs = [_job(unit, run, ports) for unit in task.units]
-    async for done in ports.executor.stream(jobs, workers=run.config.env.workers):
+    async for done in ports.executor.stream(jobs, workers=jobs_at_once(run.config.env.workers)):
         texts = [text for _, stored in done for text in stored]
         yield Emission([event for event, _ in done], texts)
+
+
+def jobs_at_once(calls: int) -> int:
+    """How many jobs to have open for so many calls in flight: while some wait for a commit, others make calls."""
+    return calls * 2
 
 
 class _Job:
@@ -65,8 +71,8 @@ class _Job:
         except _StillCutError:
             outcome = Failed("truncated", "the reply was cut off twice; raise env.max_completion_tokens")
             return _event(self._unit, item, outcome_only(outcome), "", tuple(ask.made)), ()
-        stored = store(episode)
-        return _event(self._unit, item, episode, stored.digest, tuple(ask.made)), stored.texts
+        blob = packed(episode, ask.exchanges)
+        return _event(self._unit, item, episode, text_digest(blob), tuple(ask.made)), (blob,)
 
 
 def _job(unit: Unit, run: RunData, ports: RolloutPorts) -> _Job:
@@ -112,6 +118,7 @@ class _Target:
         self._calls = calls
         self._turn = 0
         self.made: list[CallRef] = []
+        self.exchanges: list[Exchange] = []
 
     async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
         config = self._run.config
@@ -136,6 +143,7 @@ class _Target:
     async def _ask(self, request: ChatRequest) -> Answer:
         answer = await self._calls.ask("target", request)
         self.made.append(answer.ref)
+        self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer
 
 

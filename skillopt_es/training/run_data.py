@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import frozen
 
 from skillopt_es.config import RunConfig
 from skillopt_es.events.catalog import RunStarted
-from skillopt_es.events.values import Score
+from skillopt_es.events.values import Role, Score
 
 
 @frozen(kw_only=True)
@@ -27,6 +29,11 @@ class RunData:
         if not self.config.evaluation.eval_test:
             return ()
         return _first(self.started.splits.test, self.config.evaluation.test_env_num)
+
+    @property
+    def workers(self) -> Mapping[Role, int]:
+        """How many calls of each role may be in flight."""
+        return {"target": self.config.env.workers, "optimizer": self.config.gradient.analyst_workers}
 
     def gate_value(self, score: Score) -> float:
         """The number that the gate compares."""

@@ -1,5 +1,8 @@
 """
-Trajectories: how one is stored (a blob that names its records by digest) and how it is shown to the optimizer.
+Trajectories: how one is stored and how it is shown to the optimizer.
+
+A trajectory's blob names what went over the wire by its place in the unit's calls, which the journal has already; only
+what is nowhere else stands in it as text. The same answer to the same task is thus one blob, under whatever skill.
 
 What is shown is bounded: the head and the tail of a long trajectory are kept and the cut is marked.
 """
@@ -8,47 +11,52 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 
 from attrs import frozen
 
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.values import Failed, Measured, text_digest
+from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import Episode
-from skillopt_es.training.calls import Texts
+from skillopt_es.training.evidence import Evidence, Exchange
 
 _TITLES = {"system": "system", "user": "task", "reply": "agent", "tool": "tool", "feedback": "evaluation"}
 
 
-@frozen
-class Stored:
-    """A trajectory ready to be stored: its blob and the texts the blob names."""
-
-    digest: str
-    texts: tuple[str, ...]
-
-
-def store(episode: Episode) -> Stored:
-    """The blob of an episode and everything that belongs to it."""
-    records = [[record.kind, text_digest(record.text)] for record in episode.records]
-    blob = json.dumps({"task": episode.task, "records": records}, sort_keys=True, separators=(",", ":"))
-    return Stored(text_digest(blob), (blob, *(record.text for record in episode.records)))
+def packed(episode: Episode, exchanges: Sequence[Exchange]) -> str:
+    """The blob of an episode: its task and its records, each a text, [call] for an answer or [call, message]."""
+    places: dict[str, list[int]] = {}
+    for number, exchange in enumerate(exchanges):
+        places.setdefault(exchange.answer, [number])
+        for position, text in enumerate(exchange.sent):
+            places.setdefault(text, [number, position])
+    records = [[record.kind, places.get(record.text, record.text)] for record in episode.records]
+    return json.dumps({"task": episode.task, "records": records}, sort_keys=True, separators=(",", ":"))
 
 
 @frozen
-class Loaded:
+class Trajectory:
     """A trajectory read back from the log."""
 
     task: str
     records: tuple[tuple[str, str], ...]
 
 
-def load(digest: str, texts: Texts) -> Loaded:
-    """The trajectory with this digest."""
-    blob = json.loads(texts.text(digest))
-    return Loaded(blob["task"], tuple((kind, texts.text(record)) for kind, record in blob["records"]))
+def unpacked(row: RolloutCompleted, evidence: Evidence) -> Trajectory:
+    """The trajectory of a rollout, whole."""
+    blob = json.loads(evidence.text(row.trajectory))
+    exchanges = [evidence.exchange(call) for call in row.calls]
+    return Trajectory(blob["task"], tuple((kind, _text(at, exchanges)) for kind, at in blob["records"]))
 
 
-def shown(row: RolloutCompleted, texts: Texts, *, most_chars: int, skill: str) -> str:
+def _text(at: str | list[int], exchanges: Sequence[Exchange]) -> str:
+    if isinstance(at, str):
+        return at
+    call, *message = at
+    return exchanges[call].sent[message[0]] if message else exchanges[call].answer
+
+
+def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: str) -> str:
     """One rollout as the optimizer sees it; the skill, which it sees elsewhere, is left out of the system message."""
     head = [f"item: {row.item}"]
     if row.task_type:
@@ -62,7 +70,7 @@ def shown(row: RolloutCompleted, texts: Texts, *, most_chars: int, skill: str) -
         head.append(f"failure: {row.failure}" + (f" ({row.detail})" if row.detail else ""))
     if not row.trajectory:
         return fenced("trajectory", "\n".join(head))
-    trajectory = load(row.trajectory, texts)
+    trajectory = unpacked(row, evidence)
     lines = [f"[{_TITLES.get(kind, kind)}] {_without_skill(text, skill)}" for kind, text in trajectory.records]
     return fenced("trajectory", "\n".join(head) + "\n\n" + shortened("\n".join(lines), most_chars))
 

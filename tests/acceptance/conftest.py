@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.command import Desk
+from support.desk import Desk
 from support.project import KEY, KEY_NAME, Endpoint, Project, plain_config
 
 

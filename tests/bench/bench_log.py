@@ -7,7 +7,6 @@ The folder should be on the disk where runs will live. Nothing here is a test: m
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import random
 import re
@@ -25,7 +24,7 @@ from skillopt_es.events.codec import canonical_json, decode, encode
 from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import connect, prepare_writer
-from skillopt_es.events.values import CallRef, Measured
+from skillopt_es.events.values import CallRef, Measured, text_digest
 from skillopt_es.events.writer import RunWriter
 
 GROUP = 64
@@ -47,26 +46,26 @@ def rollout(number: int) -> RolloutCompleted:
         place=f"e1/s{number // 40}/train",
         purpose="train",
         item=f"item-{number % 1000:04}",
-        skill=_digest(f"skill {number // 40}"),
+        skill=text_digest(f"skill {number // 40}"),
         outcome=Measured(hard=float(number % 2), soft=0.5),
         task_type="qa",
         turns=1,
         prediction="Paris",
-        trajectory=_digest(f"trajectory {number}"),
-        calls=(CallRef(slot=slot, digest=_digest(slot)),),
+        trajectory=text_digest(f"trajectory {number}"),
+        calls=(CallRef(slot=slot, digest=text_digest(slot)),),
     )
 
 
 def call(number: int, texts: Sequence[str]) -> FinishedCall:
     """An ordinary finished call whose request is all texts but the last, and whose answer is the last."""
-    digests = [_digest(text) for text in texts]
+    digests = [text_digest(text) for text in texts]
     messages = [["user", digest] for digest in digests[:-1]]
     return FinishedCall(
         slot=f"e1/s{number // 40}/train/item-{number:06}/ask",
         role="target",
         stage="rollout",
         model="openai http://127.0.0.1:8000/v1 small",
-        request_digest=_digest(f"request {number}"),
+        request_digest=text_digest(f"request {number}"),
         request=canonical_json({"messages": messages, "params": {"max_tokens": 1024, "temperature": 0.7}}),
         outcome="answered",
         response=digests[-1],
@@ -241,10 +240,6 @@ def _micros(work: Callable[[], object], number: int = 20_000) -> float:
     for _ in range(number):
         work()
     return (time.perf_counter() - start) / number * 1e6
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _say(line: str) -> None:

@@ -32,8 +32,11 @@ FAULTS = "429:0.2,500:0.05,cut:0.07"
 @contextmanager
 def endpoint(delay_ms: float, faults: str = "") -> Iterator[str]:
     """The base URL of an endpoint in its own process."""
-    command = [sys.executable, "-m", "support.model_server", "--handler", "support.bench_models:answer"]
-    command += ["--delay-ms", str(delay_ms), *(["--faults", faults] if faults else [])]
+    if faults:
+        command = ["support.model_server", "--handler", "support.bench_models:answer", "--faults", faults]
+    else:
+        command = ["support.quick_server"]
+    command = [sys.executable, "-m", *command, "--delay-ms", str(delay_ms)]
     with subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:

@@ -9,8 +9,8 @@ import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.event_strategies import instances
 from support.event_runs import rollout
+from support.event_strategies import instances
 
 from skillopt_es.events.catalog import (
     CATALOG,

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from skillopt_es.events.errors import RunBusy
-from skillopt_es.events.log import EventLog
 from support import log_child
 from support.event_runs import create, reopen
+
+from skillopt_es.events.errors import LogDamaged, RunBusy
+from skillopt_es.events.log import EventLog
 
 CHILD = log_child.__file__
 
@@ -77,7 +78,7 @@ def test_a_failed_opening_frees_the_lock(folder: Path) -> None:
     """A log that cannot be opened can be looked at again."""
     (folder / "head.json").write_text("{")
     for _ in range(2):
-        with pytest.raises(Exception, match="head.json"):
+        with pytest.raises(LogDamaged, match=r"head\.json"):
             reopen(folder)
     (folder / "head.json").unlink()
     reopen(folder).close()

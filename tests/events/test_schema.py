@@ -14,12 +14,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support import log_child
+from support.event_runs import client, copy_live, create, fill, reopen, resumed, with_writer
+
 from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import open_reader_connection
 from skillopt_es.events.verify import verify
-from support import log_child
-from support.event_runs import client, copy_live, create, fill, reopen, resumed, with_writer
 
 EVENT = "type, version, recorded_at, cause"
 
@@ -42,9 +43,9 @@ def insert_event(seq: str, prev_hash: str, verb: str = "insert") -> str:
 
 def insert_call(n: str, attempt: str, prev_hash: str, verb: str = "insert") -> str:
     return (
-        f"{verb} into calls select {n}, slot, {attempt}, role, stage, model, request_digest, request, outcome, response,"
-        " finish, reply_model, request_id, input_tokens, output_tokens, cached_tokens, reasoning_tokens, latency_ms,"
-        f" tries, error_kind, error_message, recorded_at, digest, {prev_hash}, 'h' from calls where n = 5"
+        f"{verb} into calls select {n}, slot, {attempt}, role, stage, model, request_digest, request, outcome,"
+        " response, finish, reply_model, request_id, input_tokens, output_tokens, cached_tokens, reasoning_tokens,"
+        f" latency_ms, tries, error_kind, error_message, recorded_at, digest, {prev_hash}, 'h' from calls where n = 5"
     )
 
 
@@ -92,7 +93,7 @@ def test_no_client_can_change_what_is_recorded(folder: Path, statement: str) -> 
     for recursive in ("on", "off"):
         with closing(client(folder)) as connection:
             connection.execute(f"pragma recursive_triggers = {recursive}")
-            with pytest.raises(sqlite3.IntegrityError, match="append-only|one run"):
+            with pytest.raises(sqlite3.IntegrityError, match=r"append-only|one run"):
                 connection.execute(statement)
     assert verify(folder).ok
 
@@ -198,8 +199,6 @@ def test_a_left_over_write_ahead_log_is_not_hidden_on_a_read_only_disk(filled: P
     work = read_only.with_name("work")
     shutil.copytree(filled, work)
     with reopen(work) as writer:
-
-
         asyncio.run(writer.append([resumed(1)], expected=5))
         shutil.copytree(work, read_only)
     seal(read_only)

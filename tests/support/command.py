@@ -1,26 +1,27 @@
-"""The installed command, run as a process of its own in a folder."""
+"""The installed command in a process of its own, and the project of `init` with an endpoint that plays both models."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import frozen
 
-COMMAND = Path(sys.executable).parent / "skillopt-es"
-PATIENCE = 30.0
+from support.model_server import Answer
+
+COMMAND = Path(sys.executable).with_name("skillopt-es")
+KEY = "sk-house-0123456789abcdef"
+RULES = "P1: paid twice, a whole team locked out, data lost. P3: other money matters, defects with a way round."
 
 
 @frozen
 class Done:
-    """How a command ended: its exit code (negative: the signal that killed it) and what it printed."""
+    """What a command came to."""
 
     code: int
     out: str
@@ -28,99 +29,85 @@ class Done:
 
     @property
     def json(self) -> Any:
-        """The one JSON document on stdout."""
+        """The document on stdout."""
         return json.loads(self.out)
 
-    @property
-    def complaints(self) -> list[str]:
-        """The lines of stderr that say what went wrong."""
-        return [line for line in self.err.splitlines() if line.lower().startswith(("error", "usage", "traceback"))]
+
+def environment(**more: str) -> dict[str, str]:
+    """The variables of a plain machine: nothing of this one's keys or proxies."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    return {**kept, "OPENAI_API_KEY": KEY, "PYTHONWARNINGS": "error", **more}
 
 
-@frozen
-class Desk:
-    """Where a user types commands: a folder and an environment; `how` goes to Popen as it is."""
-
-    folder: Path
-    environ: Mapping[str, str] = field(factory=dict)
-    command: Path = COMMAND
-    how: Mapping[str, Any] = field(factory=dict)
-
-    def with_environ(self, **more: str) -> Desk:
-        """The same desk with more environment variables."""
-        return evolve(self, environ={**self.environ, **more})
-
-    def run(self, *words: object) -> Done:
-        """The command, waited for."""
-        with self.start(*words) as running:
-            return running.wait()
-
-    def start(self, *words: object) -> Running:
-        """The command, running."""
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LANG": "C.UTF-8", **self.environ}
-        out, err = (self._file(name) for name in ("out", "err"))
-        with out.open("wb") as stdout, err.open("wb") as stderr:
-            process = subprocess.Popen(
-                [str(self.command), *map(str, words)],
-                cwd=self.folder,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                **self.how,
-            )
-        return Running(process, out, err)
-
-    def _file(self, name: str) -> Path:
-        folder = self.folder / ".printed"
-        folder.mkdir(exist_ok=True)
-        return folder / f"{len(list(folder.iterdir())):03}-{name}"
+def command(*words: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Done:
+    """Runs `skillopt-es` to its end; no command may show a traceback or the key."""
+    done = subprocess.run(
+        [COMMAND, *map(str, words)],
+        cwd=cwd,
+        env=env or environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    assert KEY not in done.stdout + done.stderr
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
-@define
-class Running:
-    """A command that runs; leaving the `with` block kills it if it still does."""
+def start(*words: str | Path, cwd: Path) -> subprocess.Popen[str]:
+    """Starts `skillopt-es`; the caller ends it."""
+    return subprocess.Popen(
+        [COMMAND, *map(str, words)],
+        cwd=cwd,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
 
-    process: subprocess.Popen[bytes]
-    out: Path
-    err: Path
 
-    def __enter__(self) -> Self:
-        return self
+def project(folder: Path, base_url: str = "") -> Path:
+    """A project as `init` writes it, set to this endpoint; its config."""
+    done = command("init", folder, cwd=folder.parent)
+    assert done.code == 0, done.err
+    config = folder / "config.yaml"
+    if base_url:
+        edit(config, "https://api.openai.com/v1", base_url)
+    return config
 
-    def __exit__(self, *_: object) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
 
-    @property
-    def pid(self) -> int:
-        """Its number."""
-        return self.process.pid
+def edit(file: Path, old: str, new: str) -> None:
+    """Replaces a text that must be in a file."""
+    text = file.read_text(encoding="utf-8")
+    assert old in text
+    file.write_text(text.replace(old, new), encoding="utf-8")
 
-    @property
-    def said(self) -> str:
-        """What it has printed on stderr so far."""
-        return self.err.read_text(encoding="utf-8", errors="replace")
 
-    def send(self, number: signal.Signals) -> None:
-        """Sends a signal."""
-        self.process.send_signal(number)
+class Clerk:
+    """Plays both models of the `init` project: without the house rules its target says P2 to everything."""
 
-    def until(self, condition: Callable[[], object]) -> None:
-        """Waits until something is true while it runs."""
-        deadline = time.monotonic() + PATIENCE
-        while not condition():
-            assert self.process.poll() is None, f"it ended: {self.process.returncode} {self.said}"
-            assert time.monotonic() < deadline, f"it never happened; so far it said: {self.said}"
-            time.sleep(0.002)
+    def __init__(self, tasks: Path) -> None:
+        rows = [json.loads(line) for line in tasks.read_text(encoding="utf-8").splitlines()]
+        self._expected = {row["input"]: row["expected"] for row in rows}
 
-    def wait(self) -> Done:
-        """Its end."""
-        code = self.process.wait(PATIENCE)
-        return Done(code, self.out.read_text(encoding="utf-8"), self.said)
+    def __call__(self, body: Any, headers: Mapping[str, str]) -> Answer:
+        if headers.get("Authorization") != f"Bearer {KEY}":
+            return Answer(status=401, error={"message": "wrong key", "code": "invalid_api_key"})
+        if "response_format" in body:
+            return Answer(text=json.dumps(_advice(body["response_format"]["json_schema"]["name"])))
+        expected = self._expected.get(body["messages"][-1]["content"], "ready")
+        knows = RULES in body["messages"][0]["content"]
+        return Answer(text=expected if knows else f"{expected.split()[0]} P2")
 
-    def kill(self) -> Done:
-        """SIGKILL, and its end."""
-        self.send(signal.SIGKILL)
-        return self.wait()
+
+def _advice(stage: str) -> dict[str, Any]:
+    edit = {"op": "append", "target": "", "content": RULES}
+    return {
+        "probe": {"ready": True},
+        "analyst": {"failure_summary": [], "patch": {"reasoning": "the rules are missing", "edits": [edit]}},
+        "merge": {"reasoning": "they are the same", "edits": [{**edit, "from": ["A"], "support_count": 4}]},
+        "ranking": {"reasoning": "the first", "selected_indices": [0]},
+        "slow_update": {"reasoning": "", "slow_update_content": "Keep to the rules."},
+        "meta_skill": {"reasoning": "", "meta_skill_content": "Rules first."},
+    }[stage]

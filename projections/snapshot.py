@@ -1,0 +1,104 @@
+"""The trainer's state as plain JSON and in one sentence, for `replay` and for programs."""
+
+from __future__ import annotations
+
+from attrs import asdict
+
+from skillopt_es.events.values import Json, Score
+from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
+
+
+def position(state: TrainerState) -> str:
+    """Where in the algorithm a state stands, in a few words."""
+    if state.started is None:
+        return "nothing has happened yet"
+    if state.completed is not None:
+        return f"complete after {state.steps_done} steps"
+    if state.epoch is None:
+        return "before the first epoch: the initial skill is being measured"
+    per_epoch, total = state.started.steps_per_epoch, state.started.total_steps
+    epoch = f"epoch {state.epoch.number} of {total // max(1, per_epoch)}"
+    if state.step is not None:
+        phase = _phase(state, state.epoch, state.step)
+        return f"{epoch}, {phase} {state.step.number} of {total}"
+    if state.epochs_done < state.epoch.number:
+        return f"{epoch}, at its end: all its steps are done"
+    return "at the end: final evaluation" if state.steps_done == total else f"{epoch} is complete"
+
+
+def _phase(state: TrainerState, epoch: EpochState, step: StepState) -> str:
+    if step.groups is None:
+        place = f"e{epoch.number}/s{step.number}/"
+        begun = any(rows for at, rows in state.rollouts.items() if at.startswith(place))
+        return "rollouts of step" if begun else "before step"
+    if len(step.patches) < len(step.groups):
+        return "analysts at work on step"
+    if step.ranked is None:
+        return "edits collected in step"
+    return "edits chosen in step" if step.built is None else "candidate of step"
+
+
+def snapshot(state: TrainerState) -> dict[str, Json]:
+    """A state as JSON: where it stands, its skills by hash, and what it remembers; the same state, the same JSON."""
+    started = state.started
+    return {
+        "status": state.status,
+        "position": position(state),
+        "paused": None if state.paused is None else {"reason": state.paused.reason, "message": state.paused.message},
+        "steps_done": state.steps_done,
+        "steps": started.total_steps if started else 0,
+        "epochs_done": state.epochs_done,
+        "epochs": started.total_steps // max(1, started.steps_per_epoch) if started else 0,
+        "current": _standing(state.current),
+        "best": _standing(state.best),
+        "open_step": _open_step(state.step),
+        "buffer": [
+            {
+                "step": attempt.step,
+                "action": attempt.action,
+                "rollouts": attempt.total,
+                "failed": attempt.failed,
+                "failures": {code: list(items) for code, items in attempt.codes},
+                "value_before": attempt.value_before,
+                "value_after": attempt.value_after,
+                "rejected_edits": [edit.id for edit in attempt.rejected],
+            }
+            for attempt in state.buffer
+        ],
+        "memory": state.memory,
+        "measured": {skill: score_json(measurement.score) for skill, measurement in state.measured.items()},
+        "tests": {skill: score_json(score) for skill, score in state.tests.items()},
+        "counts": asdict(state.counts),
+    }
+
+
+def score_json(score: Score | None) -> Json:
+    """A score as JSON, null for none."""
+    return None if score is None else asdict(score)
+
+
+def _standing(standing: Standing | None) -> Json:
+    if standing is None:
+        return None
+    return {
+        "hash": standing.skill.hash,
+        "files": [*sorted(standing.skill.files)],
+        "value": standing.value,
+        "score": score_json(standing.score),
+        "origin": standing.origin,
+        "step": standing.step,
+    }
+
+
+def _open_step(step: StepState | None) -> Json:
+    if step is None:
+        return None
+    return {
+        "step": step.number,
+        "batches": [{"seed": batch.seed, "items": list(batch.items)} for batch in step.batches],
+        "groups": None if step.groups is None else [group.id for group in step.groups],
+        "patches": list(step.patches),
+        "merges": list(step.merges),
+        "chosen": None if step.ranked is None else list(step.ranked.chosen),
+        "candidate": None if step.built is None else step.built.candidate.hash,
+    }

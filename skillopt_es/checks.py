@@ -1,0 +1,157 @@
+"""What can be checked on this machine alone: SQLite, skill, data, and the place where runs are to be kept."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import attrs
+from attrs import frozen
+
+from skillopt_es.config import RunConfig
+from skillopt_es.events.errors import RunBusy, SkillOptError
+from skillopt_es.events.lock import RunLock
+from skillopt_es.events.writer import RunWriter
+from skillopt_es.ports import Item, Splits
+from skillopt_es.start import load_skill
+from skillopt_es.wiring import open_environment
+
+_WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
+_LITTLE_SPACE = 2**30
+_NO_SPACE = 100 * 2**20
+
+
+@frozen
+class Check:
+    """One thing that was looked at; `fix` is what to do about it."""
+
+    name: str
+    status: Literal["ok", "warning", "problem"]
+    message: str
+    fix: str = ""
+
+
+def problem(name: str, error: SkillOptError) -> Check:
+    """The check that failed with this error."""
+    return Check(name, "problem", error.message, error.hint)
+
+
+def check_sqlite(version: tuple[int, ...]) -> Check:
+    """Whether this SQLite has the WAL-reset bug; a log has one writer, so that it is a note and no problem."""
+    shown = ".".join(map(str, version))
+    mended = any(fix[:2] == version[:2] and version >= fix for fix in _WAL_RESET_FIXED)
+    if mended or version >= _WAL_RESET_FIXED[-1]:
+        return Check("sqlite", "ok", f"SQLite {shown}")
+    return Check(
+        "sqlite",
+        "warning",
+        f"SQLite {shown} has the WAL-reset bug, which a log with its one writer does not meet",
+        "let no other program write to a log.db; 3.51.3, 3.50.7 and 3.44.6 are free of the bug",
+    )
+
+
+def check_skill(config: RunConfig) -> Check:
+    """Whether the skill to start from can be read."""
+    try:
+        skill, notes = load_skill(config)
+    except SkillOptError as error:
+        return problem("skill", error)
+    if notes:
+        return Check("skill", "ok", "; ".join(notes))
+    return Check("skill", "ok", f"{config.path(config.env.skill_init)}, {len(skill.text):,} characters")
+
+
+async def check_data(config: RunConfig) -> AsyncIterator[Check]:
+    """Whether the environment opens and what it loads: counts, notes, items that are there twice."""
+    try:
+        environment = open_environment(config)
+    except SkillOptError as error:
+        yield problem("environment", error)
+        return
+    try:
+        yield Check("environment", "ok", f"{environment.name} opens")
+        splits = environment.load()
+    except SkillOptError as error:
+        yield problem("data", error)
+    else:
+        yield Check("data", "ok", f"{len(splits.train)} train, {len(splits.val)} val, {len(splits.test)} test items")
+        for note in splits.notes:
+            yield Check("data", "warning", note, "change env.split_mode or the data, unless this is meant")
+        for check in _check_twins(splits):
+            yield check
+    finally:
+        await environment.aclose()
+
+
+def _check_twins(splits: Splits) -> Iterator[Check]:
+    """Warns of items that differ in their ids only; across splits they let a skill be scored on what it was taught."""
+    first: dict[tuple[str, ...], str] = {}
+    twins: list[tuple[str, str]] = []
+    for name, items in (("train", splits.train), ("val", splits.val), ("test", splits.test)):
+        for item in items:
+            content = _content(item)
+            here = f"{item.id} ({name})"
+            other = first.setdefault(content, here) if content else here
+            if other != here:
+                twins.append((other, here))
+    if twins:
+        verb = "items repeat another one" if len(twins) > 1 else "item repeats another one"
+        yield Check(
+            "data", "warning", f"{len(twins)} {verb} under a new id: first, {twins[0][1]} is {twins[0][0]}", "drop them"
+        )
+
+
+def _content(item: Item) -> tuple[str, ...]:
+    kind: type = type(item)
+    if not attrs.has(kind):
+        return ()
+    return tuple(repr(getattr(item, each.name)) for each in attrs.fields(kind) if each.name != "id" and each.eq)
+
+
+def check_folder(directory: Path) -> Check:
+    """Whether a log can be written and locked where the runs are to be: tried with a real one, which is removed."""
+    base = existing(directory)
+    try:
+        probe = Path(tempfile.mkdtemp(prefix=".skillopt-doctor-", dir=base))
+    except OSError as error:
+        return Check("folder", "problem", f"{base} cannot be written: {error.strerror}", "choose another --dir")
+    try:
+        return _tried(probe, base)
+    except SkillOptError as error:
+        return Check("folder", "problem", error.message.replace(str(probe), str(base)), error.hint)
+    finally:
+        shutil.rmtree(probe, ignore_errors=True)
+
+
+def _tried(probe: Path, base: Path) -> Check:
+    with RunWriter.create(probe, run_id="doctor", name="doctor", now=lambda: datetime.now(UTC)):
+        try:
+            RunLock(probe, start="").release()
+        except RunBusy:
+            return Check("folder", "ok", f"{base} takes a write-ahead log and a lock")
+    return Check(
+        "folder", "problem", f"{base} does not honour locks: two writers could meet", "keep runs on a local disk"
+    )
+
+
+def check_space(directory: Path) -> Check:
+    """How much room the runs have."""
+    free = shutil.disk_usage(existing(directory)).free
+    shown = f"{free / 2**30:,.1f} GiB free"
+    if free < _NO_SPACE:
+        return Check("space", "problem", shown, "free some space: a log that cannot be written pauses the run")
+    if free < _LITTLE_SPACE:
+        return Check("space", "warning", shown, "a long run may need more")
+    return Check("space", "ok", shown)
+
+
+def existing(directory: Path) -> Path:
+    """The folder itself, or the nearest one above it that is there."""
+    folder = directory.resolve()
+    while not folder.is_dir():
+        folder = folder.parent
+    return folder

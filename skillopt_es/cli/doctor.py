@@ -1,0 +1,65 @@
+"""`doctor`: is everything in place for a run?"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from attrs import asdict
+
+from skillopt_es.cli.options import directory_option, json_option, print_json
+
+if TYPE_CHECKING:
+    from skillopt_es.checks import Check
+    from skillopt_es.doctor import Examination
+
+
+@click.command("doctor")
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key for this check.")
+@click.option("--no-calls", is_flag=True, help="Ask no model; nothing is sent anywhere.")
+@directory_option
+@json_option
+def doctor_command(
+    config: Path | None, overrides: tuple[str, ...], no_calls: bool, directory: Path, as_json: bool
+) -> int:
+    """
+    Check config, skill, data, key, endpoint and models before a run. Without CONFIG, checks the offline demo.
+
+    Each model is asked one tiny question. Exit codes: 0 nothing is in the way, 1 something is.
+    """
+    from skillopt_es.doctor import Examination
+
+    what = Examination(config=config, overrides=overrides, directory=directory, environ=os.environ, calls=not no_calls)
+    checks = asyncio.run(_collect(what, quiet=as_json))
+    problems = sum(check.status == "problem" for check in checks)
+    warnings = sum(check.status == "warning" for check in checks)
+    if as_json:
+        print_json({"ok": not problems, "checks": [asdict(check) for check in checks]})
+    else:
+        click.echo(f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}")
+    return 1 if problems else 0
+
+
+async def _collect(what: Examination, *, quiet: bool) -> list[Check]:
+    from skillopt_es.doctor import examine
+
+    checks = []
+    async for check in examine(what):
+        checks.append(check)
+        if not quiet:
+            _print(check)
+    return checks
+
+
+def _print(check: Check) -> None:
+    click.echo(f"{check.status:<8} {check.name:<12} {check.message}")
+    if check.fix:
+        click.echo(f"{'':21} -> {check.fix}")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number or 'no'} {what}{'' if number == 1 else 's'}"

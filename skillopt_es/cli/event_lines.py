@@ -1,0 +1,181 @@
+"""Every type of event in a few words, for `log`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from skillopt_es.cli.options import shown_value
+from skillopt_es.events.catalog import (
+    BestPromoted,
+    CandidateBuilt,
+    CandidateGated,
+    ComparisonDrawn,
+    EditsRanked,
+    EpochCompleted,
+    EpochPlanned,
+    Event,
+    MetaSkillWritten,
+    MinibatchesPlanned,
+    PatchesMerged,
+    PatchProposed,
+    Recorded,
+    RolloutCompleted,
+    RunCompleted,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    SkillScored,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+    StepSkipped,
+)
+from skillopt_es.events.values import Failed, Measured, Outcome, Score
+
+_LONGEST = 100
+_PLURALS = {"batch": "batches"}
+
+
+def event_line(recorded: Recorded) -> str:
+    """One plain line: number, time (UTC), type and what it says."""
+    kind = type(recorded.event)
+    what = _short(_WORDS[kind](recorded.event))
+    return f"{recorded.seq:>6}  {shown_time(recorded.recorded_at)}  {kind.__name__:<18}  {what}".rstrip()
+
+
+def shown_time(recorded_at: str) -> str:
+    """A recorded moment to the second, in UTC."""
+    return recorded_at[:19].replace("T", " ")
+
+
+def counted(number: int, word: str) -> str:
+    """A number and its noun: 1 edit, 2 edits."""
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {_PLURALS.get(word, word + 's')}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+
+
+def _started(event: RunStarted) -> str:
+    splits = event.splits
+    data = f"{len(splits.train)} train, {len(splits.val)} validation, {len(splits.test)} test items"
+    return f"{counted(event.total_steps, 'step')} over {data}; {event.software}"
+
+
+def _rollout(event: RolloutCompleted) -> str:
+    failure = f" ({event.failure})" if event.failure and isinstance(event.outcome, Measured) else ""
+    return f"{event.place}: {event.item} {_outcome(event.outcome)}{failure}"
+
+
+def _outcome(outcome: Outcome) -> str:
+    if isinstance(outcome, Measured):
+        return f"{'pass' if outcome.passed else 'FAIL'} {outcome.hard:g}/{outcome.soft:.2f}"
+    if isinstance(outcome, Failed):
+        return f"not measured: {outcome.kind}, {outcome.message}"
+    return f"not run: {outcome.why}"
+
+
+def _scored(event: SkillScored) -> str:
+    return f"{event.place}: {_score(event.score)}, skill {event.skill[:8]}"
+
+
+def _score(score: Score) -> str:
+    unmeasured = f" ({score.unmeasured} not measured)" if score.unmeasured else ""
+    return f"hard {score.hard:.4f}, soft {score.soft:.4f} on {score.measured} items{unmeasured}"
+
+
+def _minibatches(event: MinibatchesPlanned) -> str:
+    failures = [group for group in event.groups if group.kind == "failure"]
+    items = counted(sum(len(group.items) for group in failures), "item")
+    others = len(event.groups) - len(failures)
+    return f"step {event.step}: {counted(len(failures), 'group')} of failures ({items}), {others} of successes"
+
+
+def _patch(event: PatchProposed) -> str:
+    if event.result in ("edits", "nothing"):
+        return f"{event.patch}: {counted(len(event.edits), 'edit')} from {counted(len(event.items), 'rollout')}"
+    return f"{event.patch}: {event.result}, {event.note}"
+
+
+def _merged(event: PatchesMerged) -> str:
+    joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
+    return f"{event.merge}: {counted(len(event.inputs), 'input')} to {counted(len(event.edits), 'edit')}{joined}"
+
+
+def _ranked(event: EditsRanked) -> str:
+    fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
+    return (
+        f"step {event.step}: {len(event.chosen)} of {counted(len(event.pool), 'edit')}, budget {event.budget}{fallback}"
+    )
+
+
+def _built(event: CandidateBuilt) -> str:
+    applied = sum(report.status.startswith("applied") for report in event.reports)
+    edits = counted(len(event.reports), "edit")
+    return f"step {event.step}: {applied} of {edits} applied, skill {event.candidate.hash[:8]}"
+
+
+def _gated(event: CandidateGated) -> str:
+    values = f"{shown_value(event.current_value)} -> {shown_value(event.candidate_value)}"
+    turned = f"won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
+    return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}, {turned}"
+
+
+def _skipped(event: StepSkipped) -> str:
+    detail = f"; {event.detail}" if event.detail else ""
+    return f"step {event.step}: {event.reason.replace('_', ' ')}{detail}"
+
+
+def _compared(event: ComparisonDrawn) -> str:
+    return f"epoch {event.epoch}: {len(event.items)} items, skills {event.previous[:8]} and {event.current[:8]}"
+
+
+def _slow_proposed(event: SlowUpdateProposed) -> str:
+    what = event.guidance if event.result == "guidance" else event.note
+    return f"epoch {event.epoch}: {event.result}, {what}"
+
+
+def _slow_applied(event: SlowUpdateApplied) -> str:
+    value = "" if event.candidate_value is None else f" ({shown_value(event.candidate_value)})"
+    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}"
+
+
+def _meta(event: MetaSkillWritten) -> str:
+    what = event.content or event.note
+    return f"epoch {event.epoch}: {event.result.replace('_', ' ')}" + (f", {what}" if what else "")
+
+
+def _promoted(event: BestPromoted) -> str:
+    values = f"{shown_value(event.previous_value)} -> {shown_value(event.value)}"
+    return f"the final skill {event.skill[:8]} is the best, {values}"
+
+
+def _completed(event: RunCompleted) -> str:
+    tests = (("initial", event.test_initial), ("best", event.test_best), ("final", event.test_final))
+    said = ", ".join(f"{name} {score.hard:.4f}" for name, score in tests if score is not None)
+    return f"best skill {event.best[:8]}" + (f"; test: {said}" if said else "")
+
+
+_WORDS: Mapping[type[Event], Callable[..., str]] = {
+    RunStarted: _started,
+    RunResumed: lambda event: event.software,
+    RunPaused: lambda event: f"{event.reason}: {event.message}",
+    EpochPlanned: lambda event: f"epoch {event.epoch}: {counted(len(event.batches), 'batch')}",
+    RolloutCompleted: _rollout,
+    SkillScored: _scored,
+    MinibatchesPlanned: _minibatches,
+    PatchProposed: _patch,
+    PatchesMerged: _merged,
+    EditsRanked: _ranked,
+    CandidateBuilt: _built,
+    CandidateGated: _gated,
+    StepSkipped: _skipped,
+    ComparisonDrawn: _compared,
+    SlowUpdateProposed: _slow_proposed,
+    SlowUpdateApplied: _slow_applied,
+    MetaSkillWritten: _meta,
+    EpochCompleted: lambda event: f"epoch {event.epoch}",
+    BestPromoted: _promoted,
+    RunCompleted: _completed,
+}

@@ -1,0 +1,43 @@
+"""`runs` and `status`: what runs there are and where one stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+
+
+@click.command("runs")
+@directory_option
+@json_option
+def runs_command(directory: Path, as_json: bool) -> None:
+    """All runs in a directory, the most recently written last."""
+    from skillopt_es.cli.status_tables import overview_json, print_runs
+    from skillopt_es.overview import overviews
+
+    found = overviews(directory)
+    if as_json:
+        print_json([overview_json(each) for each in found])
+    elif found:
+        print_runs(found)
+    else:
+        click.echo(f"there is no run in {directory}; `skillopt-es run` starts one", err=True)
+
+
+@click.command("status")
+@run_argument
+@directory_option
+@json_option
+def status_command(run: str | None, directory: Path, as_json: bool) -> None:
+    """Where a run stands, one line a step, and what to type next. RUN defaults to the newest."""
+    from skillopt_es.cli.status_tables import print_status, status_json
+    from skillopt_es.overview import detailed
+    from skillopt_es.runs import find_run
+
+    found = detailed(find_run(run, directory))
+    if as_json:
+        print_json(status_json(found))
+    else:
+        print_status(found, directory)

@@ -1,0 +1,195 @@
+"""How `runs` and `status` print: one line a run, one line a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import click
+from attrs import asdict
+
+from skillopt_es.cli.event_lines import shown_time
+from skillopt_es.cli.options import print_table, shown_value
+from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.values import Json, Score
+from skillopt_es.overview import Detailed, Overview, Unreadable
+from skillopt_es.projections.lines import EpochLine, StepLine
+from skillopt_es.projections.summary import Summary
+
+_STEP_HEADERS = (
+    "step",
+    "epoch",
+    "train",
+    "edits",
+    "merged",
+    "chosen",
+    "applied",
+    "current",
+    "candidate",
+    "verdict",
+    "best",
+)
+
+
+def print_runs(found: Sequence[Overview | Unreadable]) -> None:
+    """A table of the runs, and after it what is wrong with those that cannot be read."""
+    rows = [_run_row(each) for each in found]
+    print_table(
+        ("run", "status", "epoch", "step", "current", "best", "calls", "last written (UTC)"),
+        rows,
+        right=(2, 3, 4, 5, 6),
+    )
+    for each in found:
+        if isinstance(each, Unreadable):
+            click.echo(f"{each.folder.name}: {each.why}")
+
+
+def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
+    if isinstance(each, Unreadable):
+        return (each.folder.name, "unreadable", "-", "-", "-", "-", "-", "-")
+    summary = each.summary
+    return (
+        each.folder.name,
+        each.status,
+        f"{summary.epoch}/{summary.epochs}",
+        f"{summary.step}/{summary.steps}",
+        shown_value(summary.current.value),
+        shown_value(summary.best.value),
+        f"{each.calls:,}",
+        shown_time(each.written),
+    )
+
+
+def overview_json(each: Overview | Unreadable) -> Json:
+    """One run as JSON."""
+    if isinstance(each, Unreadable):
+        return {"run": each.folder.name, "folder": str(each.folder), "status": "unreadable", "error": each.why}
+    summary = each.summary
+    return {
+        "run": each.folder.name,
+        "folder": str(each.folder),
+        "status": each.status,
+        "paused": summary.paused or None,
+        "epoch": summary.epoch,
+        "epochs": summary.epochs,
+        "step": summary.step,
+        "steps": summary.steps,
+        "current": asdict(summary.current),
+        "best": asdict(summary.best),
+        "events": each.events,
+        "calls": each.calls,
+        "last_written": each.written,
+    }
+
+
+def status_json(found: Detailed) -> Json:
+    """One run as JSON, with its lines and evaluations."""
+    summary = found.overview.summary
+    lines: list[Json] = [
+        {"kind": "step" if isinstance(line, StepLine) else "epoch", **cast("dict[str, Json]", asdict(line))}
+        for line in summary.lines
+    ]
+    return {
+        **cast("dict[str, Json]", overview_json(found.overview)),
+        "resumed": summary.resumed,
+        "lines": lines,
+        "evaluations": [asdict(line) for line in summary.evaluations],
+        "completed": asdict(summary.completed) if summary.completed else None,
+    }
+
+
+def print_status(found: Detailed, directory: Path) -> None:
+    """The run's head, its steps, and what to type next."""
+    each, summary = found.overview, found.overview.summary
+    total = found.usage.total
+    why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
+    click.echo(f"run         {each.folder.name} ({each.status}{why})")
+    if found.started is not None:
+        click.echo(f"trains      {_what(found.started)}")
+    epoch = f"epoch {summary.epoch} of {summary.epochs}"
+    click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{_resumed(summary)}")
+    click.echo(f"validation  {_validation(summary)}")
+    if summary.tests:
+        click.echo(f"test        {_test(summary)}")
+    failed = f" ({total.failed:,} failed)" if total.failed else ""
+    click.echo(f"calls       {total.calls:,}{failed}; `usage` has the tokens")
+    click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
+    if summary.lines:
+        click.echo()
+        rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
+        print_table(_STEP_HEADERS, rows, right=(0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
+    click.echo()
+    click.echo(f"next        {_next(each, directory)}")
+
+
+def _what(started: RunStarted) -> str:
+    env = started.config.get("env")
+    name = env.get("name") if isinstance(env, dict) else None
+    splits = started.splits
+    return (
+        f"{started.skill.main} on {name}: {len(splits.train)} train, {len(splits.val)} validation, "
+        f"{len(splits.test)} test items"
+    )
+
+
+def _resumed(summary: Summary) -> str:
+    return f", resumed {summary.resumed} times" if summary.resumed > 1 else ", resumed once" if summary.resumed else ""
+
+
+def _validation(summary: Summary) -> str:
+    baseline = summary.baseline
+    first = shown_value(baseline.value if baseline else None)
+    return f"initial {first}, current {shown_value(summary.current.value)}, best {shown_value(summary.best.value)}"
+
+
+def _test(summary: Summary) -> str:
+    """The tests so far; once the run is complete, those of equal skills under every name."""
+    done = summary.completed
+    if done is None:
+        return ", ".join(f"{line.place.split('/')[-1]} {line.score.hard:.4f}" for line in summary.tests)
+    scores = {"initial": done.test_initial, "best": done.test_best, "final": done.test_final}
+    return ", ".join(f"{name} {score.hard:.4f}" for name, score in scores.items() if score is not None)
+
+
+def _step_row(line: StepLine) -> tuple[str, ...]:
+    return (
+        str(line.step),
+        str(line.epoch),
+        _hard(line.train),
+        str(line.proposed),
+        str(line.merged),
+        str(line.chosen),
+        str(line.applied),
+        shown_value(line.current),
+        shown_value(line.candidate),
+        line.verdict.replace("_", " "),
+        shown_value(line.best),
+    )
+
+
+def _epoch_row(line: EpochLine) -> tuple[str, ...]:
+    ended = f"slow update: {line.slow_update.replace('_', ' ')}" if line.slow_update else "epoch ended"
+    return (
+        "",
+        str(line.epoch),
+        *[""] * 5,
+        shown_value(line.current),
+        shown_value(line.candidate),
+        ended,
+        shown_value(line.best),
+    )
+
+
+def _hard(score: Score | None) -> str:
+    return "-" if score is None else f"{score.hard:.4f}"
+
+
+def _next(each: Overview, directory: Path) -> str:
+    name = each.folder.name
+    where = "" if directory == Path("runs") else f" --dir {directory}"
+    if each.status == "completed":
+        return f"skillopt-es export {name} SKILL.md{where}"
+    if each.status == "running":
+        return f"skillopt-es log {name} --follow{where}"
+    return f"skillopt-es resume {name}{where}"

@@ -1,0 +1,41 @@
+"""`verify`: whether a run's log is what was written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+
+
+@click.command("verify")
+@run_argument
+@directory_option
+@json_option
+def verify_command(run: str | None, directory: Path, as_json: bool) -> int:
+    """
+    Check that a run's log is what was written: every hash, text and reference, and the end against head.json.
+
+    Exit code 1 when it is not. `replay --check` checks more: that each decision follows.
+    """
+    from attrs import asdict
+
+    from skillopt_es.events.verify import verify
+    from skillopt_es.runs import find_run
+
+    folder = find_run(run, directory)
+    report = verify(folder)
+    if as_json:
+        print_json(asdict(report))
+        return 0 if report.ok else 1
+    counts = f"{report.events:,} events, {report.calls:,} calls, {report.blobs:,} texts"
+    if report.ok:
+        click.echo(f"{folder.name}: ok; {counts}; head {report.head_hash[:12]}")
+    else:
+        click.echo(f"{folder.name}: NOT what was written; {counts} looked at, problems found:")
+    for problem in report.problems:
+        click.echo(f"  {problem.where}{'' if problem.seq is None else f' {problem.seq}'}: {problem.message}")
+    for warning in report.warnings:
+        click.echo(f"  note: {warning}")
+    return 0 if report.ok else 1

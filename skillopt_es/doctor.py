@@ -1,0 +1,55 @@
+"""
+What has to be in place before a run, one check each: ok, a warning, or a problem with its fix.
+
+A check that fails does not keep the others from being made, as long as they make sense without it.
+"""
+
+from __future__ import annotations
+
+import platform
+import sqlite3
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+from attrs import frozen
+
+from skillopt_es.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
+from skillopt_es.config import RunConfig, load_config
+from skillopt_es.events.errors import SkillOptError
+from skillopt_es.probes import check_models
+from skillopt_es.version import software_version
+
+
+@frozen(kw_only=True)
+class Examination:
+    """What is to be examined; without `calls` nothing is sent anywhere."""
+
+    config: Path | None
+    overrides: Sequence[str]
+    directory: Path
+    environ: Mapping[str, str]
+    calls: bool
+
+
+async def examine(what: Examination) -> AsyncIterator[Check]:
+    """All checks, each as soon as it is made."""
+    yield Check("python", "ok", f"Python {platform.python_version()}, {software_version()}")
+    yield check_sqlite(sqlite3.sqlite_version_info)
+    yield check_folder(what.directory)
+    yield check_space(what.directory)
+    try:
+        config = load_config(what.config, what.overrides)
+    except SkillOptError as error:
+        yield problem("config", error)
+        return
+    yield Check("config", "ok", "the bundled demo" if what.config is None else str(what.config))
+    async for check in _check_config(config, what):
+        yield check
+
+
+async def _check_config(config: RunConfig, what: Examination) -> AsyncIterator[Check]:
+    yield check_skill(config)
+    async for check in check_data(config):
+        yield check
+    async for check in check_models(config, what.environ, calls=what.calls):
+        yield check

@@ -1,0 +1,77 @@
+"""Finding one thing of a run by what people have of it: an event's number, a call's slot, the start of a hash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.catalog import CandidateBuilt, Recorded, RunStarted, SlowUpdateApplied, SlowUpdateProposed
+from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import SkillTree
+
+_HASH = re.compile(r"[0-9a-f]{4,64}")
+_SKILL_TYPES = ("RunStarted", "CandidateBuilt", "SlowUpdateProposed", "SlowUpdateApplied")
+
+
+@frozen
+class FoundSkill:
+    """A skill and the first event that has it."""
+
+    skill: SkillTree
+    seq: int
+
+
+@frozen
+class FoundCalls:
+    """The calls of one slot, in the order of their attempts."""
+
+    calls: tuple[CallRow, ...]
+
+
+Found = Recorded | FoundSkill | FoundCalls
+
+
+def find(what: str, log: EventLog, journal: Journal) -> Found:
+    """The event, calls or skill that `what` names; raises NotInRun when there is none or more than one."""
+    head = log.head().seq
+    if what.isdecimal() and 1 <= int(what) <= head:
+        return next(log.read(after=int(what) - 1, until=int(what)))
+    attempts = journal.attempts(what)
+    if attempts:
+        return FoundCalls(tuple(attempts))
+    found: list[Found] = []
+    if _HASH.fullmatch(what.lower()):
+        found = [*_skills(what.lower(), log), *_calls(what.lower(), journal)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise NotInRun(f"{what} is the beginning of {len(found)} skills and calls of {log.run.name}", hint="say more")
+    raise NotInRun(
+        f"{log.run.name} has no event, call or skill {what}",
+        hint=f"say an event's number (1 to {head}), a call's slot as events name it, or how a skill's hash begins",
+    )
+
+
+def _skills(start: str, log: EventLog) -> list[FoundSkill]:
+    found: dict[str, FoundSkill] = {}
+    for recorded in log.read(types=_SKILL_TYPES):
+        for skill in _of_event(recorded):
+            if skill.hash.startswith(start):
+                found.setdefault(skill.hash, FoundSkill(skill, recorded.seq))
+    return list(found.values())
+
+
+def _of_event(recorded: Recorded) -> Iterator[SkillTree]:
+    match recorded.event:
+        case RunStarted(skill=skill) | CandidateBuilt(candidate=skill) | SlowUpdateApplied(skill=skill):
+            yield skill
+        case SlowUpdateProposed(candidate=SkillTree() as skill):
+            yield skill
+
+
+def _calls(start: str, journal: Journal) -> list[FoundCalls]:
+    return [FoundCalls((row,)) for row in journal.read() if row.digest.startswith(start)]

@@ -1,0 +1,59 @@
+"""Moments of a run: what `step 12`, `epoch 2` or `seq 345` means as a place in its log."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.catalog import CandidateGated, EpochCompleted, RunStarted, StepSkipped
+from skillopt_es.events.log import EventLog
+
+Kind = Literal["step", "epoch", "seq"]
+Moment = tuple[Kind, int]
+
+
+def seq_of(log: EventLog, moment: Moment) -> int:
+    """The number of the event that a moment ends with; raises NotInRun for one that the run has not reached."""
+    kind, number = moment
+    if kind == "seq":
+        return _known_seq(log, number)
+    return _end_of_step(log, number) if kind == "step" else _end_of_epoch(log, number)
+
+
+def _known_seq(log: EventLog, number: int) -> int:
+    head = log.head().seq
+    if not 1 <= number <= head:
+        raise NotInRun(f"{log.run.name} has no event {number}", hint=f"its events are 1 to {head}")
+    return number
+
+
+def _end_of_step(log: EventLog, number: int) -> int:
+    last = 0
+    for recorded in log.read(types=("CandidateGated", "StepSkipped")):
+        assert isinstance(recorded.event, CandidateGated | StepSkipped)
+        last = recorded.event.step
+        if last == number:
+            return recorded.seq
+    raise _not_reached(log, "step", number, last)
+
+
+def _end_of_epoch(log: EventLog, number: int) -> int:
+    last = 0
+    for recorded in log.read(types=("EpochCompleted",)):
+        assert isinstance(recorded.event, EpochCompleted)
+        last = recorded.event.epoch
+        if last == number:
+            return recorded.seq
+    raise _not_reached(log, "epoch", number, last)
+
+
+def _not_reached(log: EventLog, kind: Literal["step", "epoch"], number: int, last: int) -> NotInRun:
+    total = 0
+    for recorded in log.read(until=1):
+        assert isinstance(recorded.event, RunStarted)
+        steps = recorded.event.total_steps
+        total = steps if kind == "step" else steps // max(1, recorded.event.steps_per_epoch)
+    if number > total or number < 1:
+        return NotInRun(f"{log.run.name} has no {kind} {number}: it is a run of {total} {kind}s")
+    far = f"the last {kind} that ended is {last} of {total}" if last else f"no {kind} of its {total} has ended"
+    return NotInRun(f"{log.run.name} has not come to the end of {kind} {number}: {far}")

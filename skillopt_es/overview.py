@@ -1,0 +1,82 @@
+"""Runs at a glance: where each one of a directory stands, read from the few events that say so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from attrs import evolve, frozen
+
+from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.errors import LogError
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import EventLog
+from skillopt_es.liveness import Status, status_now
+from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
+from skillopt_es.projections.usage import RunUsage, usage_of
+from skillopt_es.runs import run_folders
+
+
+@frozen(kw_only=True)
+class Overview:
+    """One run: what its log says, and whether somebody is writing it."""
+
+    folder: Path
+    status: Status
+    summary: Summary
+    events: int
+    calls: int
+    written: str
+
+
+@frozen
+class Unreadable:
+    """A folder with a log that cannot be read, and why."""
+
+    folder: Path
+    why: str
+
+
+def overview(folder: Path) -> Overview:
+    """Where a run stands; raises LogError for one that cannot be read."""
+    with EventLog.open(folder) as log:
+        last = log.reader.row("select seq, recorded_at from events order by seq desc limit 1")
+        summary = summarize(recorded.event for recorded in log.read(types=OVERVIEW))
+        return Overview(
+            folder=folder,
+            status=status_now(summary.status, folder),
+            summary=summary,
+            events=0 if last is None else int(str(last[0])),
+            calls=len(Journal(log.reader)),
+            written=log.run.created_at if last is None else str(last[1]),
+        )
+
+
+def overviews(directory: Path) -> list[Overview | Unreadable]:
+    """All runs of a directory, the most recently written last."""
+    found: list[Overview | Unreadable] = []
+    for folder in run_folders(directory):
+        try:
+            found.append(overview(folder))
+        except LogError as error:
+            found.append(Unreadable(folder, error.message))
+    return found
+
+
+@frozen(kw_only=True)
+class Detailed:
+    """One run in full: its summary from all events, and its first one."""
+
+    overview: Overview
+    started: RunStarted | None
+    usage: RunUsage
+
+
+def detailed(folder: Path) -> Detailed:
+    """A run with every number of every line; raises LogError for one that cannot be read."""
+    with EventLog.open(folder) as log:
+        first = next(log.read(until=1), None)
+        full = summarize(recorded.event for recorded in log.read(types=DETAILS))
+        usage = usage_of(Journal(log.reader).read())
+    short = overview(folder)
+    started = first.event if first is not None and isinstance(first.event, RunStarted) else None
+    return Detailed(overview=evolve(short, summary=full), started=started, usage=usage)

@@ -1,0 +1,187 @@
+"""Asking each model one tiny question: what its answer, or the lack of one, says about key, endpoint and model."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping
+from urllib.parse import urlsplit
+
+from attrs import evolve, frozen
+
+from skillopt_es.checks import Check, problem
+from skillopt_es.config import RoleConfig, RunConfig
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Json, Role
+from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Message
+from skillopt_es.wiring import open_model
+
+_ROLES: tuple[Role, ...] = ("target", "optimizer")
+_UNREACHED = ("transport", "timeout")
+_LONGEST_WAIT = 60.0
+# Enough for a model that thinks a little before it says one word; one that thinks more is cut, which is an answer too.
+_TOKENS = 256
+_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"ready": {"type": "boolean"}},
+    "required": ["ready"],
+    "additionalProperties": False,
+}
+
+
+async def check_models(config: RunConfig, environ: Mapping[str, str], *, calls: bool) -> AsyncIterator[Check]:
+    """Keys, endpoints and models of both roles; without `calls` they are only opened."""
+    for check in _check_keys(config, environ):
+        yield check
+    models: dict[Role, ChatModel] = {}
+    for role in _ROLES:
+        if _key_is_missing(config.role(role), environ):
+            continue  # said already
+        try:
+            models[role] = open_model(_impatient(config, role), role, environ)
+        except ConfigError as error:
+            yield problem(role, error)
+    if not calls:
+        for role in models:
+            yield Check(role, "ok", f"{config.role(role).model} was not called")
+        return
+    for check in _verdicts(config, await _ask_all(config, models)):
+        yield check
+
+
+def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check]:
+    """One check for each variable that holds a key."""
+    users: dict[str, list[str]] = {}
+    for role in _ROLES:
+        if not _is_offline(config.role(role)):
+            users.setdefault(config.role(role).api_key_env, []).append(role)
+    for name, roles in users.items():
+        who = " and ".join(roles)
+        if not name:
+            yield Check("key", "ok", f"{who}: no key is sent (model.api_key_env is empty)")
+        elif environ.get(name, "").strip():
+            yield Check("key", "ok", f"{who}: {name} is set")
+        else:
+            yield Check("key", "problem", f"{who}: the environment variable {name} is not set", f"export {name}=...")
+
+
+def _is_offline(role: RoleConfig) -> bool:
+    return role.backend == "simulated"
+
+
+def _key_is_missing(role: RoleConfig, environ: Mapping[str, str]) -> bool:
+    return bool(role.api_key_env and not _is_offline(role) and not environ.get(role.api_key_env, "").strip())
+
+
+def _impatient(config: RunConfig, role: Role) -> RunConfig:
+    """The same config, but its model gives up soon: a doctor is waited for."""
+    own = config.role(role)
+    quick = evolve(own, attempts=min(own.attempts, 2), timeout_seconds=min(own.timeout_seconds, _LONGEST_WAIT))
+    return evolve(config, target_model=quick) if role == "target" else evolve(config, optimizer_model=quick)
+
+
+@frozen
+class _Asked:
+    """A role and what came of asking its model."""
+
+    role: Role
+    answer: ChatReply | CallFailed
+
+
+async def _ask_all(config: RunConfig, models: Mapping[Role, ChatModel]) -> list[_Asked]:
+    try:
+        return list(await asyncio.gather(*(_ask(config, role, model) for role, model in models.items())))
+    finally:
+        for model in models.values():
+            await model.aclose()
+
+
+async def _ask(config: RunConfig, role: Role, model: ChatModel) -> _Asked:
+    own = config.role(role)
+    words = 'Reply with this JSON object: {"ready": true}' if role == "optimizer" else "Reply with one word: ready"
+    request = ChatRequest(
+        slot=f"doctor/{role}",
+        stage="probe",
+        messages=(Message("user", words),),
+        max_tokens=_TOKENS,
+        temperature=own.temperature,
+        effort=own.reasoning_effort,
+        schema=_SCHEMA if role == "optimizer" else None,
+    )
+    try:
+        return _Asked(role, await model.complete(request))
+    except CallFailed as failure:
+        return _Asked(role, failure)
+
+
+def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
+    reached: dict[str, bool] = {}
+    for each in asked:
+        own = config.role(each.role)
+        base_url = "" if _is_offline(own) else own.base_url
+        unreached = isinstance(each.answer, CallFailed) and each.answer.kind in _UNREACHED
+        if unreached and reached.get(base_url) is False:
+            continue  # one endpoint that is down is one problem
+        if base_url and base_url not in reached:
+            reached[base_url] = not unreached
+            if not unreached:
+                yield Check("endpoint", "ok", f"{urlsplit(base_url).hostname} answers")
+        if isinstance(each.answer, CallFailed):
+            name = "endpoint" if unreached else each.role
+            yield Check(name, "problem", _said(each.answer), fix_for(each.answer, each.role, own))
+        else:
+            yield Check(each.role, "ok", f"{own.model} {_measures(each.answer)}")
+            if each.role == "optimizer" and base_url:
+                yield _structured(own, each.answer)
+
+
+def _said(failure: CallFailed) -> str:
+    status = f" (HTTP {failure.status})" if failure.status else ""
+    return f"{failure.kind.replace('_', ' ')}{status}: {failure.message}"
+
+
+def _measures(reply: ChatReply) -> str:
+    read, written = reply.usage.input, reply.usage.output
+    tokens = "tokens are not reported" if None in (read, written) else f"{read} tokens in, {written} out"
+    cut = f"; cut at {_TOKENS} tokens, as models that think are" if reply.finish == "length" else ""
+    return f"answered in {reply.latency_ms} ms, {tokens}{cut}"
+
+
+def _structured(optimizer: RoleConfig, reply: ChatReply) -> Check:
+    """Whether the optimizer's endpoint takes a JSON schema."""
+    off = "set model.optimizer_structured_output: off"
+    if optimizer.structured_output == "off":
+        return Check("json", "ok", "structured output is off: replies are read as text")
+    if any(each.kind == "downgrade" for each in reply.tries):
+        return Check(
+            "json", "ok", f"the endpoint refuses JSON schemas: replies are read as text ({off} spares the try)"
+        )
+    if reply.finish == "stop" and not _is_object(reply.text):
+        return Check("json", "warning", "the endpoint takes a JSON schema, but does not keep to it", off)
+    return Check("json", "ok", "the endpoint takes JSON schemas")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def fix_for(failure: CallFailed, role: Role, own: RoleConfig) -> str:
+    """What to do about a model that did not answer, in terms of the config."""
+    where = f"model.{role}_base_url (or model.base_url)"
+    key = f"the environment variable {own.api_key_env}" if own.api_key_env else f"model.{role}_api_key_env"
+    fixes = {
+        "auth": f"check the key in {key}" if own.api_key_env else f"name the variable that holds the key in {key}",
+        "config": f"check model.{role} (now {own.model!r}) and {where}",
+        "quota": "the account has no credit left: top it up",
+        "rate_limit": "wait a little, or set model.requests_per_minute",
+        "server": "the endpoint is in trouble: try again later",
+        "transport": f"is the endpoint up? check {where}",
+        "timeout": f"is the endpoint up? check {where}, and model.timeout_seconds",
+        "empty": f"is model.{role} (now {own.model!r}) a chat model?",
+        "invalid_reply": f"{where} must be a chat-completions endpoint",
+        "context_length": f"model.{role} (now {own.model!r}) takes too little text for this work",
+    }
+    return failure.hint or fixes[failure.kind]

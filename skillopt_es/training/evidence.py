@@ -1,0 +1,39 @@
+"""What a run has recorded of the world, read back: texts by digest, and whole exchanges with a model by reference."""
+
+from __future__ import annotations
+
+import json
+
+from attrs import frozen
+
+from skillopt_es.events.values import CallRef
+from skillopt_es.training.calls import AllCalls, Texts
+
+
+@frozen
+class Exchange:
+    """One call: the texts that were sent, in order, and the answer."""
+
+    sent: tuple[str, ...]
+    answer: str
+
+
+@frozen
+class Evidence:
+    """The texts and calls of one log."""
+
+    texts: Texts
+    journal: AllCalls
+
+    def text(self, digest: str) -> str:
+        """The text with this digest."""
+        return self.texts.text(digest)
+
+    def exchange(self, ref: CallRef) -> Exchange:
+        """The call that an event refers to; raises KeyError when the journal has no such call."""
+        for row in self.journal.attempts(ref.slot):
+            if row.digest == ref.digest:
+                messages = json.loads(row.call.request)["messages"]
+                answer = "" if row.call.response is None else self.text(row.call.response)
+                return Exchange(tuple(self.text(digest) for _, digest in messages), answer)
+        raise KeyError(f"the journal has no call {ref.digest[:12]} at {ref.slot}")

@@ -1,0 +1,226 @@
+"""A run that is stopped, however rudely, goes on where it stopped and pays for nothing twice."""
+
+from __future__ import annotations
+
+import os
+import pty
+import random
+import signal
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+from support.desk import Desk, Done, Running
+from support.logs import call_slots, decisions_of, events_of
+from support.project import Endpoint, Project, request_ids
+
+from skillopt_es.events.catalog import RunPaused, RunResumed
+from skillopt_es.events.verify import verify
+
+SLOW = 0.02
+WORKERS = 4
+
+
+@contextmanager
+def training(desk: Desk, endpoint: Endpoint, *, calls: int, delay: float = SLOW) -> Iterator[Running]:
+    """The run `one` at a slow endpoint, as soon as that many calls have arrived there."""
+    endpoint.delay = delay
+    with desk.start("run", "config.yaml", "--run", "one") as running:
+        running.until(lambda: len(endpoint.server.requests) >= calls)
+        yield running
+    endpoint.delay = 0.0
+
+
+def assert_goes_on(desk: Desk, endpoint: Endpoint, project: Project, *, repeats: int) -> None:
+    """Resumed, the run ends with the log of an undisturbed one, and asks again only what was in flight."""
+    run = project.run_folder()
+    recorded, asked = request_ids(call_slots(run)), endpoint.asked
+    assert len(asked - recorded) <= repeats
+    done = desk.run("resume", "one")
+    assert done.code == 0, done.err
+    again = endpoint.asked - asked
+    assert not again & recorded, "a recorded call was made again"
+    assert (again & asked).total() <= repeats
+    assert verify(run).ok
+    assert desk.run("run", "config.yaml", "--run", "whole").code == 0
+    assert decisions_of(run) == decisions_of(project.run_folder("whole"))
+    assert Counter(call_slots(run)) == Counter(call_slots(project.run_folder("whole")))
+
+
+def assert_paused_well(done: Done, endpoint: Endpoint, project: Project) -> None:
+    """Every call that was made is recorded, the log's last event says why it ends, and the user is told what to do."""
+    run = project.run_folder()
+    assert done.code == 130
+    assert done.complaints == ["error: stopped as asked; everything that was answered is recorded"]
+    assert done.err.endswith("\n  `skillopt-es resume one` goes on\n")
+    last = events_of(run)[-1]
+    assert isinstance(last, RunPaused)
+    assert last.reason == "interrupt"
+    assert request_ids(call_slots(run)) == endpoint.asked
+    assert verify(run).ok
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("calls", [2, 40])
+def test_a_first_signal_finishes_what_is_in_flight(
+    desk: Desk, endpoint: Endpoint, project: Project, number: signal.Signals, calls: int
+) -> None:
+    """Ctrl-C, `kill` and a closed terminal are the same; `resume` goes on without a repeated call."""
+    with training(desk, endpoint, calls=calls) as running:
+        running.send(number)
+        assert_paused_well(running.wait(), endpoint, project)
+    assert_goes_on(desk, endpoint, project, repeats=0)
+    comings = [event for event in events_of(project.run_folder()) if isinstance(event, RunPaused | RunResumed)]
+    assert [type(event) for event in comings] == [RunPaused, RunResumed]
+
+
+def test_a_second_ctrl_c_stops_at_once(desk: Desk, endpoint: Endpoint, project: Project) -> None:
+    """It does not wait for an endpoint that takes its time, and nothing that was recorded is lost."""
+    with training(desk, endpoint, calls=30) as running:
+        endpoint.delay = 20.0
+        running.until(lambda: endpoint.server.in_flight == WORKERS)
+        running.send(signal.SIGINT)
+        running.until(lambda: "Ctrl-C once more" in running.said)
+        running.send(signal.SIGINT)
+        done = running.wait()
+    assert done.code == 130
+    assert done.complaints == ["error: stopped at once; calls in flight may be paid again"]
+    assert "`skillopt-es resume one` goes on" in done.err
+    assert_goes_on(desk, endpoint, project, repeats=WORKERS)
+
+
+@pytest.mark.parametrize("calls", [5, 15, 25, 35])
+def test_a_second_ctrl_c_ends_the_run_whatever_it_is_doing(
+    desk: Desk, endpoint: Endpoint, project: Project, calls: int
+) -> None:
+    """Also while it commits, scores or writes its anchor."""
+    with training(desk, endpoint, calls=calls, delay=0.0) as running:
+        running.send(signal.SIGINT)
+        running.until(lambda: running.process.poll() is not None or "Ctrl-C once more" in running.said)
+        running.send(signal.SIGINT)
+        assert running.wait().code in {130, -signal.SIGINT}
+    assert verify(project.run_folder()).ok
+    assert desk.run("resume", "one").code == 0
+
+
+def test_other_signals_never_count_as_the_second(desk: Desk, endpoint: Endpoint, project: Project) -> None:
+    """A closing terminal sends SIGHUP twice, `timeout` SIGTERM: the run still ends in order."""
+    with training(desk, endpoint, calls=20) as running:
+        for number in (signal.SIGTERM, signal.SIGTERM, signal.SIGHUP, signal.SIGHUP):
+            running.send(number)
+            running.until(lambda: "stopping" in running.said)
+        assert_paused_well(running.wait(), endpoint, project)
+
+
+def test_nohup_is_respected(desk: Desk, endpoint: Endpoint, project: Project) -> None:
+    """What the caller had it ignore stays ignored: the run survives the terminal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with training(desk, endpoint, calls=20) as running:
+            running.send(signal.SIGHUP)
+            endpoint.delay = 0.0
+            done = running.wait()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert done.code == 0
+    assert "stopping" not in done.err
+    assert len(events_of(project.run_folder())) > 100
+
+
+def test_a_closed_terminal_leaves_a_paused_run(desk: Desk, endpoint: Endpoint, project: Project) -> None:
+    """SIGHUP with a terminal that can no longer be written to: the log ends like after Ctrl-C."""
+    endpoint.delay = SLOW
+    ours, theirs = pty.openpty()
+    environ = {"PATH": os.environ["PATH"], "TERM": "xterm", **desk.environ}
+    words = [str(desk.command), "run", "config.yaml", "--run", "one"]
+    process = subprocess.Popen(words, cwd=desk.folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    assert endpoint.server.wait_until(lambda server: len(server.requests) > 20)
+    os.close(ours)
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(20) == 130
+    endpoint.delay = 0.0
+    assert isinstance(events_of(project.run_folder())[-1], RunPaused)
+    assert_goes_on(desk, endpoint, project, repeats=0)
+
+
+def test_a_terminal_sees_one_line_that_moves(desk: Desk, endpoint: Endpoint, project: Project) -> None:
+    """With epoch, step, stage, scores, tokens and time; the lines that stay are those of a pipe."""
+    endpoint.delay = SLOW
+    ours, theirs = pty.openpty()
+    environ = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "140", "LINES": "40", **desk.environ}
+    words = [str(desk.command), "run", "config.yaml", "--run", "one"]
+    process = subprocess.Popen(words, cwd=desk.folder, env=environ, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # what Linux says when the other side is closed
+        while piece := os.read(ours, 65536):
+            shown += piece
+    os.close(ours)
+    assert process.wait(20) == 0
+    text = shown.decode()
+    assert "\x1b" in text
+    assert "epoch 1 step 1/4 · rollouts" in text
+    assert "tokens · 0:0" in text
+    assert "step 1: accept_new_best" in text
+    assert "run         one (completed)" in text
+
+
+@pytest.mark.parametrize("attempt", range(5))
+def test_a_killed_run_goes_on(desk: Desk, endpoint: Endpoint, project: Project, attempt: int) -> None:
+    """SIGKILL at a random moment: only calls in flight are asked again, all else is as if nothing had been."""
+    seed = random.SystemRandom().randrange(2**32)
+    print(f"attempt {attempt}, seed {seed}")
+    draw = random.Random(seed)
+    with training(desk, endpoint, calls=draw.randrange(1, 115), delay=0.004) as running:
+        with suppress(subprocess.TimeoutExpired):
+            running.process.wait(draw.random() * 0.01)
+        running.kill()
+    assert not endpoint.server.errors
+    assert_goes_on(desk, endpoint, project, repeats=WORKERS)
+
+
+def test_a_run_killed_again_and_again_ends(desk: Desk, endpoint: Endpoint, project: Project) -> None:
+    """Every session gets further, down to the last call."""
+    with training(desk, endpoint, calls=10) as running:
+        running.kill()
+    for _ in range(4):
+        endpoint.delay = SLOW
+        seen = len(endpoint.server.requests)
+        with desk.start("resume", "--quiet") as running:
+            running.until(lambda seen=seen: len(endpoint.server.requests) >= seen + 20)
+            running.kill()
+    endpoint.delay = 0.0
+    assert_goes_on(desk, endpoint, project, repeats=WORKERS * 5)
+
+
+def test_a_run_killed_before_its_first_event_can_be_begun_again(desk: Desk, project: Project) -> None:
+    """An empty log is no run yet: the same command takes the name, and `resume` says so."""
+    run = project.run_folder()
+    assert desk.run("run", "config.yaml", "--run", "one", "--set", "model.api_key_env=NOT_SET").code == 2
+    assert not run.exists()
+    make_empty_log(project)
+    done = desk.run("resume", "one")
+    assert (done.code, done.complaints) == (2, ["error: one stopped before it began"])
+    assert desk.run("run", "config.yaml", "--run", "one", "--quiet").code == 0
+
+
+def make_empty_log(project: Project) -> None:
+    """What a kill between the making of the log and its first event leaves."""
+    from datetime import UTC, datetime
+
+    from skillopt_es.events.writer import RunWriter
+
+    RunWriter.create(project.run_folder(), run_id="x", name="one", now=lambda: datetime.now(UTC)).close()
+
+
+def test_no_process_outlives_the_command(desk: Desk, endpoint: Endpoint, project: Project) -> None:
+    """After Ctrl-C the endpoint has no open connection left and the lock is free."""
+    with training(desk, endpoint, calls=20) as running:
+        running.send(signal.SIGINT)
+        running.wait()
+    assert endpoint.server.wait_until(lambda server: server.open_connections == 0)
+    assert desk.run("resume", "one", "--quiet").code == 0
+    assert project.run_folder().exists()

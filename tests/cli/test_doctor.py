@@ -1,0 +1,244 @@
+"""`doctor` finds what is in the way of a run, all of it at once, and says what to do; it never shows a key."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from support.command import KEY, Clerk, Done, command, edit, environment, project
+from support.model_server import Answer, ModelServer
+
+from skillopt_es.checks import check_sqlite
+from skillopt_es.config import load_config
+from skillopt_es.ports import CallFailed, FailureKind
+from skillopt_es.probes import fix_for
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The config of a fresh project whose endpoint is down."""
+    return project(tmp_path / "p", "http://127.0.0.1:9/v1")
+
+
+def examined(config: Path, *words: str, env: Mapping[str, str] | None = None) -> tuple[Done, dict[str, dict[str, Any]]]:
+    """What `doctor` said, by check (of several with one name, the worst)."""
+    done = command("doctor", config, *words, "--json", cwd=config.parent, env=env)
+    checks: dict[str, dict[str, Any]] = {}
+    for check in done.json["checks"]:
+        if check["status"] != "ok" or check["name"] not in checks:
+            checks[check["name"]] = check
+    assert done.code == int(any(check["status"] == "problem" for check in checks.values()))
+    assert done.json["ok"] == (done.code == 0)
+    return done, checks
+
+
+def problems(checks: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """Message and fix of each problem."""
+    return {
+        name: f"{check['message']} | {check['fix']}" for name, check in checks.items() if check["status"] == "problem"
+    }
+
+
+def test_a_healthy_project_has_no_problem(config: Path) -> None:
+    """Every check is a line; both models were asked once; nothing was left behind."""
+    with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
+        done = command("doctor", config, "--set", f"model.base_url={server.base_url}", cwd=config.parent)
+    assert done.code == 0, done.out
+    assert "no problems" in done.out
+    for words in ("16 train, 8 val, 8 test", "OPENAI_API_KEY is set", "gpt-4.1 answered in", "takes JSON schemas"):
+        assert words in done.out
+    assert "7 tokens in, 3 out" in done.out
+    assert [request.body["max_completion_tokens"] for request in server.requests] == [256, 256]
+    assert sorted(path.name for path in config.parent.iterdir() if path.name != "__pycache__") == [
+        "SKILL.md",
+        "config.yaml",
+        "grader.py",
+        "tasks.jsonl",
+    ]
+
+
+def test_the_demo_is_healthy(tmp_path: Path) -> None:
+    """Without a config, and without any network."""
+    done = command("doctor", cwd=tmp_path)
+    assert done.code == 0
+    assert "simulated-target answered" in done.out
+
+
+def test_no_calls_sends_nothing(config: Path) -> None:
+    """And does not mind that the endpoint is down."""
+    done, checks = examined(config, "--no-calls")
+    assert done.code == 0
+    assert "was not called" in checks["target"]["message"]
+
+
+def test_several_problems_are_found_at_once(config: Path) -> None:
+    """A missing skill, a broken item and a missing key do not hide each other."""
+    (config.parent / "SKILL.md").unlink()
+    edit(config.parent / "tasks.jsonl", '"id": "billing-02"', '"id": "billing-01"')
+    env = environment()
+    del env["OPENAI_API_KEY"]
+    _, checks = examined(config, env=env)
+    found = problems(checks)
+    assert set(found) == {"skill", "data", "key"}
+    assert "no such skill file" in found["skill"]
+    assert "tasks.jsonl:2" in found["data"]
+    assert "billing-01" in found["data"]
+    assert "export OPENAI_API_KEY=" in found["key"]
+
+
+@pytest.mark.parametrize(
+    ("override", "check", "says"),
+    [
+        ("train.batchsize=3", "config", "train.batch_size"),
+        ("model.api_key=sk-house-0123456789abcdef", "config", "model.api_key_env"),
+        ("env.name=taks", "environment", "tasks"),
+        ("env.grader=python:grader:grades", "environment", "grade"),
+        ("env.skill_init=.", "skill", "SKILL.md"),
+        ("env.skill_init=none.md", "skill", "env.skill_init"),
+        ("env.data_path=none.jsonl", "data", "none.jsonl"),
+        ("env.split_field=type", "data", "split"),
+        ("model.base_url=127.0.0.1:9", "target", "base_url"),
+        ("model.backend=opnai", "target", "openai"),
+    ],
+)
+def test_a_wrong_key_of_the_config_is_named(config: Path, override: str, check: str, says: str) -> None:
+    """With what it should be."""
+    _, checks = examined(config, "--no-calls", "--set", override)
+    assert says in problems(checks)[check]
+    assert "folder" in checks
+    assert "space" in checks
+
+
+def test_files_that_are_no_text_are_named(config: Path) -> None:
+    """Skill and data in another encoding."""
+    (config.parent / "SKILL.md").write_bytes("Prüfe".encode("latin-1"))
+    (config.parent / "tasks.jsonl").write_bytes('{"id": "ü"}'.encode("latin-1"))
+    _, checks = examined(config, "--no-calls")
+    assert "UTF-8" in problems(checks)["skill"]
+    assert "UTF-8" in problems(checks)["data"]
+    config.write_bytes("# ü\n".encode("latin-1"))
+    _, checks = examined(config, "--no-calls")
+    assert "UTF-8" in problems(checks)["config"]
+
+
+def test_a_config_that_is_missing_is_a_problem_of_its_own(config: Path) -> None:
+    """The machine is examined all the same."""
+    config.unlink()
+    _, checks = examined(config)
+    assert set(problems(checks)) == {"config"}
+    assert "folder" in checks
+
+
+def test_an_item_that_is_there_twice_is_a_warning(config: Path) -> None:
+    """Under another id and in another split it would be scored after it was learned."""
+    tasks = config.parent / "tasks.jsonl"
+    first = json.loads(tasks.read_text(encoding="utf-8").splitlines()[0])
+    with tasks.open("a", encoding="utf-8") as file:
+        file.write(json.dumps({**first, "id": "again", "split": "test"}) + "\n")
+    done, checks = examined(config, "--no-calls")
+    assert done.code == 0
+    assert checks["data"]["status"] == "warning"
+    assert "again (test) is billing-01 (train)" in checks["data"]["message"]
+
+
+def said_by(config: Path, answer: Answer, *words: str) -> dict[str, dict[str, Any]]:
+    """The checks when the endpoint gives this answer to everything."""
+    with ModelServer(lambda body, headers: answer) as server:
+        return examined(config, "--set", f"model.base_url={server.base_url}", *words)[1]
+
+
+def test_a_wrong_key_leads_to_its_variable(config: Path) -> None:
+    """The endpoint's own words quote the key; what is shown does not."""
+    error = {"message": f"Incorrect API key provided: {KEY}.", "code": "invalid_api_key"}
+    checks = said_by(config, Answer(status=401, error=error))
+    found = problems(checks)
+    assert set(found) == {"target", "optimizer"}
+    assert "401" in found["target"]
+    assert "OPENAI_API_KEY" in found["target"]
+    assert checks["endpoint"]["status"] == "ok"
+
+
+def test_an_unknown_model_leads_to_its_key(config: Path) -> None:
+    """One for each role, because they are two models."""
+    found = problems(said_by(config, Answer(status=404, error={"message": "no such model", "code": "model_not_found"})))
+    assert "model.target (now 'gpt-4.1-mini')" in found["target"]
+    assert "model.optimizer (now 'gpt-4.1')" in found["optimizer"]
+
+
+def test_an_endpoint_that_is_down_is_one_problem(config: Path) -> None:
+    """Both roles use it, but it is mended once."""
+    _, checks = examined(config, "--set", "model.backoff_seconds=0.01")
+    found = problems(checks)
+    assert set(found) == {"endpoint"}
+    assert "base_url" in found["endpoint"]
+    assert "127.0.0.1:9" in found["endpoint"]
+
+
+def test_an_endpoint_that_only_one_role_uses_is_examined_for_itself(config: Path) -> None:
+    """The other role's is up."""
+    with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
+        _, checks = examined(
+            config, "--set", f"model.target_base_url={server.base_url}", "--set", "model.backoff_seconds=0.01"
+        )
+    assert set(problems(checks)) == {"endpoint"}
+    assert "model.optimizer_base_url" in problems(checks)["endpoint"]
+    assert checks["target"]["status"] == "ok"
+
+
+def test_what_an_endpoint_cannot_do_is_said(config: Path) -> None:
+    """No usage, a reply that is cut, a schema that is not kept to or refused."""
+    checks = said_by(config, Answer(text="", finish="length", usage=None))
+    assert "tokens are not reported" in checks["target"]["message"]
+    assert "cut at 256 tokens" in checks["target"]["message"]
+    assert checks["json"]["status"] == "ok"
+    assert "does not keep to it" in said_by(config, Answer(text="ready"))["json"]["message"]
+    checks = said_by(config, Answer(text="ready"), "--set", "model.structured_output=off")
+    assert "off" in checks["json"]["message"]
+
+    def refusing(body: Any, headers: Mapping[str, str]) -> Answer:
+        refused = "response_format" in body
+        return Answer(status=400, error={"message": "response_format is not supported"}) if refused else Answer()
+
+    with ModelServer(refusing) as server:
+        done, checks = examined(config, "--set", f"model.base_url={server.base_url}")
+    assert done.code == 0
+    assert "refuses JSON schemas" in checks["json"]["message"]
+
+
+@pytest.mark.parametrize("kind", get_args(FailureKind))
+def test_every_kind_of_failure_has_a_fix(config: Path, kind: FailureKind) -> None:
+    """Also when an adapter has no hint of its own; its own comes first."""
+    own = load_config(config).target_model
+    assert fix_for(CallFailed(kind, "no"), "target", own)
+    assert fix_for(CallFailed(kind, "no", hint="do this"), "target", own) == "do this"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc takes no files")
+def test_a_folder_that_takes_no_files_is_a_problem(config: Path) -> None:
+    """Said before a run is lost to it."""
+    _, checks = examined(config, "--no-calls", "--dir", "/proc/runs")
+    assert "/proc cannot be written" in problems(checks)["folder"]
+
+
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [
+        ((3, 40, 1), "warning"),
+        ((3, 44, 5), "warning"),
+        ((3, 44, 6), "ok"),
+        ((3, 45, 0), "warning"),
+        ((3, 50, 6), "warning"),
+        ((3, 50, 7), "ok"),
+        ((3, 51, 2), "warning"),
+        ((3, 51, 3), "ok"),
+        ((3, 52, 0), "ok"),
+        ((4, 0, 0), "ok"),
+    ],
+)
+def test_the_wal_reset_bug_is_known_by_version(version: tuple[int, ...], status: str) -> None:
+    """It was mended in three lines of releases."""
+    assert check_sqlite(version).status == status

@@ -1,0 +1,95 @@
+"""`init` writes a project that runs as it is, and never overwrites anybody's work unasked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from support.command import Clerk, command, edit, environment, project
+from support.model_server import ModelServer
+
+FILES = ["SKILL.md", "config.yaml", "grader.py", "tasks.jsonl"]
+
+
+def test_it_writes_four_files_and_says_what_is_next(tmp_path: Path) -> None:
+    """Also into a folder that is not there yet, below others that are not."""
+    done = command("init", "a/my project", cwd=tmp_path)
+    assert done.code == 0
+    assert sorted(path.name for path in (tmp_path / "a/my project").iterdir()) == FILES
+    assert "skillopt-es doctor 'a/my project/config.yaml'" in done.out
+    assert "skillopt-es run 'a/my project/config.yaml'" in done.out
+
+
+def test_files_that_are_there_are_named_and_kept(tmp_path: Path) -> None:
+    """Without --force nothing is written at all; with it, everything is."""
+    mine = tmp_path / "tasks.jsonl"
+    mine.write_text("mine")
+    done = command("init", ".", cwd=tmp_path)
+    assert done.code == 2
+    assert "tasks.jsonl" in done.err
+    assert "config.yaml" not in done.err
+    assert "--force" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["tasks.jsonl"]
+    assert mine.read_text() == "mine"
+    assert command("init", ".", "--force", cwd=tmp_path).code == 0
+    assert "billing-01" in mine.read_text()
+
+
+@pytest.mark.parametrize("where", ["file", "file/below"])
+def test_a_file_is_no_folder(tmp_path: Path, where: str) -> None:
+    """One sentence, exit 2."""
+    (tmp_path / "file").write_text("")
+    done = command("init", where, cwd=tmp_path)
+    assert done.code == 2
+    assert "file" in done.err
+
+
+def test_the_tasks_are_what_the_config_says_of_them(tmp_path: Path) -> None:
+    """16, 8 and 8 of them, each solved by its own answer and by no other, as the grader sees it."""
+    config = project(tmp_path / "p")
+    rows = [json.loads(line) for line in (config.parent / "tasks.jsonl").read_text().splitlines()]
+    assert [sum(row["split"] == name for row in rows) for name in ("train", "val", "test")] == [16, 8, 8]
+    scope: dict[str, object] = {}
+    exec((config.parent / "grader.py").read_text(), scope)
+    grade = scope["grade"]
+    assert callable(grade)
+    for row in rows:
+        assert grade(f"Thinking...\n{row['expected']}", row) == {"hard": 1, "soft": 1, "note": ""}
+        queue = row["expected"].split()[0]
+        assert grade(f"{queue} P9", row)["soft"] == 0.5
+        assert "priority" in grade(f"{queue} P9", row)["note"]
+        assert grade("I do not know", row)["hard"] == grade("", row)["soft"] == 0
+
+
+def test_the_project_learns_the_house_rules(tmp_path: Path) -> None:
+    """`init`, then `run` against an endpoint: every validation mail is sorted right in the end."""
+    config = project(tmp_path / "p")
+    with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
+        done = command("run", config, "--set", f"model.base_url={server.base_url}", "--json", cwd=tmp_path)
+    assert done.code == 0, done.err
+    outcome = done.json
+    assert outcome["status"] == "completed"
+    assert outcome["baseline"]["hard"] == 0.25
+    assert outcome["test_best"]["hard"] == 1
+    assert {request.body["model"] for request in server.requests} == {"gpt-4.1", "gpt-4.1-mini"}
+
+
+def test_the_project_runs_offline_and_without_a_key(tmp_path: Path) -> None:
+    """The simulated models know nothing of mails, but every part is exercised."""
+    config = project(tmp_path / "p")
+    env = environment()
+    del env["OPENAI_API_KEY"]
+    done = command("run", config, "--set", "model.backend=simulated", "--json", cwd=tmp_path, env=env)
+    assert done.code == 0, done.err
+    assert done.json["status"] == "completed"
+
+
+def test_a_split_by_ratio_works_as_the_config_says(tmp_path: Path) -> None:
+    """The comment in the config is tried, too."""
+    config = project(tmp_path / "p")
+    edit(config, "split_mode: field", 'split_mode: ratio\n  split_ratio: "2:1:1"')
+    done = command("doctor", config, "--no-calls", "--json", cwd=tmp_path)
+    assert [check["message"] for check in done.json["checks"] if check["name"] == "data"] == [
+        "16 train, 8 val, 8 test items"
+    ]
