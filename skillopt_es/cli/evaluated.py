@@ -47,8 +47,9 @@ def _row(name: str, score: Score) -> tuple[str, str, str, str]:
 
 
 def _tokens_text(tokens: TokenCount) -> str:
-    text = f"{tokens.calls} calls ({tokens.made} made now), {tokens.input:,} tokens in, {tokens.output:,} out"
-    return text + (f", {tokens.unreported} calls without a report" if tokens.unreported else "")
+    noun = "call" if tokens.calls == 1 else "calls"
+    text = f"{tokens.calls} {noun} ({tokens.made} made now), {tokens.input:,} tokens in, {tokens.output:,} out"
+    return text + (f"; {tokens.unreported} of {tokens.calls} did not report their tokens" if tokens.unreported else "")
 
 
 def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None:

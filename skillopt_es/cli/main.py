@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except BrokenPipeError:  # here, because click would make it exit 1
-            _close_quietly()
+            _drop_output()
             return 0
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -122,11 +122,15 @@ def _say(sentence: str, hint: str) -> None:
             click.echo(f"  {hint}", err=True)
 
 
-def _close_quietly() -> None:
-    """The reader of our output has gone; writing the rest would only fail again at exit."""
+def _drop_output() -> None:
+    """Where the reader of our output has gone, writing the rest would only fail again at exit."""
     import os
 
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _replace_closed_streams() -> None:
@@ -139,6 +143,7 @@ def _replace_closed_streams() -> None:
 
 
 def _exit(code: int) -> NoReturn:
+    _drop_output()
     sys.exit(code)
 
 

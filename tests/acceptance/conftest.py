@@ -24,6 +24,15 @@ def endpoint() -> Iterator[Endpoint]:
         yield endpoint
 
 
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of the small project, trained by the models themselves without a break."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    project = Project(folder, plain_config("http://unused")).set(model={"backend": "simulated"})
+    assert Desk(folder).run("run", "config.yaml", "--run", "one").code == 0
+    return project.run_folder()
+
+
 @pytest.fixture
 def project(tmp_path: Path, endpoint: Endpoint) -> Project:
     """A small project whose models are at the endpoint."""

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 from support.desk import Desk
-from support.logs import decisions_of, events_of
-from support.project import KEY, KEY_NAME, Endpoint, Project
+from support.logs import events_of
+from support.project import KEY, KEY_NAME, Endpoint, Project, told
 
-from skillopt_es.events.catalog import RunCompleted, RunStarted
-from skillopt_es.events.codec import encode
+from skillopt_es.events.catalog import RunCompleted
 from skillopt_es.events.verify import verify
-
-
-def told(folder: Path) -> list[tuple[str, Any]]:
-    """A log's decisions without what names the models that were asked."""
-    import json
-
-    return [
-        (type(event).__name__, _without_calls(json.loads(encode(event).data)))
-        for event in decisions_of(folder)
-        if not isinstance(event, RunStarted)
-    ]
-
-
-def _without_calls(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_calls(inner) for key, inner in value.items() if key not in {"calls", "totals"}}
-    if isinstance(value, list):
-        return [_without_calls(inner) for inner in value]
-    return value
 
 
 def test_a_project_trains_end_to_end(desk: Desk, endpoint: Endpoint, project: Project) -> None:
@@ -47,9 +23,7 @@ def test_a_project_trains_end_to_end(desk: Desk, endpoint: Endpoint, project: Pr
     assert endpoint.server.most_in_flight <= 8
 
 
-def test_http_leads_to_the_decisions_of_the_models_behind_it(
-    desk: Desk, endpoint: Endpoint, project: Project
-) -> None:
+def test_http_leads_to_the_decisions_of_the_models_behind_it(desk: Desk, endpoint: Endpoint, project: Project) -> None:
     """The same models asked directly give the same events in the same order."""
     assert desk.run("run", "config.yaml", "--run", "one").code == 0
     served = len(endpoint.server.requests)

@@ -112,10 +112,10 @@ def test_tables_hold_every_row(demo_run: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_edits_of_an_open_step_have_no_verdict_yet(demo_run: Path) -> None:
+def test_edits_of_an_open_step_have_no_verdict_yet(demo_run: Path, tmp_path: Path) -> None:
     """A run that was cut off in the middle of its first step; the tables lie beside its log."""
     [chosen, *_] = seqs_of(demo_run, EditsRanked)
-    copy = cut_off(demo_run, "open-step", chosen)
+    copy = cut_off(demo_run, tmp_path / "run", chosen)
     with EventLog.open(copy) as log, closing(sqlite3.connect(rebuild_tables(log))) as tables:
         fates = set(tables.execute("select chosen, verdict from edits").fetchall())
     assert fates == {(0, None), (1, None)}

@@ -57,7 +57,13 @@ class Desk:
 
     def start(self, *words: object) -> Running:
         """The command, running."""
-        environ = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "LANG": "C.UTF-8", "PYTHONWARNINGS": "error", **self.environ}
+        environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.folder),
+            "LANG": "C.UTF-8",
+            "PYTHONWARNINGS": "error",
+            **self.environ,
+        }
         out, err = (self._file(name) for name in ("out", "err"))
         with out.open("wb") as stdout, err.open("wb") as stderr:
             process = subprocess.Popen(

@@ -13,10 +13,13 @@ from typing import Any, cast
 
 import yaml
 from attrs import define, evolve, field
+from support.logs import decisions_of
 from support.model_server import Answer, ModelServer
 
 from skillopt_es.adapters.models.simulated.optimizer import advise
 from skillopt_es.adapters.models.simulated.target import respond
+from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.codec import encode
 from skillopt_es.events.values import Stage
 from skillopt_es.ports import ChatRequest, Message
 
@@ -71,6 +74,23 @@ def request_of(body: Any) -> ChatRequest:
 def request_ids(slots: Sequence[str]) -> Counter[str]:
     """The request ids under which these slots are asked about."""
     return Counter(hashlib.sha256(slot.encode()).hexdigest()[:16] for slot in slots)
+
+
+def told(folder: Path) -> list[tuple[str, Any]]:
+    """A log's decisions, without what names the endpoint that was asked and how often it was."""
+    return [
+        (type(event).__name__, _without_calls(json.loads(encode(event).data)))
+        for event in decisions_of(folder)
+        if not isinstance(event, RunStarted)
+    ]
+
+
+def _without_calls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_calls(inner) for key, inner in value.items() if key != "calls"}
+    if isinstance(value, list):
+        return [_without_calls(inner) for inner in value]
+    return value
 
 
 def demo_rows() -> list[dict[str, Any]]:
