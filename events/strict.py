@@ -185,10 +185,9 @@ def _plain_list(kind: object, converter: Converter) -> Unstructure:
 
 def _register_outcome(converter: Converter) -> None:
     # A failure has a `kind` of its own, which is called `error` on the wire: there, `kind` is the tag.
-    converter.register_structure_hook(Failed, make_dict_structure_fn(Failed, converter, kind=override(rename="error")))
-    converter.register_unstructure_hook(
-        Failed, make_dict_unstructure_fn(Failed, converter, kind=override(rename="error"))
-    )
+    renamed = override(rename="error")
+    converter.register_structure_hook(Failed, make_dict_structure_fn(Failed, converter, kind=renamed))
+    converter.register_unstructure_hook(Failed, make_dict_unstructure_fn(Failed, converter, kind=renamed))
     readers = {tag: (converter.get_structure_hook(kind), kind) for tag, kind in _KINDS.items()}
     writers: dict[type, tuple[str, Unstructure]] = {
         kind: (tag, converter.get_unstructure_hook(kind)) for tag, kind in _KINDS.items()

@@ -57,7 +57,19 @@ def test_only_wiring_knows_adapters() -> None:
 
 
 PURE = ["projections", "skillopt_es/skill", "skillopt_es/training/planner.py", "skillopt_es/training/decisions.py"]
-IMPURE = {"time", "datetime", "os", "random", "secrets", "socket", "pathlib", "httpx", "sqlite3", "subprocess", "asyncio"}
+IMPURE = {
+    "time",
+    "datetime",
+    "os",
+    "random",
+    "secrets",
+    "socket",
+    "pathlib",
+    "httpx",
+    "sqlite3",
+    "subprocess",
+    "asyncio",
+}
 DISK_PROJECTIONS = {"projections/tables.py"}
 
 
@@ -76,7 +88,7 @@ def test_the_core_imports_no_clock_no_chance_and_no_io(place: str) -> None:
 
 def test_every_package_is_listed_for_the_wheel() -> None:
     """A folder with modules that packaging forgets would be missing from an installation."""
-    listed = set((ROOT / "pyproject.toml").read_text().split('packages = [')[1].split("]")[0].replace('"', "").split())
+    listed = set((ROOT / "pyproject.toml").read_text().split("packages = [")[1].split("]")[0].replace('"', "").split())
     packages = {name.rstrip(",") for name in listed}
     for folder, inner in FOLDERS.items():
         for file in (ROOT / folder).rglob("*.py"):

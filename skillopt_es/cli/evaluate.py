@@ -161,4 +161,5 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
 
 def _progress(split: Split, done: int, total: int) -> None:
     if sys.stderr.isatty():
-        click.echo(f"\r{split} {done}/{total}", err=True, nl=done == total)
+        # The return comes last, so that whatever is said next begins a line and covers this.
+        click.echo(f"{split} {done}/{total}" + ("" if done == total else "\r"), err=True, nl=done == total)

@@ -33,7 +33,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=6000)
     parser.add_argument("--in-flight", type=int, nargs="+", default=[16, 64, 256])
     options = parser.parse_args()
-    print(f"{'in flight':>9} {'CPU us/call':>12} {'calls/CPU s':>12} {'calls/s':>9} {'x aiohttp':>10}")  # noqa: T201 - a report
+    print(f"{'in flight':>9} {'CPU us/call':>12} {'calls/CPU s':>12} {'calls/s':>9} {'x aiohttp':>10}")
     with model_server() as base_url:
         for in_flight in options.in_flight:
             asyncio.run(report(base_url, options.calls, in_flight))
@@ -58,7 +58,7 @@ async def report(base_url: str, calls: int, in_flight: int) -> None:
     floor, _ = await measure(post, calls, in_flight)
     await model.aclose()
     await bare.close()
-    print(f"{in_flight:9} {cpu * 1e6:12.0f} {1 / cpu:12.0f} {1 / wall:9.0f} {cpu / floor:10.2f}")  # noqa: T201 - a report
+    print(f"{in_flight:9} {cpu * 1e6:12.0f} {1 / cpu:12.0f} {1 / wall:9.0f} {cpu / floor:10.2f}")
 
 
 async def measure(call: Callable[[int], Awaitable[None]], calls: int, in_flight: int) -> tuple[float, float]:

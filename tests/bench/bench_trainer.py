@@ -56,7 +56,11 @@ def write_project(folder: Path, base_url: str, *, workers: int, epochs: int, siz
     write_split_dir(folder / "split", splits)
     config = {
         "model": {
-            "backend": "openai", "base_url": base_url, "optimizer": "big", "target": "small", "backoff_seconds": 0.05
+            "backend": "openai",
+            "base_url": base_url,
+            "optimizer": "big",
+            "target": "small",
+            "backoff_seconds": 0.05,
         },
         "train": {"num_epochs": epochs},
         "gradient": {"analyst_workers": workers},
@@ -102,13 +106,19 @@ def child(config: str, folder: str, workers: str) -> None:
         start(load_config(Path(config)), Path(folder), Session(now=lambda: datetime.now(UTC), observers=(path,)))
     )
     figures = {
-        "wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu, "calls": path.calls, "rounds": path.rounds,
-        "status": state.status, "best": state.best.skill.hash if state.best else "",
+        "wall": time.perf_counter() - wall,
+        "cpu": time.process_time() - cpu,
+        "calls": path.calls,
+        "rounds": path.rounds,
+        "status": state.status,
+        "best": state.best.skill.hash if state.best else "",
     }
     print(json.dumps(figures))
 
 
-def measured(delay_ms: float, workers: int, *, epochs: int, sizes: dict[str, int], faults: str = "") -> dict[str, float]:
+def measured(
+    delay_ms: float, workers: int, *, epochs: int, sizes: dict[str, int], faults: str = ""
+) -> dict[str, float]:
     """The figures of one run."""
     with tempfile.TemporaryDirectory() as name, endpoint(delay_ms, faults) as base_url:
         config = write_project(Path(name), base_url, workers=workers, epochs=epochs, sizes=sizes)
@@ -154,7 +164,9 @@ def cpu() -> None:
     """Calls per CPU second with an endpoint that answers at once."""
     for _ in range(2):
         figures = measured(0, 64, epochs=2, sizes=SIZES)
-        print(f"no delay, 64 workers: {figures['calls'] / figures['cpu']:.0f} calls per CPU second ({figures['calls']:.0f})")
+        print(
+            f"no delay, 64 workers: {figures['calls'] / figures['cpu']:.0f} calls per CPU second ({figures['calls']:.0f})"
+        )
 
 
 def size() -> None:

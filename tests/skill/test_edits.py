@@ -35,9 +35,19 @@ def edit(op: str, content: str = "", target: str = "") -> Edit:
         (BODY, edit("append", "x"), "# A\n\n- one\n- two\n\nx\n", "applied_append"),
         ("", edit("append", "x"), "x\n", "applied_append"),
         (BODY, edit("append", "  "), BODY, "skipped_empty_content"),
-        (BODY + "\n" + BLOCK, edit("append", "x"), f"# A\n\n- one\n- two\n\nx\n\n{BLOCK}", "applied_append_before_protected_region"),
+        (
+            BODY + "\n" + BLOCK,
+            edit("append", "x"),
+            f"# A\n\n- one\n- two\n\nx\n\n{BLOCK}",
+            "applied_append_before_protected_region",
+        ),
         (BODY, edit("insert_after", "y", "- one"), "# A\n\n- one\n\ny\n\n- two\n", "applied_insert_after"),
-        (BODY, edit("insert_after", "y", "absent"), "# A\n\n- one\n- two\n\ny\n", "applied_insert_after_fallback_append"),
+        (
+            BODY,
+            edit("insert_after", "y", "absent"),
+            "# A\n\n- one\n- two\n\ny\n",
+            "applied_insert_after_fallback_append",
+        ),
         (BODY, edit("insert_after", "y"), "# A\n\n- one\n- two\n\ny\n", "applied_insert_after_fallback_append"),
         (BODY, edit("insert_after", "", "- one"), BODY, "skipped_empty_content"),
         (BODY, edit("replace", "three", "two"), "# A\n\n- one\n- three\n", "applied_replace"),
@@ -56,7 +66,9 @@ def test_an_edit_does_what_its_operation_says(text: str, change: Edit, after: st
 
 
 @pytest.mark.parametrize("op", ["replace", "delete", "insert_after"])
-@pytest.mark.parametrize("target", ["guidance", SLOW_START, f"- two\n\n{SLOW_START}", f"idance\n{SLOW_END}", "two\n\n<!-- SLOW"])
+@pytest.mark.parametrize(
+    "target", ["guidance", SLOW_START, f"- two\n\n{SLOW_START}", f"idance\n{SLOW_END}", "two\n\n<!-- SLOW"]
+)
 def test_a_target_that_reaches_into_a_protected_block_is_refused(op: str, target: str) -> None:
     """Also a target that starts outside the block, which upstream lets through."""
     text = f"{BODY}\n{BLOCK}"

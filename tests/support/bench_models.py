@@ -49,7 +49,9 @@ def _analyst(user: str) -> dict[str, object]:
 
 def _merge(user: str) -> dict[str, object]:
     contents = list(dict.fromkeys(re.findall(r"- rule \d+", user)))[:6]
-    edits = [{"op": "append", "target": "", "content": content, "from": ["E1"], "support_count": 2} for content in contents]
+    edits = [
+        {"op": "append", "target": "", "content": content, "from": ["E1"], "support_count": 2} for content in contents
+    ]
     return {"reasoning": "joined", "edits": edits}
 
 

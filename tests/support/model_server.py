@@ -265,7 +265,7 @@ def main() -> None:
     if options.faults:
         handler = with_faults(handler, _parse_faults(options.faults), options.seed)
     with ModelServer(handler, port=options.port, keep=False) as server:
-        print(server.base_url, flush=True)  # noqa: T201 - the caller reads it
+        print(server.base_url, flush=True)
         threading.Event().wait()
 
 

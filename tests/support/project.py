@@ -13,8 +13,6 @@ from typing import Any, cast
 
 import yaml
 from attrs import define, evolve, field
-from support.logs import decisions_of
-from support.model_server import Answer, ModelServer
 
 from skillopt_es.adapters.models.simulated.optimizer import advise
 from skillopt_es.adapters.models.simulated.target import respond
@@ -22,6 +20,8 @@ from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.codec import encode
 from skillopt_es.events.values import Stage
 from skillopt_es.ports import ChatRequest, Message
+from support.logs import decisions_of
+from support.model_server import Answer, ModelServer
 
 KEY_NAME = "ACCEPTANCE_KEY"
 KEY = "sk-acceptance-0123456789abcdef"

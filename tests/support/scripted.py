@@ -73,7 +73,10 @@ class ScriptedEnvironment:
         """One call; right when the target says `right`."""
         if self.broken(item.id):
             return Episode(outcome=Failed("sandbox", "it is broken"), task=item.id, records=(), failure="sandbox")
-        system, user = Message("system", f"## Skill\n{skill.text}"), Message("user", f"kind: {item.task_type} id: {item.id}")
+        system, user = (
+            Message("system", f"## Skill\n{skill.text}"),
+            Message("user", f"kind: {item.task_type} id: {item.id}"),
+        )
         reply = await ask([system, user])
         right = reply.text == "right"
         records = (
@@ -84,9 +87,7 @@ class ScriptedEnvironment:
         )
         outcome = Measured(float(right), 1.0 if right else 0.25)
         failure = "" if right else "wrong_answer"
-        return Episode(
-            outcome=outcome, task=user.content, records=records, failure=failure, prediction=reply.text
-        )
+        return Episode(outcome=outcome, task=user.content, records=records, failure=failure, prediction=reply.text)
 
     async def aclose(self) -> None:
         """Nothing to give back."""
@@ -114,10 +115,18 @@ def optimizer_reply(request: ChatRequest) -> str:
 
 def _analyst(user: str) -> dict[str, object]:
     skill = user.split("~~~~")[1]
-    kinds = [kind for kind in re.findall(r"wanted: right, got: wrong", user) and re.findall(r"kind: (\w+), wanted: right, got: wrong", user)]
-    missing = sorted({kind for kind in kinds if f"know {kind}" not in skill}, key=lambda kind: (-kinds.count(kind), kind))
+    kinds = [
+        kind
+        for kind in re.findall(r"wanted: right, got: wrong", user)
+        and re.findall(r"kind: (\w+), wanted: right, got: wrong", user)
+    ]
+    missing = sorted(
+        {kind for kind in kinds if f"know {kind}" not in skill}, key=lambda kind: (-kinds.count(kind), kind)
+    )
     word = "spoil" if chance(user) < 0.25 else "know"
-    edits: list[dict[str, object]] = [{"op": "append", "target": "", "content": f"- {word} {kind}"} for kind in missing[:3]]
+    edits: list[dict[str, object]] = [
+        {"op": "append", "target": "", "content": f"- {word} {kind}"} for kind in missing[:3]
+    ]
     summary = [{"failure_type": "unknown_kind", "count": len(kinds), "description": "the kind is not in the skill"}]
     return {"failure_summary": summary, "patch": {"reasoning": "kinds are missing", "edits": edits}}
 

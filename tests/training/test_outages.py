@@ -18,10 +18,13 @@ from support.scripted import (
 )
 
 from skillopt_es.errors import BackendError, Divergence, Interrupted
-from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutCompleted, RunPaused, StepSkipped
+from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, RolloutCompleted, RunPaused, StepSkipped
+from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest
+from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import read_state, resume, start
+from skillopt_es.training.tasks import Task
 
 
 def train(folder: Path, world: ScriptedWorld, *overrides: str) -> Path:
@@ -168,8 +171,37 @@ def test_wrong_answers_are_measured_as_zero(tmp_path: Path) -> None:
     assert read_state(run).status == "completed"
 
 
-def test_a_changed_prompt_is_a_divergence_until_asking_again_is_allowed(tmp_path: Path) -> None:
-    """The journal answers another request for the same place: nothing is silently mixed."""
+class CrashAtFirstPatch:
+    """An observer that crashes the run when an analyst's answer is recorded and not yet used."""
+
+    def planned(self, task: Task, state: TrainerState) -> None:
+        """Nothing to do."""
+
+    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+        """Nothing to do."""
+
+    def called(self, row: CallRow) -> None:
+        """Crashes after the first analyst."""
+        if row.call.stage == "analyst":
+            raise RuntimeError("crashed")
+
+
+def test_another_request_for_the_same_place_is_a_divergence(tmp_path: Path) -> None:
+    """The journal's answer is not used for it, and nothing is paid until asking again was allowed."""
+    crashing = ScriptedWorld().session(observers=(CrashAtFirstPatch(),))
+    with pytest.raises(RuntimeError):
+        asyncio.run(start(config(tmp_path), tmp_path / "run", crashing))
+    run = tmp_path / "run"
+    other = ScriptedWorld(optimizer=ScriptedModel("another optimizer", optimizer_reply))
+    with pytest.raises(Divergence, match="another request"):
+        asyncio.run(resume(run, other.session()))
+    assert not any(slot.endswith("failure-0") for slot in other.optimizer.asked)
+    asyncio.run(resume(run, other.session(ask_again=True)))
+    assert read_state(run).status == "completed"
+
+
+def test_stopping_finishes_what_is_in_flight_and_resumes_exactly(tmp_path: Path) -> None:
+    """After a stop in the middle of a step the resumed log continues the old one."""
     stop = [False]
 
     def last_words(request: ChatRequest) -> str:
@@ -178,10 +210,8 @@ def test_a_changed_prompt_is_a_divergence_until_asking_again_is_allowed(tmp_path
 
     first = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", last_words))
     with pytest.raises(Interrupted):
-        asyncio.run(start(config(tmp_path), tmp_path / "run", first.session(stopping=lambda: stop[0])))
-    run = tmp_path / "run"
+        asyncio.run(start(config(tmp_path / "a"), tmp_path / "a" / "run", first.session(stopping=lambda: stop[0])))
+    run = tmp_path / "a" / "run"
     assert isinstance(events_of(run)[-1], RunPaused)
-    dropped = events_of(run)
-    other = ScriptedWorld(target=ScriptedModel("another target", target_reply))
-    asyncio.run(resume(run, other.session()))
-    assert events_of(run)[: len(dropped)] == dropped
+    asyncio.run(resume(run, ScriptedWorld().session()))
+    assert decisions_of(run) == decisions_of(train(tmp_path / "b", ScriptedWorld()))

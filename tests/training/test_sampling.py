@@ -8,7 +8,10 @@ ITEMS = [str(index) for index in range(10)]
 
 
 def drawn(items: list[str], *, epoch: int, size: int, batches: int) -> list[tuple[int, str]]:
-    return [(b.seed, " ".join(b.items)) for b in epoch_batches(items, epoch=epoch, seed=42, batch_size=size, batches=batches)]
+    return [
+        (b.seed, " ".join(b.items))
+        for b in epoch_batches(items, epoch=epoch, seed=42, batch_size=size, batches=batches)
+    ]
 
 
 def test_epoch_batches_are_slices_of_the_shuffled_items() -> None:
@@ -20,7 +23,12 @@ def test_epoch_batches_are_slices_of_the_shuffled_items() -> None:
 def test_an_empty_slice_is_drawn_anew() -> None:
     """Accumulation can ask for more batches than there are items."""
     assert drawn(ITEMS, epoch=1, size=4, batches=4)[3] == (1046, "9 8 6 7")
-    assert drawn(["0", "1", "2"], epoch=1, size=2, batches=4) == [(1043, "1 2"), (1044, "0"), (1045, "2 1"), (1046, "1 0")]
+    assert drawn(["0", "1", "2"], epoch=1, size=2, batches=4) == [
+        (1043, "1 2"),
+        (1044, "0"),
+        (1045, "2 1"),
+        (1046, "1 0"),
+    ]
     five = [str(index) for index in range(5)]
     assert drawn(five, epoch=1, size=2, batches=4) == [(1043, "2 0"), (1044, "3 4"), (1045, "1"), (1046, "3 0")]
     assert drawn(five, epoch=2, size=2, batches=4) == [(2043, "3 0"), (2044, "4 1"), (2045, "2"), (2046, "3 0")]
