@@ -75,6 +75,8 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
         if fork is not None:
             _copy_prefix(connection, fork.seq)
         connection.execute("commit")
+        # Closing would move the rows into the file as well, but does not say when the disk is too full for it.
+        connection.execute("pragma main.wal_checkpoint(truncate)").fetchall()
 
 
 def _copy_prefix(connection: sqlite3.Connection, seq: int) -> None:

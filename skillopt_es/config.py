@@ -172,7 +172,8 @@ _MODEL_KEYS = (
     *(f"{role}_{key}" for role in ("optimizer", "target") for key in _SHARED_ROLE_KEYS),
 )
 _SECRET_KEY = re.compile(r"(api_key|token|secret|password)$")
-_OPEN_MAPPINGS = {"extra_body", "extra_headers"}
+_SECRET_HEADER = re.compile(r"authorization|api[-_]?key|token|secret|password|cookie", re.IGNORECASE)
+_HOLDS_SECRETS = re.compile(r"(api_key_env|extra_headers|extra_body)$")
 
 
 # --- reading files -------------------------------------------------------------------------------------------------
@@ -340,20 +341,30 @@ class _Reader:
         for key in model:
             if key not in _MODEL_KEYS:
                 raise self._unknown(f"model.{key}", _MODEL_KEYS)
+            self._refuse_secrets(f"model.{key}", model[key])
         values: dict[str, object] = {"model": self._text(f"model.{role}", model.get(role, ""))}
         for key in _SHARED_ROLE_KEYS:
             own = f"{role}_{key}"
             name = own if model.get(own) is not None else key
             values[key] = self._value(f"model.{name}", RoleConfig, key, model.get(name))
-        self._refuse_literal_key(f"model.{role}", cast(str, values["api_key_env"]))
         return RoleConfig(**values)  # type: ignore[arg-type]  # each value was read with its field's type
 
-    def _refuse_literal_key(self, name: str, variable: str) -> None:
-        if variable and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", variable):
+    def _refuse_secrets(self, key: str, value: Json) -> None:
+        """A config is recorded in the log, so a key must not be in it."""
+        place = f"{self._sources[key]}: " if key in self._sources else ""
+        if key.endswith("api_key_env") and isinstance(value, str) and _looks_like_a_key(value):
             raise ConfigError(
-                f"{name}: api_key_env does not look like the name of an environment variable",
+                f"{place}{key} does not look like the name of an environment variable",
                 hint="export the key (`export MY_KEY=…`) and write api_key_env: MY_KEY; a key itself is never config",
             )
+        inside = value if isinstance(value, dict) and key.endswith(("extra_headers", "extra_body")) else {}
+        for name, content in inside.items():
+            pattern = _SECRET_HEADER if key.endswith("extra_headers") else _SECRET_KEY
+            if isinstance(content, str) and pattern.search(str(name)):
+                raise ConfigError(
+                    f"{place}{key}.{name}: a secret does not belong into a config",
+                    hint="name the environment variable that holds it: model.api_key_env",
+                )
 
     def _text(self, key: str, value: Json) -> str:
         if not isinstance(value, str):
@@ -385,8 +396,17 @@ class _Reader:
         return parsed
 
 
+def _looks_like_a_key(text: str) -> bool:
+    """Whether this cannot be an environment variable's name, or reads like something generated."""
+    if not text or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        return bool(text)
+    mixed = any(map(str.islower, text)) and (any(map(str.isupper, text)) or "_" not in text)
+    return len(text) >= 20 and mixed and any(map(str.isdigit, text))
+
+
 def _shown(key: str, value: Json) -> str:
-    return "a value that is not shown" if _SECRET_KEY.search(key) else repr(value)
+    hidden = _SECRET_KEY.search(key) or _HOLDS_SECRETS.search(key)
+    return "a value that is not shown" if hidden else repr(value)
 
 
 def _nearest(name: str, names: Sequence[str], section: str = "") -> str:
@@ -412,8 +432,10 @@ def _describe(attribute: attrs.Attribute[object]) -> str:
         words = "one of " + ", ".join(str(value) for value in _literals(kind))
     elif kind == float | None:
         words = "a number or null"
+    elif _is_mapping(kind):
+        words = "a mapping of texts (in quotes)" if get_args(kind)[1] is str else "a mapping"
     else:
-        words = _WORDS.get(cast(type, kind), "a mapping")
+        words = _WORDS[cast(type, kind)]
     if low is not None and high is not None:
         return f"{words} from {low:g} to {high:g}"
     return words if low is None else f"{words} of at least {low:g}"
@@ -438,10 +460,12 @@ def _optional_float(value: object, _: object) -> float | None:
     raise ValueError("not a number")
 
 
-def _mapping(value: object, _: object) -> object:
-    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-        return value
-    raise ValueError("not a mapping")
+def _mapping(value: object, kind: object) -> object:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise ValueError("not a mapping")
+    if get_args(kind)[1] is str and not all(isinstance(inner, str) for inner in value.values()):
+        raise ValueError("not texts")
+    return value
 
 
 def _is_mapping(kind: object) -> bool:

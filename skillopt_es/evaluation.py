@@ -149,7 +149,15 @@ async def _open_scoring(request: EvaluationRequest, session: Session, splits: Sp
     writer = opened.writer
     # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
     at_once: dict[Role, int] = {"target": request.config.env.workers}
-    calls = LiveCalls({"target": opened.model}, writer.journal, writer, writer.log, workers=at_once, ask_again=True)
+    calls = LiveCalls(
+        {"target": opened.model},
+        writer.journal,
+        writer,
+        writer.log,
+        workers=at_once,
+        ask_again=True,
+        stopping=session.stopping,
+    )
     executor = session.world.executor(session.stopping)
     items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
     rollouts = RolloutPorts(environment=opened.environment, items=items, executor=executor, calls=calls)

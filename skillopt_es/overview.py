@@ -12,7 +12,6 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.liveness import Status, status_now
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
-from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.runs import run_folders
 
 
@@ -68,7 +67,7 @@ class Detailed:
 
     overview: Overview
     started: RunStarted | None
-    usage: RunUsage
+    failed_calls: int
 
 
 def detailed(folder: Path) -> Detailed:
@@ -76,7 +75,9 @@ def detailed(folder: Path) -> Detailed:
     with EventLog.open(folder) as log:
         first = next(log.read(until=1), None)
         full = summarize(recorded.event for recorded in log.read(types=DETAILS))
-        usage = usage_of(Journal(log.reader).read())
+        failed = log.reader.row("select count(*) from calls where outcome = 'failed'")
     short = overview(folder)
     started = first.event if first is not None and isinstance(first.event, RunStarted) else None
-    return Detailed(overview=evolve(short, summary=full), started=started, usage=usage)
+    return Detailed(
+        overview=evolve(short, summary=full), started=started, failed_calls=int(str(failed[0])) if failed else 0
+    )

@@ -122,6 +122,14 @@ class CallFailed(Exception):
         return self.kind in SYSTEMIC
 
 
+class NotStarted(BaseException):  # control flow, not an error
+    """
+    A call was not started because the run is stopping: the job that wanted it has no result.
+
+    Derives from BaseException, so that an environment's `except Exception` cannot turn it into an outcome.
+    """
+
+
 class ChatModel(Protocol):
     """A model behind some wire format; safe to call concurrently."""
 

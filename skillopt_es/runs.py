@@ -22,8 +22,10 @@ def run_folders(directory: Path) -> list[Path]:
 
 
 def _last_written(folder: Path) -> float:
-    files = (folder / LOG_FILE, folder / f"{LOG_FILE}-wal")
-    return max(file.stat().st_mtime for file in files if file.exists())
+    log, ahead = (folder / LOG_FILE).stat(), folder / f"{LOG_FILE}-wal"
+    # A reader leaves an empty write-ahead log behind; only a writer puts something into it.
+    newer = ahead.stat() if ahead.exists() else log
+    return max(log.st_mtime, newer.st_mtime if newer.st_size else 0.0)
 
 
 def find_run(name: str | None, directory: Path) -> Path:

@@ -144,7 +144,14 @@ async def _train(
             observer.called(row)
 
     calls = LiveCalls(
-        models, writer.journal, writer, writer.log, workers=run.workers, ask_again=session.ask_again, seen=seen
+        models,
+        writer.journal,
+        writer,
+        writer.log,
+        workers=run.workers,
+        ask_again=session.ask_again,
+        stopping=session.stopping,
+        seen=seen,
     )
     executor = session.world.executor(session.stopping)
     items: dict[str, Item] = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Generic, TypeVar, cast
 
-from skillopt_es.ports import Job
+from skillopt_es.ports import Job, NotStarted
 
 T = TypeVar("T")
 _WAITING = object()
@@ -62,6 +62,8 @@ class _Pool(Generic[T]):
                 self._results[index] = await self._jobs[index]()
                 if index == self._taken:
                     self.changed.set()
+        except NotStarted:
+            return
         except Exception as error:  # noqa: BLE001  # handed to the consumer of the stream, which raises it
             self.failure = self.failure or error
         finally:

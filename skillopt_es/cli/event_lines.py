@@ -1,4 +1,4 @@
-"""Every type of event in a few words, for `log`."""
+"""Every type of event in a few words, for `log` and for those who watch a run."""
 
 from __future__ import annotations
 
@@ -37,9 +37,34 @@ _PLURALS = {"batch": "batches"}
 
 def event_line(recorded: Recorded) -> str:
     """One plain line: number, time (UTC), type and what it says."""
-    kind = type(recorded.event)
-    what = _short(_WORDS[kind](recorded.event))
-    return f"{recorded.seq:>6}  {shown_time(recorded.recorded_at)}  {kind.__name__:<18}  {what}".rstrip()
+    kind = type(recorded.event).__name__
+    what = in_words(recorded.event)
+    return f"{recorded.seq:>6}  {shown_time(recorded.recorded_at)}  {kind:<18}  {what}".rstrip()
+
+
+def in_words(event: Event) -> str:
+    """What an event says, in one short line."""
+    return _short(_WORDS[type(event)](event))
+
+
+_MILESTONES: Mapping[type[Event], str] = {
+    EpochPlanned: "{}",
+    CandidateGated: "  {}",
+    StepSkipped: "  {}",
+    SlowUpdateApplied: "  slow update, {}",
+    MetaSkillWritten: "  meta skill, {}",
+    BestPromoted: "  {}",
+    RunPaused: "paused, {}",
+    RunCompleted: "done: {}",
+}
+
+
+def milestone(event: Event) -> str:
+    """A line for an event that deserves one while a run is watched, else nothing."""
+    if isinstance(event, SkillScored) and (event.place == "baseline" or event.purpose == "test"):
+        return f"  {in_words(event)}"
+    form = _MILESTONES.get(type(event))
+    return form.format(in_words(event)) if form else ""
 
 
 def shown_time(recorded_at: str) -> str:

@@ -22,7 +22,9 @@ class _EventType(click.ParamType[str]):
         """The type's own spelling."""
         known = _NAMES.get(value.lower())
         if known is None:
-            close = difflib.get_close_matches(value.lower(), _NAMES, n=1, cutoff=0.4)
+            close = [name for name in _NAMES if value.lower() in name] or difflib.get_close_matches(
+                value.lower(), _NAMES
+            )
             said = f"did you mean {_NAMES[close[0]]}?" if close else f"the types are {', '.join(BY_NAME)}"
             self.fail(f"there is no event of type {value}; {said}", param, ctx)
         return known

@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from skillopt_es.cli.event_lines import milestone
 from skillopt_es.cli.options import shown_value
-from skillopt_es.cli.words import milestone
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.trainer import TrainerState
@@ -72,7 +72,7 @@ class Progress:
             self._steps_before = state.steps_done
             self.say(f"run {self._folder}")
         if not isinstance(event, RolloutCompleted | RunPaused):  # a pause is what the command ends with
-            text = milestone(event, state)
+            text = milestone(event)
             if text:
                 self.say(text)
         self._show()

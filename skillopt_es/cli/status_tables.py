@@ -102,7 +102,6 @@ def status_json(found: Detailed) -> Json:
 def print_status(found: Detailed, directory: Path) -> None:
     """The run's head, its steps, and what to type next."""
     each, summary = found.overview, found.overview.summary
-    total = found.usage.total
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     click.echo(f"run         {each.folder.name} ({each.status}{why})")
     if found.started is not None:
@@ -112,8 +111,8 @@ def print_status(found: Detailed, directory: Path) -> None:
     click.echo(f"validation  {_validation(summary)}")
     if summary.tests:
         click.echo(f"test        {_test(summary)}")
-    failed = f" ({total.failed:,} failed)" if total.failed else ""
-    click.echo(f"calls       {total.calls:,}{failed}; `usage` has the tokens")
+    failed = f" ({found.failed_calls:,} failed)" if found.failed_calls else ""
+    click.echo(f"calls       {each.calls:,}{failed}; `usage` has the tokens")
     click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
     if summary.lines:
         click.echo()
@@ -192,4 +191,6 @@ def _next(each: Overview, directory: Path) -> str:
         return f"skillopt-es export {name} SKILL.md{where}"
     if each.status == "running":
         return f"skillopt-es log {name} --follow{where}"
+    if each.status == "new":
+        return f"skillopt-es run CONFIG --run {name}{where}   (it stopped before its first event)"
     return f"skillopt-es resume {name}{where}"

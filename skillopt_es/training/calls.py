@@ -17,7 +17,17 @@ from attrs import evolve, frozen
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.values import CallRef, Role, digest_of, text_digest
-from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, FailureKind, FinishReason, Try, Usage
+from skillopt_es.ports import (
+    CallFailed,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    FailureKind,
+    FinishReason,
+    NotStarted,
+    Try,
+    Usage,
+)
 
 
 @frozen
@@ -69,6 +79,7 @@ class LiveCalls:
         *,
         workers: Mapping[Role, int],
         ask_again: bool = False,
+        stopping: Callable[[], bool] = lambda: False,
         seen: Callable[[CallRow], None] = lambda row: None,
     ) -> None:
         self._models = models
@@ -78,6 +89,7 @@ class LiveCalls:
         self._texts = texts
         self._at_once = {role: asyncio.Semaphore(count) for role, count in workers.items()}
         self._ask_again = ask_again
+        self._stopping = stopping
         self._seen = seen
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
@@ -100,6 +112,8 @@ class LiveCalls:
         texts = [message.content for message in request.messages]
         try:
             async with self._at_once[role]:  # free again before the answer is durable: the next call need not wait
+                if self._stopping():
+                    raise NotStarted
                 reply = await model.complete(request)
         except CallFailed as failure:
             await self._record(_failed(base, failure), texts)

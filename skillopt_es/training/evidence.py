@@ -6,6 +6,7 @@ import json
 
 from attrs import frozen
 
+from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import CallRef
 from skillopt_es.training.calls import AllCalls, Texts
 
@@ -30,10 +31,10 @@ class Evidence:
         return self.texts.text(digest)
 
     def exchange(self, ref: CallRef) -> Exchange:
-        """The call that an event refers to; raises KeyError when the journal has no such call."""
+        """The call that an event refers to; raises LogDamaged when the journal has no such call."""
         for row in self.journal.attempts(ref.slot):
             if row.digest == ref.digest:
                 messages = json.loads(row.call.request)["messages"]
                 answer = "" if row.call.response is None else self.text(row.call.response)
                 return Exchange(tuple(self.text(digest) for _, digest in messages), answer)
-        raise KeyError(f"the journal has no call {ref.digest[:12]} at {ref.slot}")
+        raise LogDamaged(f"the journal has no call {ref.digest[:12]} at {ref.slot}")

@@ -45,11 +45,13 @@ def endpoint(delay_ms: float, faults: str = "") -> Iterator[str]:
             process.terminate()
 
 
-def write_project(folder: Path, base_url: str, *, workers: int, epochs: int, sizes: dict[str, int]) -> Path:
+def write_project(
+    folder: Path, base_url: str, *, workers: int, epochs: int, sizes: dict[str, int], context: int = 1500
+) -> Path:
     """A SearchQA project of made items."""
     from support.made_searchqa import made_searchqa, write_split_dir
 
-    items = made_searchqa(sum(sizes.values()))
+    items = made_searchqa(sum(sizes.values()), size=context)
     splits, used = {}, 0
     for name, count in sizes.items():
         splits[name], used = items[used : used + count], used + count
@@ -117,11 +119,11 @@ def child(config: str, folder: str, workers: str) -> None:
 
 
 def measured(
-    delay_ms: float, workers: int, *, epochs: int, sizes: dict[str, int], faults: str = ""
+    delay_ms: float, workers: int, *, epochs: int, sizes: dict[str, int], faults: str = "", context: int = 1500
 ) -> dict[str, float]:
     """The figures of one run."""
     with tempfile.TemporaryDirectory() as name, endpoint(delay_ms, faults) as base_url:
-        config = write_project(Path(name), base_url, workers=workers, epochs=epochs, sizes=sizes)
+        config = write_project(Path(name), base_url, workers=workers, epochs=epochs, sizes=sizes, context=context)
         command = [sys.executable, __file__, "--child", str(config), str(Path(name) / "run"), str(workers)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         figures: dict[str, float] = json.loads(done.stdout)
@@ -164,18 +166,16 @@ def cpu() -> None:
     """Calls per CPU second with an endpoint that answers at once."""
     for _ in range(2):
         figures = measured(0, 64, epochs=2, sizes=SIZES)
-        print(
-            f"no delay, 64 workers: {figures['calls'] / figures['cpu']:.0f} calls per CPU second ({figures['calls']:.0f})"
-        )
+        rate = figures["calls"] / figures["cpu"]
+        print(f"no delay, 64 workers: {rate:.0f} calls per CPU second ({figures['calls']:.0f} calls)")
 
 
 def size() -> None:
     """Bytes of the database over bytes of plain JSON files."""
-    figures = measured(0, 64, epochs=2, sizes=SIZES)
-    print(
-        f"database / plain JSON: {figures['database'] / figures['json']:.3f}"
-        f" ({figures['database'] / 1e6:.1f} of {figures['json'] / 1e6:.1f} MB)"
-    )
+    for context, epochs in ((1500, 2), (6000, 2), (6000, 4)):
+        figures = measured(0, 64, epochs=epochs, sizes=SIZES, context=context)
+        share, database, plain = figures["database"] / figures["json"], figures["database"] / 1e6, figures["json"] / 1e6
+        print(f"contexts of {context}, {epochs} epochs: {share:.3f} of plain JSON ({database:.1f} of {plain:.1f} MB)")
 
 
 def faults() -> None:

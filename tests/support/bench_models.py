@@ -1,4 +1,4 @@
-"""An endpoint's answers for benchmarks: a target that knows more the more rules its skill has, an optimizer that adds rules."""
+"""An endpoint's answers for benchmarks: a target that knows more with each rule, an optimizer that adds rules."""
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
 """
-The cheapest endpoint that answers chat completions after a fixed delay, for benchmarks: little work of its own, so that
-what is measured is the trainer. `python -m support.quick_server --delay-ms 50` prints its base URL and runs until ended.
+The cheapest endpoint that answers chat completions after a fixed delay, for benchmarks.
+
+It does little work of its own, so that what is measured is the trainer.
+
+    python -m support.quick_server --delay-ms 50     prints its base URL and runs until ended
 """
 
 from __future__ import annotations

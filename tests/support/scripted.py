@@ -115,11 +115,7 @@ def optimizer_reply(request: ChatRequest) -> str:
 
 def _analyst(user: str) -> dict[str, object]:
     skill = user.split("~~~~")[1]
-    kinds = [
-        kind
-        for kind in re.findall(r"wanted: right, got: wrong", user)
-        and re.findall(r"kind: (\w+), wanted: right, got: wrong", user)
-    ]
+    kinds = re.findall(r"kind: (\w+), wanted: right, got: wrong", user)
     missing = sorted(
         {kind for kind in kinds if f"know {kind}" not in skill}, key=lambda kind: (-kinds.count(kind), kind)
     )

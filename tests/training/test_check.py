@@ -124,6 +124,19 @@ def test_failures_and_fallbacks_follow(tmp_path: Path) -> None:
     assert_follows(run)
 
 
+def test_text_that_no_file_can_hold_follows(tmp_path: Path) -> None:
+    """An optimizer that escapes a lone surrogate in its JSON: the run trains on, with what was recorded."""
+
+    def escaped(request: ChatRequest) -> str | ChatReply:
+        reply = optimizer_reply(request)
+        return reply.replace("- know", "- \\ud800 know") if request.stage == "analyst" else reply
+
+    run = train(tmp_path, ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", escaped)))
+    built = [event.candidate.text for event in events_of(run) if isinstance(event, CandidateBuilt)]
+    assert any("- \ufffd know" in text for text in built)
+    assert_follows(run)
+
+
 def test_a_run_that_was_stopped_at_every_turn_follows(tmp_path: Path) -> None:
     """Interrupted after each few calls and resumed, until it is done."""
     folder = tmp_path / "run"
