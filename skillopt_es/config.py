@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import difflib
+import math
 import re
 from collections import abc
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +23,7 @@ import yaml
 from attrs import field, frozen
 
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import GateMetric, Json, Role
 from skillopt_es.skill.schedule import Scheduler
 
@@ -242,7 +244,33 @@ def _read_yaml(file: Path) -> tuple[str, Tree]:
         tree = {}
     if not isinstance(tree, dict) or not all(isinstance(key, str) for key in tree):
         raise ConfigError(f"{file}: a config is a mapping of sections ({', '.join(['model', *_SECTIONS])})")
+    _require_plain(tree, "", str(file))
     return str(file), cast(Tree, tree)
+
+
+def _require_plain(value: object, key: str, source: str) -> None:
+    """YAML also knows dates, bytes, infinities and keys of any type; a config is recorded as JSON."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if not isinstance(name, str):
+                raise ConfigError(
+                    f"{source}: {key} has the key {name!r}, but keys must be text", hint="put it in quotes"
+                )
+            _require_plain(inner, f"{key}.{name}" if key else name, source)
+    elif isinstance(value, list):
+        for inner in value:
+            _require_plain(inner, key, source)
+    elif not (value is None or isinstance(value, str | int | float)) or not _is_json(value):
+        raise ConfigError(
+            f"{source}: {key} is {_shown(key, cast(Json, value))}, but must be text, a number, true, false or null",
+            hint="put it in quotes" if not isinstance(value, str | float) else "",
+        )
+
+
+def _is_json(value: str | int | float | None) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, str) or value.isascii() or clean_text(value) == value
 
 
 def _parse_override(text: str) -> Tree:
@@ -253,6 +281,7 @@ def _parse_override(text: str) -> Tree:
         parsed: Json = yaml.safe_load(value) if value else ""
     except yaml.YAMLError:
         parsed = value
+    _require_plain(parsed, key.strip(), "--set")
     section, _, name = key.strip().partition(".")
     return {section: {name: parsed}}
 
@@ -389,7 +418,8 @@ class _Reader:
         try:
             parsed: Any = _CONVERTER.structure(value, cast("type[Any]", attribute.type))
         except (cattrs.errors.CattrsError, ValueError, TypeError):
-            raise self.error(key, value, _describe(attribute)) from None
+            quotes = attribute.type is str and isinstance(value, int | float)  # YAML reads 2:1:7 as a number
+            raise self.error(key, value, _describe(attribute), "put it in quotes" if quotes else "") from None
         low, high = attribute.metadata.get("low"), attribute.metadata.get("high")
         if parsed is not None and ((low is not None and parsed < low) or (high is not None and parsed > high)):
             raise self.error(key, value, _describe(attribute))

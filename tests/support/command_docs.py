@@ -1,0 +1,35 @@
+"""`docs/commands.md`, made from the commands themselves: `python tests/support/command_docs.py` writes it anew."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from skillopt_es.cli.main import COMMANDS, cli
+
+FILE = Path(__file__).parent.parent.parent / "docs" / "commands.md"
+HEAD = """# Commands
+
+Data goes to stdout, progress and errors to stderr; `--json` is for programs. RUN is a name or a folder and defaults to
+the newest run. Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 130 interrupted.
+`skillopt-es --debug …` shows tracebacks. This page is generated from the commands' own help.
+"""
+
+
+def command_docs() -> str:
+    """The whole page."""
+    parts = [HEAD]
+    with click.Context(cli, info_name="skillopt-es") as parent:
+        for name in COMMANDS:
+            command = cli.get_command(parent, name)
+            assert command is not None
+            with click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100) as at:
+                parts.append(f"## {name}\n\n```text\n{command.get_help(at)}\n```\n")
+    return "\n".join(parts)
+
+
+if __name__ == "__main__":
+    FILE.write_text(command_docs())
+    sys.exit(0)

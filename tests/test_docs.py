@@ -1,0 +1,58 @@
+"""The documents say what the software does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from support.command_docs import FILE, command_docs
+
+from skillopt_es.adapters.environments.tasks.options import TaskOptions
+from skillopt_es.cli.main import COMMANDS
+
+ROOT = Path(__file__).parent.parent
+
+
+def test_the_command_page_is_what_the_commands_say() -> None:
+    """After a change of a command, run `python tests/support/command_docs.py`."""
+    assert FILE.read_text() == command_docs()
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(str(page.relative_to(ROOT)) for page in sorted(ROOT.glob("docs/**/*.md")))]
+)
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    """Every relative link names a file or folder of this repository."""
+    file = ROOT / page
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", file.read_text()):
+        assert (file.parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", *(str(page.relative_to(ROOT)) for page in sorted(ROOT.glob("docs/**/*.md")))]
+)
+def test_pages_name_commands_that_exist(page: str) -> None:
+    """`skillopt-es WORD` in a page is a command."""
+    for word in re.findall(r"skillopt-es ([a-z]+)\b", (ROOT / page).read_text()):
+        assert word in COMMANDS, word
+
+
+def test_every_config_key_has_a_default_and_stands_in_the_base() -> None:
+    """base.yaml is the list of keys; nothing else has defaults."""
+    from skillopt_es.config import load_config
+
+    base = yaml.safe_load((ROOT / "configs" / "base.yaml").read_text())
+    assert set(base) == {"model", "train", "gradient", "optimizer", "rollout", "evaluation", "env"}
+    demo = load_config(None)
+    for section in ("train", "gradient", "optimizer", "rollout", "evaluation"):
+        names = {attribute.name for attribute in getattr(demo, section).__attrs_attrs__}
+        assert names == set(base[section])
+
+
+def test_the_task_page_names_every_option_and_grader() -> None:
+    """What `env:` takes for own tasks is documented."""
+    text = (ROOT / "docs" / "tasks.md").read_text()
+    for attribute in TaskOptions.__attrs_attrs__:
+        assert f"`{attribute.name}`" in text
