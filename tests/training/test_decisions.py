@@ -1,0 +1,190 @@
+"""The gate, the sums and the merge tree, decided on tables."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+from support.logs import events_of
+from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
+
+from skillopt_es.events.catalog import (
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    Event,
+    PatchesMerged,
+    RunCompleted,
+    SkillScored,
+    StepSkipped,
+)
+from skillopt_es.events.values import Edit, Failed, Measured, Minibatch, Outcome, Score
+from skillopt_es.projections.persistent import Ledger
+from skillopt_es.projections.trainer import Measurement, StepState
+from skillopt_es.session import start
+from skillopt_es.training import decisions
+from skillopt_es.training.planner import merge_plan
+from skillopt_es.training.tasks import MergeJob
+
+
+def train(folder: Path, *overrides: str, world: ScriptedWorld | None = None) -> list[Event]:
+    """The events of a scripted run."""
+    asyncio.run(start(config(folder, overrides), folder / "run", (world or ScriptedWorld()).session()))
+    return events_of(folder / "run")
+
+
+@pytest.mark.parametrize(
+    ("value", "current", "best", "action"),
+    [
+        (0.6, 0.5, 0.5, "accept_new_best"),
+        (0.6, 0.5, 0.7, "accept"),
+        (0.6, 0.5, 0.6, "accept"),
+        (0.5, 0.5, 0.5, "reject"),
+        (0.4, 0.5, 0.5, "reject"),
+        (0.1, 0.0, 0.0, "accept_new_best"),
+        (0.0, 0.0, 0.0, "reject"),
+        (-0.1, -0.5, -0.5, "accept_new_best"),
+    ],
+)
+def test_a_candidate_must_be_strictly_better(value: float, current: float, best: float, action: str) -> None:
+    """Than the current skill to be taken, than the best to be the best; 0 is a score like any other."""
+    assert decisions._verdict(value, current, best, use_gate=True) == action
+    assert decisions._verdict(value, current, best, use_gate=False) == "force_accept"
+
+
+def test_means_are_over_what_was_measured() -> None:
+    """A failed item is not a 0, and a table without any measured item has none."""
+    outcomes: list[Outcome] = [Measured(1, 1), Measured(0, 0.5), Failed("transport", "down")]
+    assert decisions.mean_score(outcomes) == Score(hard=0.5, soft=0.75, measured=2, unmeasured=1)
+    assert decisions.mean_score([Failed("x", "y")]).measured == 0
+
+
+def test_scores_that_are_no_numbers_are_refused() -> None:
+    """NaN would make every later comparison false."""
+    for bad in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="finite"):
+            Measured(bad, 0)
+        with pytest.raises(ValueError, match="finite"):
+            Score(hard=bad, soft=0, measured=1)
+
+
+def test_candidate_and_current_are_compared_on_the_same_items() -> None:
+    """An item that one of them was not measured on counts for neither."""
+    hard = Measured(1, 1)
+    soft = Measured(0, 0)
+    candidate = Measurement(score=Score(1, 1, 2, 1), place="g", items={"a": hard, "b": hard})
+    current = Measurement(score=Score(0.5, 0.5, 2, 1), place="b", items={"b": hard, "c": soft})
+    count, left, right = decisions._on_common_items(candidate, current)
+    assert (count, left.hard, right.hard) == (1, 1.0, 1.0)
+
+
+def step_with(failures: int, successes: int) -> StepState:
+    """A step whose analysts each proposed one edit."""
+    from skillopt_es.events.catalog import PatchProposed
+
+    groups, patches = [], Ledger[str, PatchProposed]()
+    for kind, count in (("failure", failures), ("success", successes)):
+        for index in range(count):
+            name = f"b0/{kind}-{index}"
+            groups.append(Minibatch(id=name, kind=kind, place="b0", items=("i",)))  # type: ignore[arg-type]
+            edit = Edit(id=f"{name}#1", op="append", content="x")
+            patch = PatchProposed(patch=name, step=1, kind=kind, items=("i",), result="edits", edits=(edit,))  # type: ignore[arg-type]
+            patches = patches.put(name, patch)
+    return StepState(number=1, batches=(), groups=tuple(groups), patches=patches)
+
+
+def merged_all(step: StepState, size: int) -> tuple[list[list[MergeJob]], str]:
+    """All rounds of merges, each done before the next is planned; and the node that remains."""
+    rounds = []
+    while True:
+        jobs, top = merge_plan(step, "m", size)
+        if not jobs:
+            return rounds, top
+        rounds.append([job for job in jobs if isinstance(job, MergeJob)])
+        merges = step.merges
+        for job in rounds[-1]:
+            edit = Edit(id=f"{job.merge}#1", op="append", content="x")
+            done = PatchesMerged(
+                merge=job.merge, step=1, group=job.group, level=job.level, inputs=job.inputs, edits=(edit,)
+            )
+            merges = merges.put(job.merge, done)
+        step = StepState(number=1, batches=(), groups=step.groups, patches=step.patches, merges=merges)
+
+
+def test_merges_go_level_by_level_and_both_groups_side_by_side() -> None:
+    """Nine failures and three successes in batches of four: a singleton passes through, the final merge comes last."""
+    rounds, top = merged_all(step_with(9, 3), 4)
+    assert [[(job.merge, len(job.inputs)) for job in jobs] for jobs in rounds] == [
+        [("m/failure-1-0", 4), ("m/failure-1-1", 4), ("m/success-1-0", 3)],
+        [("m/failure-2-0", 3)],
+        [("m/final", 2)],
+    ]
+    assert rounds[1][0].inputs == ("m/failure-1-0", "m/failure-1-1", "b0/failure-8")
+    assert rounds[2][0].inputs == ("m/failure-2-0", "m/success-1-0")
+    assert top == "m/final"
+
+
+@pytest.mark.parametrize(
+    ("failures", "successes", "rounds", "top"),
+    [
+        (0, 0, 0, ""),
+        (1, 0, 0, "b0/failure-0"),
+        (0, 1, 0, "b0/success-0"),
+        (1, 1, 1, "m/final"),
+        (2, 0, 1, "m/failure-1-0"),
+    ],
+)
+def test_what_needs_no_merge_is_not_merged(failures: int, successes: int, rounds: int, top: str) -> None:
+    """One patch is taken as it is."""
+    made, last = merged_all(step_with(failures, successes), 8)
+    assert (len(made), last) == (rounds, top)
+
+
+def test_a_budget_of_zero_applies_nothing(tmp_path: Path) -> None:
+    """No edit slips through, and no call is made to rank."""
+    events = train(tmp_path, "optimizer.learning_rate=0", "optimizer.min_learning_rate=0")
+    assert not any(isinstance(event, CandidateBuilt) for event in events)
+    assert all(event.chosen == () for event in events if isinstance(event, EditsRanked))
+
+
+def test_an_edit_that_changes_nothing_costs_nothing(tmp_path: Path) -> None:
+    """The step is skipped as unchanged, without an evaluation."""
+
+    def useless(request: object) -> str:
+        reply = optimizer_reply(request)  # type: ignore[arg-type]
+        return reply.replace('"op": "append", "target": ""', '"op": "delete", "target": "absent"')
+
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", useless))
+    events = train(tmp_path, "optimizer.use_slow_update=false", world=world)
+    skipped = [event for event in events if isinstance(event, StepSkipped)]
+    assert skipped[0].reason == "unchanged"
+    assert "skipped_delete_target_not_found" in skipped[0].detail
+    assert not any(isinstance(event, SkillScored) and event.place.endswith("/gate") for event in events)
+
+
+def test_identical_texts_are_tested_once(tmp_path: Path) -> None:
+    """Without slow updates best and final are one text: two test evaluations, three scores."""
+    events = train(tmp_path, "optimizer.use_slow_update=false")
+    tests = [event.place for event in events if isinstance(event, SkillScored) and event.purpose == "test"]
+    done = events[-1]
+    assert tests == ["final/test/initial", "final/test/best"]
+    assert isinstance(done, RunCompleted)
+    assert done.test_best == done.test_final
+
+
+def test_without_tests_the_final_skill_is_still_promoted(tmp_path: Path) -> None:
+    """Promotion does not depend on test evaluations (upstream skips it)."""
+    events = train(tmp_path, "evaluation.eval_test=false", "evaluation.use_gate=false")
+    done = events[-1]
+    assert isinstance(done, RunCompleted)
+    assert done.test_best is None
+    gates = [event for event in events if isinstance(event, CandidateGated)]
+    assert {gate.action for gate in gates} == {"force_accept"}
+
+
+def test_two_batches_a_step_are_rolled_out_together(tmp_path: Path) -> None:
+    """Accumulation: each batch has its own place, minibatches keep them apart."""
+    events = train(tmp_path, "train.accumulation=2", world=ScriptedWorld(environment=ScriptedEnvironment(train=16)))
+    places = {event.place for event in events if isinstance(event, SkillScored) and event.purpose == "train"}
+    assert {"e1/s1/b0", "e1/s1/b1"} <= places
