@@ -70,8 +70,7 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
             connection.execute("attach ? as parent", (f"{parent}?mode=ro",))
         connection.execute("begin immediate")
         create_tables(connection)
-        columns = (run.run_id, run.name, run.created_at, run.parent_run, run.parent_head, run.format_version)
-        insert_rows(connection, "run", [(*columns, run.origin, run.hash)])
+        insert_rows(connection, "run", [run.row()])
         if fork is not None:
             _copy_prefix(connection, fork.seq)
         connection.execute("commit")
@@ -81,6 +80,7 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
 
 def _copy_prefix(connection: sqlite3.Connection, seq: int) -> None:
     connection.execute("insert into blobs select * from parent.blobs order by rowid")
+    connection.execute("insert into forms select * from parent.forms order by id")
     connection.execute("insert into calls select * from parent.calls order by n")
     connection.execute("insert into events select * from parent.events where seq <= ? order by seq", (seq,))
 

@@ -27,6 +27,14 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def raw_digest(digest: str) -> bytes:
+    """A digest as the tables keep it, in half the bytes; raises ValueError for what is not lower-case hex."""
+    raw = bytes.fromhex(digest)
+    if raw.hex() != digest:
+        raise ValueError(f"{digest!r:.80} is not a digest")
+    return raw
+
+
 @lru_cache(maxsize=8192)
 def text_digest(text: str) -> str:
     """The address of a text; remembered, because one skill text goes into many requests."""

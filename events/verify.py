@@ -14,10 +14,10 @@ from attrs import frozen
 
 from skillopt_es.events.anchor import ANCHOR_FILE, anchor_problems, read_anchor
 from skillopt_es.events.errors import LogError, RunNotFound
-from skillopt_es.events.inspection import ODD, Inspection, Problem, check_blobs, check_calls, check_events
+from skillopt_es.events.inspection import ODD, Inspection, Problem, check_blobs, check_calls, check_events, check_forms
 from skillopt_es.events.log import read_run
 from skillopt_es.events.reader import Reader
-from skillopt_es.events.schema import LOG_FILE, expected_schema
+from skillopt_es.events.schema import LOG_FILE, SCHEMA_QUERY, expected_schema
 
 __all__ = ["Problem", "VerifyReport", "verify"]
 
@@ -56,6 +56,7 @@ def _report(seen: Inspection, folder: Path) -> VerifyReport:
         ("run", _check_run),
         ("blob", check_blobs),
         ("call", check_calls),
+        ("form", check_forms),
         ("event", check_events),
         ("anchor", lambda seen: _check_anchor(seen, folder)),
         ("file", _check_pages),
@@ -80,10 +81,7 @@ def _attempt(seen: Inspection, where: str, step: Callable[[Inspection], None]) -
 
 
 def _check_schema(seen: Inspection) -> None:
-    rows = seen.reader.rows(
-        "select name, sql from sqlite_master where tbl_name in ('run', 'blobs', 'events', 'calls') and sql is not null"
-    )
-    expected, found = expected_schema(), {str(name): sql for name, sql in rows}
+    expected, found = expected_schema(), {str(name): sql for name, sql in seen.reader.rows(SCHEMA_QUERY)}
     for name in sorted({*expected, *found}):
         if name not in found:
             seen.say("schema", f"{name} is missing")

@@ -98,6 +98,7 @@ class RolloutConfig:
     """What an evaluation must have measured to count."""
 
     max_failed_share: float = field(metadata=_limits(low=0, high=1))
+    max_failed_share_train: float = field(metadata=_limits(low=0, high=1))
 
 
 @frozen(kw_only=True)

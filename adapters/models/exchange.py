@@ -87,7 +87,8 @@ class Exchange:
     def _failure(self, error: Exception) -> Failure:
         # The transport calls every broken connection a connect timeout; its cause knows better.
         cause = error.__cause__ or error
-        return failure("timeout" if isinstance(cause, TimeoutError) else "transport", self._story(cause))
+        late = isinstance(cause, TimeoutError) and not isinstance(cause, aiohttp.ConnectionTimeoutError)
+        return failure("timeout" if late else "transport", self._story(cause))
 
     def _story(self, cause: BaseException) -> str:
         host, proxy = self._endpoint.host, self._endpoint.proxy

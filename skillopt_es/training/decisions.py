@@ -47,8 +47,9 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
     outcomes = [rows[item].outcome for item in evaluation.items]
     total = mean_score(outcomes)
-    share = total.unmeasured / len(outcomes) if outcomes else 0.0
-    if total.measured == 0 or share > run.config.rollout.max_failed_share:
+    rollout = run.config.rollout
+    most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
+    if total.measured == 0 or total.unmeasured > most * len(outcomes):
         return _unmeasured_pause(evaluation, rows, total)
     by_type: dict[str, list[Outcome]] = {}
     for item in evaluation.items:

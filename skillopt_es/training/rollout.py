@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from attrs import evolve, frozen
 
 from skillopt_es.events.catalog import Event, RolloutCompleted
-from skillopt_es.events.values import CallRef, Failed, text_digest
+from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, text_digest
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Environment, Episode, Executor, Item, Message
 from skillopt_es.training.calls import Answer, Calls
 from skillopt_es.training.evidence import Exchange
@@ -66,11 +66,10 @@ class _Job:
         try:
             episode = await self._ports.environment.attempt(item, self._unit.skill, ask)
         except CallFailed as failure:
-            outcome = Failed(failure.kind, _short(failure.message))
-            return _event(self._unit, item, outcome_only(outcome), "", tuple(ask.made)), ()
+            return _event(self._unit, item, _without_answer(failure), "", tuple(ask.made)), ()
         except _StillCutError:
-            outcome = Failed("truncated", "the reply was cut off twice; raise env.max_completion_tokens")
-            return _event(self._unit, item, outcome_only(outcome), "", tuple(ask.made)), ()
+            cut = Failed("truncated", "the reply was cut off twice; raise env.max_completion_tokens")
+            return _event(self._unit, item, _ended(cut, cut.kind), "", tuple(ask.made)), ()
         blob = packed(episode, ask.exchanges)
         return _event(self._unit, item, episode, text_digest(blob), tuple(ask.made)), (blob,)
 
@@ -79,9 +78,21 @@ def _job(unit: Unit, run: RunData, ports: RolloutPorts) -> _Job:
     return _Job(unit, run, ports)
 
 
-def outcome_only(outcome: Failed) -> Episode:
-    """An episode of which nothing is known but that the world did not answer."""
-    return Episode(outcome=outcome, task="", records=(), turns=0, failure=outcome.kind)
+# The target was there and gave no answer to this item: that is the skill's result, and a later try would not differ.
+_MEASURED_AS_ZERO = {"timeout": "timeout", "empty": "no_answer", "context_length": "context_length"}
+
+
+def _without_answer(failure: CallFailed) -> Episode:
+    """A late, missing or impossible answer measures 0; when the world was not there, nothing was measured."""
+    code = _MEASURED_AS_ZERO.get(failure.kind)
+    if code is not None:
+        return _ended(Measured(0.0, 0.0), code, _short(failure.message))
+    return _ended(Failed(failure.kind, _short(failure.message)), failure.kind)
+
+
+def _ended(outcome: Outcome, code: str, detail: str = "") -> Episode:
+    """An episode that ended without an answer to grade."""
+    return Episode(outcome=outcome, task="", records=(), turns=0, failure=code, detail=detail)
 
 
 def _event(unit: Unit, item: Item, episode: Episode, trajectory: str, calls: tuple[CallRef, ...]) -> RolloutCompleted:

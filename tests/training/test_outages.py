@@ -18,10 +18,18 @@ from support.scripted import (
 )
 
 from skillopt_es.errors import BackendError, Divergence, Interrupted
-from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, RolloutCompleted, RunPaused, StepSkipped
+from skillopt_es.events.catalog import (
+    Event,
+    MinibatchesPlanned,
+    PatchesMerged,
+    PatchProposed,
+    RolloutCompleted,
+    RunPaused,
+    StepSkipped,
+)
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import Failed, Measured
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import read_state, resume, start
 from skillopt_es.training.tasks import Task
@@ -161,6 +169,33 @@ def test_a_merge_that_fails_is_joined_and_says_so(tmp_path: Path) -> None:
     for merge in merges:
         assert merge.fallback == "server: 500"
         assert all(len(edit.origins) == 1 and not edit.origins_assumed for edit in merge.edits)
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"), [("timeout", "timeout"), ("empty", "no_answer"), ("context_length", "context_length")]
+)
+def test_a_target_that_is_late_silent_or_overrun_measures_zero(kind: FailureKind, code: str, tmp_path: Path) -> None:
+    """It was there and did not answer this item: a result, with its own code, and no outage."""
+
+    def silent(request: ChatRequest) -> str:
+        if "id: v3" in request.messages[1].content:
+            raise CallFailed(kind, "no answer")
+        return target_reply(request)
+
+    run = train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", silent)))
+    rows = [event for event in events_of(run) if isinstance(event, RolloutCompleted) and event.item == "v3"]
+    assert {row.failure for row in rows} == {code}
+    assert all(row.outcome == Measured(0, 0) for row in rows)
+    assert read_state(run).status == "completed"
+
+
+def test_a_training_batch_goes_on_without_what_was_not_measured(tmp_path: Path) -> None:
+    """The item is in no minibatch, neither as failure nor as success; half of a batch may be missing."""
+    world = ScriptedWorld(environment=ScriptedEnvironment(broken=lambda item: item == "t3"))
+    run = train(tmp_path, world)
+    assert read_state(run).status == "completed"
+    groups = [group for event in events_of(run) if isinstance(event, MinibatchesPlanned) for group in event.groups]
+    assert not any("t3" in group.items for group in groups)
 
 
 def test_wrong_answers_are_measured_as_zero(tmp_path: Path) -> None:
