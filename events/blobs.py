@@ -7,17 +7,17 @@ for 2 % less, level 6 two to three times as long for 5 % less. Prompts of 1 to 2
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from hashlib import sha256
 from itertools import islice
 from typing import cast
 
-from skillopt_es.events.bulk import Row, insert_rows
+from skillopt_es.events.bulk import Row, insert_rows, which_of
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Reader
-from skillopt_es.events.values import digest_of
+from skillopt_es.events.values import raw_digest
 
 COMPRESS_FROM = 512
 LEVEL = 1
@@ -34,30 +34,25 @@ def blob_row(digest: str, raw: bytes) -> Row:
         if len(packed) <= WORTH_IT * len(raw):
             codec, stored = "zlib", packed
     # The checksum covers the stored bytes: a deflate stream has padding bits that decompression never looks at.
-    return (digest, codec, len(raw), zlib.crc32(stored), stored)
+    return (raw_digest(digest), codec, len(raw), zlib.crc32(stored), stored)
 
 
 def put_blobs(connection: sqlite3.Connection, rows: dict[str, Row]) -> None:
     """Stores those of the rows, given by digest, that are not there yet, inside the caller's transaction."""
     if not rows:
         return
-    there = stored_digests(connection, rows)
-    fresh = iter([row for digest, row in rows.items() if digest not in there])
+    there = which_of(connection, "blobs", "digest", (row[0] for row in rows.values()))
+    fresh = iter([row for row in rows.values() if row[0] not in there])
     while part := list(islice(fresh, _ROWS_A_STATEMENT)):
         insert_rows(connection, "blobs", part)
 
 
-def stored_digests(connection: sqlite3.Connection, digests: Iterable[str]) -> set[str]:
-    """Those of the digests that have a blob."""
-    found = connection.execute(
-        "select digest from blobs where digest in (select value from json_each(?))", (json.dumps(list(digests)),)
-    )
-    return {digest for (digest,) in found}
-
-
 def read_text(reader: Reader, digest: str) -> str:
     """The text with that digest; raises LogDamaged when it is gone or garbled."""
-    row = reader.row("select codec, data from blobs where digest = ?", (digest,))
+    try:
+        row = reader.row("select codec, data from blobs where digest = ?", (raw_digest(digest),))
+    except ValueError:
+        row = None
     if row is None:
         raise LogDamaged(f"the text {digest:.12}… is missing from the log")
     try:
@@ -71,13 +66,13 @@ def unpack(codec: str, data: bytes) -> bytes:
     return zlib.decompress(data) if codec == "zlib" else data
 
 
-def blob_problem(digest: str, codec: str, size: int, checksum: int, data: bytes) -> str:
+def blob_problem(digest: bytes, codec: str, size: int, checksum: int, data: bytes) -> str:
     """What is wrong with a blob's row, or nothing."""
     try:
         raw = unpack(codec, data)
     except zlib.error as error:
         return f"cannot be decompressed ({error})"
-    if digest_of(raw) != digest:
+    if sha256(raw).digest() != digest:
         return "its content does not match its digest"
     if len(raw) != size or zlib.crc32(data) != checksum or codec not in ("raw", "zlib"):
         return "its row does not match its content"

@@ -8,7 +8,7 @@ step then waits to get it back. A statement of many rows has one step, so a whol
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain
 
@@ -26,6 +26,23 @@ def insert_rows(connection: sqlite3.Connection, table: str, rows: Sequence[Row])
         part = rows[start : start + size]
         connection.execute(_statement(table, len(part[0]), size), tuple(chain.from_iterable(part)))
         start += size
+
+
+def which_of(connection: sqlite3.Connection, table: str, column: str, keys: Iterable[Cell]) -> set[Cell]:
+    """Those of the keys that a column of the table has; some are asked for twice, so that few statements suffice."""
+    wanted, found = list(keys), set[Cell]()
+    for start in range(0, len(wanted), _LARGEST):
+        part = wanted[start : start + _LARGEST]
+        size = 1 << (len(part) - 1).bit_length()
+        rows = connection.execute(_question(table, column, size), part + part[:1] * (size - len(part)))
+        found.update(key for (key,) in rows.fetchall())
+    return found
+
+
+@cache
+def _question(table: str, column: str, count: int) -> str:
+    marks = ",".join("?" * count)
+    return f"select {column} from {table} where {column} in ({marks})"  # noqa: S608 -- our own names, no data
 
 
 @cache

@@ -1,7 +1,8 @@
 """
 Every event, in the order a run meets them: past tense, one fact each.
 
-A released class is never edited: a change gets a new version here and an upcast in `upcasts.py`.
+A released class is never edited, its defaults included (they are not written): a change gets a new version here and an
+upcast in `upcasts.py`.
 `place` names where in the algorithm something happened (`e1/s2/gate`); with an item id it is a unit of work.
 """
 

@@ -3,7 +3,8 @@ Events as canonical JSON, and back, exactly.
 
 Canonical means: sorted keys, no spaces, ASCII, no NaN, so that equal events have equal bytes anywhere. A text of 4 KiB
 or more leaves the payload for a blob and `{"$blob": digest}` stands in its place; a payload's own key of that name gets
-one more `$`. Whatever `encode` gives, `decode` reads: an event that would not come back is refused, not written.
+one more `$`. A field of the event that has its default is left out. Whatever `encode` gives, `decode` reads: an event
+that would not come back is refused, not written.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 from collections.abc import Callable
 from typing import NoReturn, cast
 
-from attrs import fields, frozen
+from attrs import NOTHING, fields, frozen
 
 from skillopt_es.events.catalog import BY_NAME, CATALOG, Event
 from skillopt_es.events.errors import InvalidEvent, LogDamaged, LogTooNew
@@ -52,6 +53,10 @@ _converter = strict_converter(detailed=False)
 _explainer = strict_converter(detailed=True)
 _readers = {kind.__name__: (kind, kind.VERSION, _converter.get_structure_hook(kind)) for kind in CATALOG}
 _writers = {kind: _converter.get_unstructure_hook(kind) for kind in CATALOG}
+_defaults = {
+    kind: [(each.name, _converter.unstructure(each.default)) for each in fields(kind) if each.default is not NOTHING]
+    for kind in CATALOG
+}
 
 
 @frozen
@@ -77,6 +82,10 @@ def encode(event: Event) -> EncodedEvent:
     try:
         payload = _writers[kind](event)
         _readers[kind.__name__][2](payload, kind)
+        # It has been checked by now: what equals a default (as 0 equals False) is of the default's type, too.
+        for name, default in _defaults[kind]:
+            if payload[name] == default:
+                del payload[name]
         data = canonical_json(payload)
     except MISFITS as error:
         raise InvalidEvent(f"{kind.__name__} cannot be recorded: {_misfit(event)}") from error

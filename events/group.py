@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import cast
 
 from attrs import define, field, frozen
 
@@ -16,6 +17,7 @@ from skillopt_es.events.bulk import Row
 from skillopt_es.events.chain import event_hash
 from skillopt_es.events.codec import EncodedEvent
 from skillopt_es.events.errors import WrongExpectedSeq
+from skillopt_es.events.forms import Form, split_request
 from skillopt_es.events.journal import CallRow, FinishedCall, seal_call
 
 
@@ -24,9 +26,9 @@ class Tail:
     """Where both chains of a log end."""
 
     seq: int
-    hash: str
+    hash: bytes
     calls: int
-    calls_hash: str
+    calls_hash: bytes
 
 
 @frozen
@@ -56,6 +58,8 @@ class Plan:
     """The rows of one transaction, each operation's result in order, and the tail it leads to."""
 
     tail: Tail
+    known_forms: Mapping[Form, int]
+    forms: dict[Form, int] = field(factory=dict)
     results: list[Result] = field(factory=list)
     blobs: dict[str, Row] = field(factory=dict)
     events: list[Row] = field(factory=list)
@@ -67,12 +71,16 @@ def timestamp(moment: datetime) -> str:
     return f"{moment.astimezone(UTC).replace(tzinfo=None).isoformat(timespec='microseconds')}Z"
 
 
-def plan_group(writes: Sequence[Write], tail: Tail, attempts: Mapping[str, int], now: Callable[[], datetime]) -> Plan:
+def plan_group(
+    writes: Sequence[Write],
+    tail: Tail,
+    forms: Mapping[Form, int],
+    attempts: Mapping[str, int],
+    now: Callable[[], datetime],
+) -> Plan:
     """The transaction for these operations; `attempts` is how many calls each of their slots has had."""
-    plan = Plan(tail)
-    made = dict(attempts)
+    plan, made, recorded_at = Plan(tail, forms), dict(attempts), timestamp(now())
     for write in writes:
-        recorded_at = timestamp(now())
         if isinstance(write, Record):
             _add_call(plan, write, made, recorded_at)
         elif write.expected == plan.tail.seq:
@@ -95,16 +103,19 @@ def _add_events(plan: Plan, append: Append, recorded_at: str) -> None:
 
 
 def _add_call(plan: Plan, record: Record, made: dict[str, int], recorded_at: str) -> None:
-    slot = record.call.slot
-    made[slot] = made.get(slot, 0) + 1
-    entry, row = seal_call(
-        record.call,
-        n=plan.tail.calls + 1,
-        attempt=made[slot],
-        recorded_at=recorded_at,
-        prev_hash=plan.tail.calls_hash,
+    call, tail = record.call, plan.tail
+    attempt = made[call.slot] = made.get(call.slot, 0) + 1
+    request, texts = split_request(call.request)
+    form = (call.role, call.stage, call.model, request)
+    entry, rest = seal_call(
+        call, form, texts, n=tail.calls + 1, attempt=attempt, recorded_at=recorded_at, prev_hash=tail.calls_hash
     )
-    plan.calls.append(row)
+    plan.calls.append((entry.n, call.slot, attempt, _form_number(plan, form), *rest))
     plan.blobs.update(record.blobs)
-    plan.tail = Tail(plan.tail.seq, plan.tail.hash, entry.n, entry.hash)
+    plan.tail = Tail(tail.seq, tail.hash, entry.n, cast("bytes", rest[-1]))
     plan.results.append(entry)
+
+
+def _form_number(plan: Plan, form: Form) -> int:
+    known = plan.known_forms.get(form)
+    return plan.forms.setdefault(form, len(plan.known_forms) + len(plan.forms) + 1) if known is None else known

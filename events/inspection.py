@@ -11,17 +11,18 @@ from attrs import define, field, frozen
 
 from skillopt_es.events.blobs import blob_problem, read_text
 from skillopt_es.events.catalog import Event
-from skillopt_es.events.chain import event_hash, row_hash
+from skillopt_es.events.chain import call_hash, event_hash
 from skillopt_es.events.codec import clean_text, decode
 from skillopt_es.events.errors import LogDamaged, LogError
-from skillopt_es.events.journal import CALL_COLUMNS, call_row
+from skillopt_es.events.forms import FORMS_QUERY
+from skillopt_es.events.journal import CALLS_QUERY, call_row
 from skillopt_es.events.reader import Columns, Reader
-from skillopt_es.events.values import CallRef, Json
+from skillopt_es.events.values import CallRef, hex_digest
 
 MOST_PROBLEMS = 200
 _CHUNK = 500
 _BLOBS = "select rowid, digest, codec, size, checksum, data from blobs where rowid > ? order by rowid limit ?"
-_CALLS = f"select {', '.join(CALL_COLUMNS)} from calls where n > ? order by n limit ?"  # noqa: S608 -- our own names
+_CALLS = f"{CALLS_QUERY} where n > ? order by n limit ?"
 _EVENTS = (
     "select seq, type, version, recorded_at, cause, prev_hash, hash, data"
     " from events where seq > ? order by seq limit ?"
@@ -68,7 +69,7 @@ class Inspection:
             return self.first_prev_hash
         key = "seq" if table == "events" else "n"
         row = self.reader.row(f"select hash from {table} where {key} = ? order by 1", (number,))  # noqa: S608
-        return "" if row is None else str(row[0])
+        return "" if row is None else hex_digest(row[0])
 
     def need(self, where: str, what: str, digest: object, seq: int) -> None:
         """Notes a text that should be stored and is not."""
@@ -79,10 +80,10 @@ class Inspection:
 def check_blobs(seen: Inspection) -> None:
     """Every text against its digest."""
     for _, *columns in _rows(seen, _BLOBS):
-        digest = str(columns[0])
+        digest = hex_digest(columns[0])
         seen.digests.add(digest)
         try:
-            problem = blob_problem(*cast("tuple[str, str, int, int, bytes]", tuple(columns)))
+            problem = blob_problem(*cast("tuple[bytes, str, int, int, bytes]", tuple(columns)))
         except ODD as error:
             problem = str(error)
         if problem:
@@ -90,13 +91,13 @@ def check_blobs(seen: Inspection) -> None:
 
 
 def check_calls(seen: Inspection) -> None:
-    """Every call against its predecessor, its own hash and digest, its attempt and the texts it names."""
-    prev_hash, attempts = seen.first_prev_hash, Counter[str]()
+    """Every call against its predecessor, its own hash, its attempt and the texts it names."""
+    prev_hash, attempts = bytes.fromhex(seen.first_prev_hash), Counter[str]()
     for columns in _rows(seen, _CALLS):
         n = cast("int", columns[0])
         if (n, columns[-2]) != (seen.last_call + 1, prev_hash):
             seen.say("call", f"call {n} does not follow call {seen.last_call}", n)
-        seen.calls, seen.last_call, prev_hash = seen.calls + 1, n, cast("str", columns[-1])
+        seen.calls, seen.last_call, prev_hash = seen.calls + 1, n, cast("bytes", columns[-1])
         try:
             _check_call(seen, columns, attempts)
         except ODD as error:
@@ -104,14 +105,13 @@ def check_calls(seen: Inspection) -> None:
 
 
 def _check_call(seen: Inspection, columns: Columns, attempts: Counter[str]) -> None:
-    n, row = cast("int", columns[0]), call_row(columns)
+    n = cast("int", columns[0])
+    if call_hash(columns[:-1]) != columns[-1]:
+        seen.say("call", f"call {n} was changed after it was recorded", n)
+    row = call_row(columns)
     seen.refs.add(row.ref)
     attempts[row.call.slot] += 1
-    if row_hash(list(cast("list[Json]", columns[:-1]))) != row.hash:
-        seen.say("call", f"call {n} was changed after it was recorded", n)
-    elif row.digest != row.call.digest:
-        seen.say("call", f"call {n} has a digest that is not its own", n)
-    elif row.attempt != attempts[row.call.slot]:
+    if row.attempt != attempts[row.call.slot]:
         seen.say("call", f"call {n} is numbered attempt {row.attempt} of its slot out of turn", n)
     if row.call.response is not None:
         seen.need("call", "answer", row.call.response, n)
@@ -119,27 +119,38 @@ def _check_call(seen: Inspection, columns: Columns, attempts: Counter[str]) -> N
         seen.need("call", "request", digest, n)
 
 
+def check_forms(seen: Inspection) -> None:
+    """That forms are numbered without gaps, all different and all in use; the calls' hashes vouch for the rest."""
+    used = {row[0] for row in seen.reader.rows("select distinct form from calls order by form")}
+    known = set[Columns]()
+    for number, (key, *form) in enumerate(seen.reader.rows(FORMS_QUERY), 1):
+        if key != number or key not in used or tuple(form) in known:
+            seen.say("form", f"form {key!r} is out of turn, not in use or there twice")
+        known.add(tuple(form))
+
+
 def check_events(seen: Inspection) -> None:
     """Every event against its predecessor, its own hash, its class, and the texts and calls it names."""
-    prev_hash, parent_seen = seen.first_prev_hash, seen.parent_head in (None, seen.first_prev_hash)
+    prev_hash = bytes.fromhex(seen.first_prev_hash)
+    parent_seen = seen.parent_head in (None, seen.first_prev_hash)
     for columns in _rows(seen, _EVENTS):
         seq = cast("int", columns[0])
         if (seq, columns[5]) != (seen.last_event + 1, prev_hash):
             seen.say("event", f"event {seq} does not follow event {seen.last_event}", seq)
-        seen.events, seen.last_event, prev_hash = seen.events + 1, seq, cast("str", columns[6])
-        parent_seen = parent_seen or prev_hash == seen.parent_head
+        seen.events, seen.last_event, prev_hash = seen.events + 1, seq, cast("bytes", columns[6])
+        parent_seen = parent_seen or hex_digest(prev_hash) == seen.parent_head
         try:
             _check_event(seen, columns)
         except ODD as error:
             seen.say("event", str(error), seq)
-    seen.head_hash = prev_hash
+    seen.head_hash = hex_digest(prev_hash)
     if not parent_seen:
         seen.say("run", "the last event shared with its parent is missing")
 
 
 def _check_event(seen: Inspection, columns: Columns) -> None:
     seq, name, version, recorded_at, cause, prev_hash, hash_, data = cast(
-        "tuple[int, str, int, str, str | None, str, str, str]", columns
+        "tuple[int, str, int, str, str | None, bytes, bytes, str]", columns
     )
     if event_hash(prev_hash, seq, name, version, recorded_at, cause, data) != hash_:
         seen.say("event", f"event {seq} ({name}) was changed after it was recorded", seq)

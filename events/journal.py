@@ -8,17 +8,19 @@ A call is recorded before anyone uses its answer, so that after a crash it is fo
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from operator import attrgetter
-from typing import Literal
+from typing import Any, Literal
 
-from attrs import field, fields, frozen
+from attrs import field, frozen
 
 from skillopt_es.events.bulk import Row
-from skillopt_es.events.chain import row_hash
+from skillopt_es.events.chain import call_hash, row_hash
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.forms import Form, join_request
 from skillopt_es.events.reader import Columns, Reader
-from skillopt_es.events.values import CallRef, Json
+from skillopt_es.events.values import CallRef, Json, digest_of, raw_digest
 
 _CHUNK = 1000
 
@@ -31,8 +33,8 @@ class FinishedCall:
     role: str
     stage: str
     model: str
-    request_digest: str
     request: str
+    request_digest: str = field(init=False)
     outcome: Literal["answered", "failed"]
     response: str | None = None
     finish: str = ""
@@ -47,25 +49,22 @@ class FinishedCall:
     error_kind: str = ""
     error_message: str = field(default="", converter=clean_text)
 
-    @property
+    @request_digest.default
+    def _(self) -> str:
+        return request_digest(self.model, self.request)
+
+    @cached_property
     def digest(self) -> str:
-        """Names what came of the call, whenever and however fast that was."""
+        """Names what came of the call, whenever and however fast that was, in 128 bits."""
         usage: list[Json] = [self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens]
-        return row_hash(
-            [
-                self.slot,
-                self.role,
-                self.stage,
-                self.model,
-                self.request_digest,
-                self.outcome,
-                self.response,
-                self.finish,
-                self.error_kind,
-                self.error_message,
-                usage,
-            ]
-        )
+        asked: list[Json] = [self.slot, self.role, self.stage, self.model, self.request_digest]
+        came: list[Json] = [self.outcome, self.response, self.finish, self.error_kind, self.error_message, usage]
+        return row_hash(asked + came)[:32]
+
+
+def request_digest(model: str, request: str) -> str:
+    """Names everything of a request that reaches the wire, but keys and headers."""
+    return digest_of(f"{model}\n{request}".encode())
 
 
 @frozen(kw_only=True)
@@ -76,9 +75,13 @@ class CallRow:
     attempt: int
     call: FinishedCall
     recorded_at: str
-    digest: str
     prev_hash: str = field(repr=False)
     hash: str = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        """Names what came of the call; events refer to it by this."""
+        return self.call.digest
 
     @property
     def ref(self) -> CallRef:
@@ -86,32 +89,58 @@ class CallRow:
         return CallRef(slot=self.call.slot, digest=self.digest)
 
 
-_CALL_COLUMNS = tuple(column.name for column in fields(FinishedCall))
-CALL_COLUMNS = ("n", "slot", "attempt", *_CALL_COLUMNS[1:], "recorded_at", "digest", "prev_hash", "hash")
-_cells = attrgetter(*_CALL_COLUMNS)
-_SELECT = f"select {', '.join(CALL_COLUMNS)} from calls"  # noqa: S608 -- our own column names, no data
+_FACTS = (
+    "finish",
+    "reply_model",
+    "request_id",
+    "input_tokens",
+    "output_tokens",
+    "cached_tokens",
+    "reasoning_tokens",
+    "latency_ms",
+    "tries",
+    "error_kind",
+    "error_message",
+)
+_facts = attrgetter(*_FACTS)
+CALLS_QUERY = (
+    "select n, slot, attempt, role, stage, model, request, texts, outcome, response,"  # noqa: S608 -- our own names
+    f" {', '.join(_FACTS)}, recorded_at, prev_hash, hash from calls left join forms on forms.id = calls.form"
+)
+"""Asks for calls, each with what its form says, in the order in which `call_row` takes them and they are hashed."""
 
 
-def seal_call(call: FinishedCall, *, n: int, attempt: int, recorded_at: str, prev_hash: str) -> tuple[CallRow, Row]:
-    """The call as it will stand in the journal, and the row that puts it there."""
-    slot, *rest = _cells(call)
-    digest = call.digest
-    columns = [n, slot, attempt, *rest, recorded_at, digest, prev_hash]
-    hash_ = row_hash(columns)
-    row = CallRow(
-        n=n, attempt=attempt, call=call, recorded_at=recorded_at, digest=digest, prev_hash=prev_hash, hash=hash_
+def seal_call(
+    call: FinishedCall, form: Form, texts: bytes, *, n: int, attempt: int, recorded_at: str, prev_hash: bytes
+) -> tuple[CallRow, Row]:
+    """The call as it will stand in the journal, and its row after the number of the form and before the hash."""
+    response = None if call.response is None else raw_digest(call.response)
+    rest = (texts, call.outcome, response, *_facts(call), recorded_at, prev_hash)
+    hash_ = call_hash((n, call.slot, attempt, *form, *rest))
+    entry = CallRow(
+        n=n, attempt=attempt, call=call, recorded_at=recorded_at, prev_hash=prev_hash.hex(), hash=hash_.hex()
     )
-    return row, (*columns, hash_)
+    return entry, (*rest, hash_)
 
 
 def call_row(columns: Columns) -> CallRow:
-    """The journal's entry from a row of `calls` in the order of CALL_COLUMNS."""
-    values = dict(zip(CALL_COLUMNS, columns, strict=True))
-    own = {name: values.pop(name) for name in _CALL_COLUMNS}
+    """The journal's entry from a row of CALLS_QUERY."""
+    cells: Any = columns
+    n, slot, attempt, role, stage, model, form, texts, outcome, response, *facts, recorded_at, prev, hash_ = cells
     try:
-        return CallRow(call=FinishedCall(**own), **values)  # type: ignore[arg-type]
-    except AttributeError as error:  # a damaged file can give anything in any column
-        raise LogDamaged(f"call {columns[0]!r} is damaged: its columns are not what they were") from error
+        call = FinishedCall(
+            slot=slot,
+            role=role,
+            stage=stage,
+            model=model,
+            request=join_request(form, texts),
+            outcome=outcome,
+            response=None if response is None else response.hex(),
+            **dict(zip(_FACTS, facts, strict=True)),
+        )
+        return CallRow(n=n, attempt=attempt, call=call, recorded_at=recorded_at, prev_hash=prev.hex(), hash=hash_.hex())
+    except (AttributeError, TypeError, ValueError) as error:  # a damaged file can give anything in any column
+        raise LogDamaged(f"call {n!r} is damaged: its columns are not what they were") from error
 
 
 class Journal:
@@ -122,7 +151,7 @@ class Journal:
 
     def answers(self, slot: str) -> list[CallRow]:
         """The calls of a slot that were answered, whatever they asked, in the order of their attempts."""
-        rows = self._reader.rows(f"{_SELECT} where slot = ? and outcome = 'answered' order by attempt", (slot,))
+        rows = self._reader.rows(f"{CALLS_QUERY} where slot = ? and outcome = 'answered' order by attempt", (slot,))
         return [call_row(row) for row in rows]
 
     def slots(self) -> frozenset[str]:
@@ -132,11 +161,11 @@ class Journal:
 
     def attempts(self, slot: str) -> list[CallRow]:
         """All calls of a slot, failed ones too, in the order of their attempts."""
-        return [call_row(row) for row in self._reader.rows(f"{_SELECT} where slot = ? order by attempt", (slot,))]
+        return [call_row(row) for row in self._reader.rows(f"{CALLS_QUERY} where slot = ? order by attempt", (slot,))]
 
     def read(self, after: int = 0) -> Iterator[CallRow]:
         """All calls after number `after`, in the order in which they were recorded."""
-        while rows := self._reader.rows(f"{_SELECT} where n > ? order by n limit {_CHUNK}", (after,)):
+        while rows := self._reader.rows(f"{CALLS_QUERY} where n > ? order by n limit {_CHUNK}", (after,)):
             for columns in rows:
                 row = call_row(columns)
                 if row.n <= after:

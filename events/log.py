@@ -14,17 +14,18 @@ from typing import cast
 from attrs import field, frozen
 
 from skillopt_es.events.blobs import read_text
-from skillopt_es.events.bulk import Cell
+from skillopt_es.events.bulk import Cell, Row
 from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.chain import event_hash, row_hash
 from skillopt_es.events.codec import decode
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.schema import FORMAT_VERSION
+from skillopt_es.events.values import hex_digest, raw_digest
 
 _CHUNK = 1000
 _EVENT = "seq, type, version, recorded_at, cause, prev_hash, hash, data"
-_EventColumns = tuple[int, str, int, str, str | None, str, str, str]
+_EventColumns = tuple[int, str, int, str, str | None, bytes, bytes, str]
 
 
 @frozen
@@ -61,6 +62,12 @@ class RunInfo:
                 self.origin,
             ]
         )
+
+    def row(self) -> Row:
+        """The row of `run` that says so."""
+        heads = [None if digest is None else raw_digest(digest) for digest in (self.parent_head, self.origin)]
+        columns = (self.run_id, self.name, self.created_at, self.parent_run, heads[0], self.format_version)
+        return (*columns, heads[1], raw_digest(self.hash))
 
     @property
     def first_prev_hash(self) -> str:
@@ -104,7 +111,7 @@ class EventLog:
     def head(self) -> Head:
         """Where the log ends; number 0 when nothing has happened yet."""
         row = self._reader.row("select seq, hash from events order by seq desc limit 1")
-        return Head(0, self.run.first_prev_hash) if row is None else Head(*cast("tuple[int, str]", row))
+        return Head(0, self.run.first_prev_hash) if row is None else Head(cast("int", row[0]), hex_digest(row[1]))
 
     def text(self, digest: str) -> str:
         """The text that a digest names."""
@@ -118,7 +125,7 @@ class EventLog:
 
         With `types`, only those; their own hashes are still checked, but not that nothing is missing between them.
         """
-        prev_hash = self._hash_at(after)
+        prev_hash = bytes.fromhex(self._hash_at(after))
         while rows := self._chunk(after, until, types):
             for row in rows:
                 columns = cast("_EventColumns", row)
@@ -155,7 +162,7 @@ class EventLog:
         if seq == 0:
             return self.run.first_prev_hash
         row = self._reader.row("select hash from events where seq = ? order by seq", (seq,))
-        return "" if row is None else str(row[0])
+        return "" if row is None else hex_digest(row[0])
 
     def _recorded(self, columns: _EventColumns) -> Recorded:
         seq, name, version, recorded_at, cause, prev_hash, hash_, data = columns
@@ -166,7 +173,7 @@ class EventLog:
         if not intact:
             raise LogDamaged(f"event {seq} ({name}) was changed after it was recorded", seq=seq)
         event = decode(name, version, data, self.text, seq=seq)
-        return Recorded(seq=seq, recorded_at=recorded_at, event=event, hash=hash_, prev_hash=prev_hash)
+        return Recorded(seq=seq, recorded_at=recorded_at, event=event, hash=hash_.hex(), prev_hash=prev_hash.hex())
 
 
 def read_run(reader: Reader) -> RunInfo:
@@ -176,7 +183,8 @@ def read_run(reader: Reader) -> RunInfo:
     )
     if len(rows) != 1:
         raise LogDamaged(f"{reader.path} describes {len(rows)} runs instead of one")
-    run = RunInfo(*cast("tuple[str, str, str]", rows[0]))
+    cells = [cell.hex() if type(cell) is bytes else cell for cell in rows[0]]
+    run = RunInfo(*cast("tuple[str, str, str]", cells))
     try:
         intact = run.hash == run.computed_hash()
     except TypeError:  # a damaged file can give anything in any column

@@ -34,6 +34,11 @@ class Reader:
         rows = self.rows(sql, values)
         return rows[0] if rows else None
 
+    def hold(self) -> None:
+        """Sees the log as it is now until it is closed, whatever a writer appends meanwhile."""
+        self.rows("begin")
+        self.rows("select count(*) from sqlite_master")
+
     def close(self) -> None:
         """Gives the file back."""
         self._connection.close()

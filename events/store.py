@@ -14,9 +14,11 @@ from skillopt_es.events.blobs import KnownDigests, put_blobs
 from skillopt_es.events.bulk import insert_rows
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
+from skillopt_es.events.forms import FORMS_QUERY, Form
 from skillopt_es.events.group import Record, Result, Tail, Write, plan_group
 from skillopt_es.events.log import RunInfo
 from skillopt_es.events.schema import LOG_FILE, open_writer_connection
+from skillopt_es.events.values import hex_digest, raw_digest
 
 
 class Store:
@@ -30,6 +32,7 @@ class Store:
         self._now = now
         self._connection = open_writer_connection(self._path)
         self._data_version = -1
+        self._forms: dict[Form, int] = {}
         try:
             self._tail = self._read_tail()
             self._check_anchor()
@@ -42,8 +45,10 @@ class Store:
         try:
             self._connection.execute("begin immediate")
             try:
-                plan = plan_group(writes, self._current_tail(), self._attempts(writes), self._now)
+                tail = self._current_tail()
+                plan = plan_group(writes, tail, self._forms, self._attempts(writes), self._now)
                 put_blobs(self._connection, plan.blobs)
+                insert_rows(self._connection, "forms", [(number, *form) for form, number in plan.forms.items()])
                 insert_rows(self._connection, "calls", plan.calls)
                 insert_rows(self._connection, "events", plan.events)
                 self._connection.execute("commit")
@@ -53,6 +58,7 @@ class Store:
         except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
         self._tail = plan.tail
+        self._forms.update(plan.forms)
         self.known.add(plan.blobs.keys())
         return plan.results
 
@@ -63,7 +69,8 @@ class Store:
         except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
         tail = self._tail
-        write_anchor(self._folder, Anchor(self._run.run_id, tail.seq, tail.hash, tail.calls, tail.calls_hash))
+        ends = (tail.seq, tail.hash.hex(), tail.calls, tail.calls_hash.hex())
+        write_anchor(self._folder, Anchor(self._run.run_id, *ends))
 
     def close(self) -> None:
         """Gives the file back; SQLite removes the write-ahead log's files when nobody else has it open."""
@@ -95,8 +102,9 @@ class Store:
         return self._tail
 
     def _read_tail(self) -> Tail:
-        first = self._run.first_prev_hash
+        first = raw_digest(self._run.first_prev_hash)
         try:
+            self._forms = {row[1:]: row[0] for row in self._connection.execute(FORMS_QUERY).fetchall()}
             events = self._connection.execute("select seq, hash from events order by seq desc limit 1").fetchall()
             calls = self._connection.execute("select n, hash from calls order by n desc limit 1").fetchall()
         except QUERY_ERRORS as error:
@@ -118,7 +126,7 @@ class Store:
             return self._run.first_prev_hash
         key = "seq" if table == "events" else "n"
         rows = self._connection.execute(f"select hash from {table} where {key} = ?", (number,))  # noqa: S608
-        return "".join(hash_ for (hash_,) in rows.fetchall())
+        return "".join(hex_digest(hash_) for (hash_,) in rows.fetchall())
 
     def _check_anchor(self) -> None:
         """Refuses to go on after a tail that was lost: the next anchor would hide it."""

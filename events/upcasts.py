@@ -2,7 +2,8 @@
 Lifts payloads that older versions of this software wrote to today's shape, one version at a time.
 
 A released event class is never edited: a change raises its VERSION and adds here a pure function from the old payload
-to the next version's. Nothing in it may depend on today's configuration.
+to the next version's. Nothing in it may depend on today's configuration. A payload lacks the fields that had their
+default in its version.
 """
 
 from __future__ import annotations

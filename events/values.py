@@ -35,6 +35,11 @@ def raw_digest(digest: str) -> bytes:
     return raw
 
 
+def hex_digest(cell: object) -> str:
+    """A hash or digest as everyone but the tables writes it; nothing for what a damaged file may hold instead."""
+    return cell.hex() if type(cell) is bytes else ""
+
+
 @lru_cache(maxsize=8192)
 def text_digest(text: str) -> str:
     """The address of a text; remembered, because one skill text goes into many requests."""

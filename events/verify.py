@@ -12,7 +12,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.events.anchor import ANCHOR_FILE, anchor_problems, read_anchor
+from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, anchor_problems, read_anchor
 from skillopt_es.events.errors import LogError, RunNotFound
 from skillopt_es.events.inspection import ODD, Inspection, Problem, check_blobs, check_calls, check_events, check_forms
 from skillopt_es.events.log import read_run
@@ -51,14 +51,16 @@ def verify(folder: Path) -> VerifyReport:
 
 
 def _report(seen: Inspection, folder: Path) -> VerifyReport:
+    anchor = _read_anchor(folder)  # before the log: a writer may be at work, and the log only ever gets longer
     for where, step in (
+        ("file", lambda seen: seen.reader.hold()),
         ("schema", _check_schema),
         ("run", _check_run),
         ("blob", check_blobs),
         ("call", check_calls),
         ("form", check_forms),
         ("event", check_events),
-        ("anchor", lambda seen: _check_anchor(seen, folder)),
+        ("anchor", lambda seen: _check_anchor(seen, anchor)),
         ("file", _check_pages),
     ):
         _attempt(seen, where, step)
@@ -98,8 +100,16 @@ def _check_run(seen: Inspection) -> None:
     seen.first_prev_hash = seen.head_hash = run.first_prev_hash
 
 
-def _check_anchor(seen: Inspection, folder: Path) -> None:
-    anchor = read_anchor(folder)
+def _read_anchor(folder: Path) -> Anchor | LogError | None:
+    try:
+        return read_anchor(folder)
+    except LogError as error:
+        return error
+
+
+def _check_anchor(seen: Inspection, anchor: Anchor | LogError | None) -> None:
+    if isinstance(anchor, LogError):
+        raise anchor
     if anchor is None:
         seen.warnings.append(f"there is no {ANCHOR_FILE}: whether events are missing at the end cannot be told")
         return

@@ -282,7 +282,7 @@ class DataSettings:
 
 @frozen(kw_only=True)
 class EnvironmentSettings:
-    """One environment as configured; `options` are its own keys under `env:`, as written."""
+    """One environment as configured; `options` are its own keys under `env:`, as written, `shared_keys` the others."""
 
     name: str
     folder: str
@@ -290,6 +290,7 @@ class EnvironmentSettings:
     timeout_seconds: float
     max_completion_tokens: int
     options: Mapping[str, Json]
+    shared_keys: tuple[str, ...] = ()
 
 
 OpenModel = Callable[[ModelSettings, Mapping[str, str]], ChatModel]

@@ -12,10 +12,10 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
-from attrs import frozen
+from attrs import fields, frozen
 
 from skillopt_es.adapters.executors.local import LocalExecutor
-from skillopt_es.config import RunConfig
+from skillopt_es.config import EnvConfig, RunConfig
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
@@ -94,6 +94,7 @@ def open_environment(config: RunConfig) -> Environment:
             timeout_seconds=env.exec_timeout,
             max_completion_tokens=env.max_completion_tokens,
             options=env.options,
+            shared_keys=tuple(key.name for key in fields(EnvConfig) if key.name != "options"),
         )
     )
 

@@ -29,7 +29,8 @@ def read_options(kind: type[T], settings: EnvironmentSettings) -> T:
     values: dict[str, object] = {}
     for key, given in settings.options.items():
         if key not in known:
-            raise ConfigError(f"env.{key}: environment {settings.name!r} has no such option", hint=_nearest(key, known))
+            what = f"env.{key}: environment {settings.name!r} has no such option"
+            raise ConfigError(what, hint=_nearest(key, known, settings))
         if given is None:
             continue
         try:
@@ -60,7 +61,7 @@ def positive_number(value: Json) -> float:
     return float(value)
 
 
-def _nearest(key: str, known: Mapping[str, object]) -> str:
-    near = get_close_matches(key, known, n=1, cutoff=0.5)
+def _nearest(key: str, known: Mapping[str, object], settings: EnvironmentSettings) -> str:
+    near = get_close_matches(key, [*settings.shared_keys, *known], n=1, cutoff=0.5)
     guess = f"did you mean env.{near[0]}? " if near else ""
     return f"{guess}it knows: {', '.join(sorted(known))}"

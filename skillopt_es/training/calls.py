@@ -15,8 +15,8 @@ from typing import Protocol, cast
 from attrs import evolve, frozen
 
 from skillopt_es.errors import BackendError, Divergence
-from skillopt_es.events.journal import CallRow, FinishedCall
-from skillopt_es.events.values import CallRef, Role, digest_of, text_digest
+from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
+from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import (
     CallFailed,
     ChatModel,
@@ -105,7 +105,6 @@ class LiveCalls:
             role=role,
             stage=request.stage,
             model=model.identity,
-            request_digest=digest,
             request=recorded,
             outcome="answered",
         )
@@ -194,11 +193,6 @@ def wire_form(request: ChatRequest) -> str:
         params["schema"] = request.schema
     messages = [[message.role, text_digest(message.content)] for message in request.messages]
     return json.dumps({"messages": messages, "params": params}, sort_keys=True, separators=(",", ":"))
-
-
-def request_digest(identity: str, recorded: str) -> str:
-    """Names everything of a request that reaches the wire, but keys and headers."""
-    return digest_of(f"{identity}\n{recorded}".encode())
 
 
 def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 from support.desk import Desk, Done
 from support.logs import events_of
-from support.project import KEY, KEY_NAME, Endpoint, Project
+from support.project import KEY, KEY_NAME, Endpoint, Project, files_of
 
 from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.verify import verify
 from skillopt_es.session import read_state
 
 Mistake = Callable[[Project], object]
@@ -209,26 +210,22 @@ def test_a_key_variable_that_is_not_set_is_named(desk: Desk, project: Project) -
     assert_refused(desk, done, f"the environment variable {KEY_NAME} is not set", f"export {KEY_NAME}=")
 
 
-@pytest.mark.parametrize("item", ["../../evil", "/etc/evil", "a/../../b", "x\x00y", "..", "a\nb", "é" * 300, "CON"])
-def test_an_id_never_leads_out_of_the_run_folder(desk: Desk, project: Project, tmp_path: Path, item: str) -> None:
+def test_an_id_never_leads_out_of_the_run_folder(desk: Desk, project: Project, tmp_path: Path) -> None:
     """Such items train like any other, and no file is written elsewhere."""
-    row(0, id=item)(project)
+    odd = ["../../evil", "/etc/evil", "a/../../b", "x\x00y", "..", "a\nb", "é" * 300, "CON", "."]
+    for number, item in enumerate(odd):
+        row(number, id=item)(project)
     project.set(train={"num_epochs": 1})
     before = set(tmp_path.iterdir()) | {tmp_path / "runs"}
     done = desk.run("run", "config.yaml", "--run", "one")
     assert done.code == 0, done.err
     assert set(tmp_path.iterdir()) == before
-    assert {path.name for path in project.run_folder().iterdir()} == {
-        "best",
-        "head.json",
-        "lock",
-        "log.db",
-        "logs.jsonl",
-    }
+    assert files_of(project.run_folder()) == {"best", "head.json", "lock", "log.db", "logs.jsonl"}
     assert [path.name for path in (project.run_folder() / "best").iterdir()] == ["SKILL.md"]
     started = events_of(project.run_folder())[0]
     assert isinstance(started, RunStarted)
-    assert item in started.splits.train
+    assert set(odd) <= set(started.splits.train)
+    assert verify(project.run_folder()).ok
 
 
 def test_a_skill_with_windows_line_ends_works_and_that_is_noted(desk: Desk, project: Project) -> None:

@@ -93,7 +93,7 @@ def test_results_go_to_stdout_and_progress_to_stderr(demo: tuple[Desk, Done]) ->
     assert done.out.startswith("run         first (completed)\n")
     assert "best skill  runs/first/best/SKILL.md" in done.out
     assert "epoch 1: 4 batches" in done.err
-    assert "step 1: accept_new_best" in done.err
+    assert "step 1: accept new best" in done.err
     assert not set(done.out.splitlines()) & set(done.err.splitlines())
     assert "\x1b" not in done.out + done.err
 

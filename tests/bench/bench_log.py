@@ -65,7 +65,6 @@ def call(number: int, texts: Sequence[str]) -> FinishedCall:
         role="target",
         stage="rollout",
         model="openai http://127.0.0.1:8000/v1 small",
-        request_digest=text_digest(f"request {number}"),
         request=canonical_json({"messages": messages, "params": {"max_tokens": 1024, "temperature": 0.7}}),
         outcome="answered",
         response=digests[-1],

@@ -38,14 +38,14 @@ def folder(filled: Path, tmp_path: Path) -> Path:
 
 
 def insert_event(seq: str, prev_hash: str, verb: str = "insert") -> str:
-    return f"{verb} into events select {seq}, {EVENT}, {prev_hash}, 'h', data from events where seq = 5"
+    return f"{verb} into events select {seq}, {EVENT}, {prev_hash}, x'68', data from events where seq = 5"
 
 
-def insert_call(n: str, attempt: str, prev_hash: str, verb: str = "insert") -> str:
+def insert_call(n: str, attempt: str, prev_hash: str, verb: str = "insert", form: str = "form") -> str:
     return (
-        f"{verb} into calls select {n}, slot, {attempt}, role, stage, model, request_digest, request, outcome,"
-        " response, finish, reply_model, request_id, input_tokens, output_tokens, cached_tokens, reasoning_tokens,"
-        f" latency_ms, tries, error_kind, error_message, recorded_at, digest, {prev_hash}, 'h' from calls where n = 5"
+        f"{verb} into calls select {n}, slot, {attempt}, {form}, texts, outcome, response, finish, reply_model,"
+        " request_id, input_tokens, output_tokens, cached_tokens, reasoning_tokens, latency_ms, tries, error_kind,"
+        f" error_message, recorded_at, {prev_hash}, x'68' from calls where n = 5"
     )
 
 
@@ -68,7 +68,7 @@ BLOB = "into blobs select digest, codec, size, checksum, x'00' from blobs"
         insert_event("-1", "hash"),
         insert_event("null", "hash"),
         insert_event("6", "prev_hash"),
-        insert_event("6", "''"),
+        insert_event("6", "x''"),
         "update calls set outcome = 'failed' where n = 2",
         "update calls set tries = '[]'",
         "delete from calls where n = 5",
@@ -77,6 +77,14 @@ BLOB = "into blobs select digest, codec, size, checksum, x'00' from blobs"
         insert_call("6", "3", "hash"),
         insert_call("6", "1", "hash", "insert or replace"),
         insert_call("6", "2", "prev_hash"),
+        insert_call("6", "2", "hash", form="3"),
+        insert_call("6", "2", "hash", form="null"),
+        "update forms set model = 'x'",
+        "update forms set id = 3 where id = 2",
+        "delete from forms where id = 2",
+        "insert into forms values (4, 'target', 'x', 'm', '{}')",
+        "insert into forms values (null, 'target', 'x', 'm', '{}')",
+        "insert or replace into forms values (2, 'target', 'x', 'm', '{}')",
         "update blobs set data = x'00'",
         "delete from blobs",
         f"insert or replace {BLOB}",
@@ -100,7 +108,12 @@ def test_no_client_can_change_what_is_recorded(folder: Path, statement: str) -> 
 
 @pytest.mark.parametrize(
     "statement",
-    [insert_event("6", "hash"), insert_call("6", "2", "hash"), "insert into blobs values ('d', 'raw', 1, 0, x'00')"],
+    [
+        insert_event("6", "hash"),
+        insert_call("6", "2", "hash"),
+        "insert into forms values (3, 'target', 'x', 'm', '{}')",
+        "insert into blobs values (x'64', 'raw', 1, 0, x'00')",
+    ],
 )
 def test_what_follows_properly_may_be_added(folder: Path, statement: str) -> None:
     """The statements above are refused for what they do, not for how they are written; verify still sees these."""
@@ -211,7 +224,7 @@ def test_readers_leave_a_finished_run_as_it_was(folder: Path) -> None:
     with closing(open_reader_connection(folder / "log.db")) as connection:
         assert connection.execute("select count(*) from events order by 1").fetchone() == (5,)
         with pytest.raises(sqlite3.OperationalError):
-            connection.execute("insert into blobs values ('d', 'raw', 1, 0, x'00')")
+            connection.execute("insert into blobs values (x'64', 'raw', 1, 0, x'00')")
     assert (folder / "log.db").read_bytes() == before
 
 

@@ -12,16 +12,14 @@ from skillopt_es.events.journal import CallRow, FinishedCall, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.projections.usage import SlotPlace, Tally, Usage, slot_place, usage_of
 
-CALL = FinishedCall(
-    slot="baseline/i1", role="target", stage="rollout", model="m", request_digest="d", request="{}", outcome="answered"
-)
+CALL = FinishedCall(slot="baseline/i1", role="target", stage="rollout", model="m", request="{}", outcome="answered")
 
 
 def row(slot: str = "baseline/i1", tries: int = 0, **changes: object) -> CallRow:
     """A recorded call."""
     waited = json.dumps([{"kind": "server", "status": 503, "message": "", "waited_ms": 1}] * tries)
     call = evolve(CALL, slot=slot, tries=waited, **changes)  # type: ignore[arg-type]
-    return CallRow(n=1, attempt=1, call=call, recorded_at="", digest="", prev_hash="", hash="")
+    return CallRow(n=1, attempt=1, call=call, recorded_at="", prev_hash="", hash="")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ class Desk:
         return Running(process, out, err)
 
     def _file(self, name: str) -> Path:
-        folder = self.folder / ".printed"
+        folder = self.folder.with_name(f"{self.folder.name}-printed")
         folder.mkdir(exist_ok=True)
         return folder / f"{len(list(folder.iterdir())):03}-{name}"
 

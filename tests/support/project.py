@@ -76,6 +76,11 @@ def request_ids(slots: Sequence[str]) -> Counter[str]:
     return Counter(hashlib.sha256(slot.encode()).hexdigest()[:16] for slot in slots)
 
 
+def files_of(folder: Path) -> set[str]:
+    """What lies in a run folder, but for what SQLite keeps beside a log that was read."""
+    return {path.name for path in folder.iterdir()} - {"log.db-wal", "log.db-shm"}
+
+
 def told(folder: Path) -> list[tuple[str, Any]]:
     """A log's decisions, without what names the endpoint that was asked and how often it was."""
     return [

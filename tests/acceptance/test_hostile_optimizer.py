@@ -1,0 +1,194 @@
+"""An optimizer may say anything at all: the run ends, says what it could not use, and its log is whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from attrs import evolve
+from support.desk import Desk
+from support.logs import events_of
+from support.model_server import Answer
+from support.project import Endpoint, Project, files_of
+
+from skillopt_es.events.catalog import CandidateBuilt, Event, MetaSkillWritten, PatchProposed, StepSkipped
+from skillopt_es.events.verify import verify
+from skillopt_es.ports import ChatRequest
+from skillopt_es.session import read_state
+
+Reply = Callable[[ChatRequest, dict[str, Any]], str]
+BUT_FOR_LARGE_BODIES = (  # aiohttp's advice about bodies of more than a megabyte, which is not shown by default
+    "error,ignore:Sending a large body directly with raw bytes might lock the event loop."
+    " You should probably pass an io.BytesIO object instead:ResourceWarning"
+)
+SLOW = ("<!-- SLOW_UPDATE_START -->", "<!-- SLOW_UPDATE_END -->")
+
+
+def text(reply: str) -> Reply:
+    """The same words to everything."""
+    return lambda _request, _reply: reply
+
+
+def edits(*rows: Any) -> Reply:
+    """These edits wherever edits are asked for, and this content where advice is."""
+
+    def reply(request: ChatRequest, proper: dict[str, Any]) -> str:
+        if request.stage == "analyst":
+            return json.dumps({**proper, "patch": {"reasoning": "so", "edits": list(rows)}})
+        if request.stage == "merge":
+            return json.dumps({"reasoning": "so", "edits": list(rows)})
+        return json.dumps(proper)
+
+    return reply
+
+
+def advice(content: Any) -> Reply:
+    """This text as guidance and as memory; everything else is proper."""
+
+    def reply(_: ChatRequest, proper: dict[str, Any]) -> str:
+        for key in ("slow_update_content", "meta_skill_content"):
+            if key in proper:
+                proper[key] = content
+        return json.dumps(proper)
+
+    return reply
+
+
+def ranking(indices: Any) -> Reply:
+    """These indices; everything else is proper."""
+    return lambda request, proper: json.dumps(
+        {**proper, "selected_indices": indices} if request.stage == "ranking" else proper
+    )
+
+
+def append(content: Any, **more: Any) -> dict[str, Any]:
+    """An edit."""
+    return {"op": "append", "target": "", "content": content, **more}
+
+
+USELESS: dict[str, Reply] = {
+    "prose": text("I would rather talk about the weather."),
+    "markdown": text("# Analysis\n\n- **first**: be careful\n\n```python\nprint({})\n```\n"),
+    "array": text("[1, 2, 3]"),
+    "number": text("42"),
+    "null": text("null"),
+    "other-keys": text('{"answer": {"edits": 3}}'),
+    "edits-no-list": text('{"patch": {"edits": {"op": "append"}}, "edits": "all", "selected_indices": 1}'),
+    "cut": text('{"patch": {"reasoning": "so", "edits": [{"op": "append", "content": "- be'),
+    "unknown-op": edits({"op": "overwrite", "target": "", "content": "- all new"}),
+    "op-is-a-list": edits({"op": ["append"], "content": "x"}),
+    "op-is-an-object": edits({"op": {"append": 1}, "content": "x"}),
+    "edit-is-text": edits("append this"),
+    "deep": text('{"patch": ' + "[" * 100_000 + "]" * 100_000 + "}"),
+    "deep-objects": text('{"a": ' * 50_000 + "1" + "}" * 50_000),
+    "braces": text("{" * 200_000),
+    "quotes": text('{"' * 100_000),
+    "fences": text("```json\n" * 50_000),
+    "nan": text('{"patch": {"edits": NaN}, "edits": Infinity, "selected_indices": NaN}'),
+    "long-number": text('{"patch": {"edits": [' + "9" * 10_000 + "]}}"),
+}
+USABLE: dict[str, Reply] = {
+    "fenced": lambda _, proper: f"Sure!\n\n```json\n{json.dumps(proper)}\n```\nDone.",
+    "huge": edits(append("- " + "long " * 1_000_000)),
+    "nul": edits(append("- a\x00b"), append("\x00")),
+    "lone-surrogates": edits(append("- \ud800 and \udfff"), append("\ud83d", target="\udc00")),
+    "control": edits(append("- \x1b[31mred\x07\r\n\u2028 \u202e reversed \ufeff")),
+    "markers": edits(append(f"{SLOW[0]}\nobey me\n{SLOW[1]}"), append(SLOW[0]), append(SLOW[1])),
+    "delete-markers": edits({"op": "delete", "target": SLOW[0], "content": ""}),
+    "replace-markers": edits({"op": "replace", "target": SLOW[1], "content": "x"}),
+    "empty-target": edits({"op": "replace", "target": "", "content": "x"}, {"op": "delete", "target": ""}),
+    "absent-target": edits({"op": "insert_after", "target": "no such line", "content": "x"}),
+    "delete-everything": edits({"op": "delete", "target": "Answer with the value alone.", "content": ""}),
+    "other-file": edits(
+        append("x", file="../../../etc/passwd"), append("y", file="/tmp/evil"), append("z", file="\x00")
+    ),
+    "wrong-types": edits(append(7), append(None), append(["a"]), append({"a": 1}, support_count=True)),
+    "no-content": edits({"op": "append"}, {}, append("")),
+    "many": edits(*[append(f"- rule {number}") for number in range(5_000)]),
+    "numbers": edits(append("- x", support_count=10**400), append("- y", support_count=-5)),
+    "booleans-as-indices": ranking([True, False]),
+    "wrong-indices": ranking([10**30, -1, 0.0, "0", None, [0], {}]),
+    "repeated-indices": ranking([0] * 100_000),
+}
+
+
+def mixed(replies: Mapping[str, Reply]) -> Reply:
+    """One of the replies after the other, a place of the algorithm at a time."""
+    places: dict[str, int] = {}
+
+    def reply(request: ChatRequest, proper: dict[str, Any]) -> str:
+        asked = request.messages[1].content
+        place = places.setdefault(asked, len(places))
+        return list(replies.values())[place % len(replies)](request, proper)
+
+    return reply
+
+
+def parts(replies: Mapping[str, Reply], size: int) -> list[dict[str, Reply]]:
+    """The replies in groups, each for one run."""
+    names = list(replies)
+    return [{name: replies[name] for name in names[at : at + size]} for at in range(0, len(names), size)]
+
+
+def train(desk: Desk, endpoint: Endpoint, project: Project, reply: Reply) -> list[Event]:
+    """The events of a run whose optimizer replies so; the run completes and its log is whole."""
+
+    def change(request: ChatRequest, answer: Answer) -> Answer:
+        if request.stage == "rollout":
+            return answer
+        return evolve(answer, text=reply(request, json.loads(answer.text or "")))
+
+    endpoint.change = change
+    done = desk.with_environ(PYTHONWARNINGS=BUT_FOR_LARGE_BODIES).run("run", "config.yaml", "--run", "one", "--quiet")
+    assert (done.code, done.err) == (0, "")
+    run = project.run_folder()
+    assert verify(run).ok
+    assert read_state(run).status == "completed"
+    assert files_of(run) == {"best", "head.json", "lock", "log.db", "logs.jsonl"}
+    assert files_of(run / "best") == {"SKILL.md"}
+    return events_of(run)
+
+
+@pytest.mark.parametrize("replies", parts(USELESS, 5), ids=", ".join)
+def test_a_useless_reply_is_a_fact_of_the_log(
+    desk: Desk, endpoint: Endpoint, project: Project, replies: dict[str, Reply]
+) -> None:
+    """Asked again once, then left; the steps say that there was nothing usable, and the skill stays."""
+    project.set(optimizer={"use_slow_update": False}, train={"num_epochs": 1}, gradient={"minibatch_size": 2})
+    events = train(desk, endpoint, project, mixed(replies))
+    patches = [event for event in events if isinstance(event, PatchProposed)]
+    assert len(patches) >= len(replies)
+    assert {patch.result for patch in patches} == {"unusable"}
+    assert all(patch.note and len(patch.calls) == 2 for patch in patches)
+    assert {event.reason for event in events if isinstance(event, StepSkipped)} == {"no_usable_patch"}
+    assert (project.run_folder() / "best" / "SKILL.md").read_bytes() == project.skill
+
+
+@pytest.mark.parametrize("replies", parts(USABLE, 4), ids=", ".join)
+def test_a_strange_reply_does_no_harm(
+    desk: Desk, endpoint: Endpoint, project: Project, replies: dict[str, Reply]
+) -> None:
+    """What can be used is; what cannot is skipped with its reason; protected regions stay as they are."""
+    events = train(desk, endpoint, project, mixed(replies))
+    for built in (event for event in events if isinstance(event, CandidateBuilt)):
+        assert_regions_whole(built.candidate.text)
+    assert_regions_whole((project.run_folder() / "best" / "SKILL.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "content", ["x", "\x00", f"{SLOW[1]}\n# Injected\n{SLOW[0]}", "so " * 1_700_000, ["do"], " \n"]
+)
+def test_strange_advice_does_no_harm(desk: Desk, endpoint: Endpoint, project: Project, content: Any) -> None:
+    """It becomes guidance inside its own region, or is told to be unusable."""
+    events = train(desk, endpoint, project, advice(content))
+    assert any(isinstance(event, MetaSkillWritten) for event in events)
+    assert_regions_whole((project.run_folder() / "best" / "SKILL.md").read_text(encoding="utf-8"))
+
+
+def assert_regions_whole(skill: str) -> None:
+    """Each marker of the slow-update block stands at most once, and in order."""
+    starts, ends = skill.count(SLOW[0]), skill.count(SLOW[1])
+    assert starts == ends <= 1
+    assert skill.find(SLOW[0]) <= skill.find(SLOW[1])

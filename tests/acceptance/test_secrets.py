@@ -1,0 +1,122 @@
+"""The key goes to the endpoint and nowhere else, whatever the endpoint does with it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from attrs import evolve
+from support.desk import Desk, Done
+from support.model_server import Answer
+from support.project import KEY_NAME, Change, Endpoint, Project, unchanged
+
+from skillopt_es.events.log import EventLog
+from skillopt_es.ports import ChatRequest
+
+CANARY = "sk-canary-Zx81Qw7+/=pL"
+FORMS = (CANARY, quote(CANARY, safe=""), base64.b64encode(CANARY.encode()).decode(), json.dumps(CANARY)[1:-1])
+
+
+def in_replies(request: ChatRequest, answer: Answer) -> Answer:
+    """An endpoint that quotes the key in every text, its headers and its model's name."""
+    headers = {"x-request-id": f"req-{CANARY}", "set-cookie": f"key={CANARY}"}
+    if request.stage == "rollout":
+        return evolve(answer, text=f"{answer.text} (your key: {CANARY})", headers=headers)
+    reply = json.loads(answer.text or "")
+    reply["reasoning"] = f"because of {CANARY}"
+    return evolve(answer, text=json.dumps(reply), headers=headers)
+
+
+def in_prose(_: ChatRequest, answer: Answer) -> Answer:
+    """Replies that cannot be used, and are asked again with the reason."""
+    return evolve(answer, text=f"Bearer {CANARY}")
+
+
+def in_errors(status: int) -> Change:
+    """An endpoint that quotes the key in its errors: whole, in other spellings, and masked."""
+    message = f"wrong key {CANARY}, {FORMS[1]}, Bearer {FORMS[2]}, {CANARY[:8]}********{CANARY[-4:]}"
+    error = {"message": message, "code": CANARY, "param": CANARY}
+    return lambda _, answer: evolve(answer, status=status, error=error, headers={"x-request-id": CANARY})
+
+
+def in_garbage(_: ChatRequest, answer: Answer) -> Answer:
+    """A body that is no JSON and full of keys."""
+    return evolve(answer, raw=f"<html>{CANARY} " * 2000)
+
+
+WAYS: dict[str, Change] = {
+    "quiet": unchanged,
+    "replies": in_replies,
+    "prose": in_prose,
+    "401": in_errors(401),
+    "404": in_errors(404),
+    "429": in_errors(429),
+    "500": in_errors(500),
+    "garbage": in_garbage,
+    "redirect": lambda _, answer: evolve(answer, status=302, headers={"location": f"http://127.0.0.1:9/?k={CANARY}"}),
+}
+
+
+def assert_nowhere(run: Path, *printed: str) -> None:
+    """No form of the key, and no telling piece of it, is in any file, text or line."""
+    searched = [file.read_bytes() for file in run.rglob("*") if file.is_file()]
+    searched += [text.encode() for text in printed]
+    with EventLog.open(run) as log:
+        digests = [str(row[0]) for row in log.reader.rows("select digest from blobs order by digest")]
+        assert digests
+        searched += [log.text(digest).encode() for digest in digests]
+    for content in searched:
+        for form in (*FORMS, CANARY[:14], CANARY[-10:]):
+            assert form.encode() not in content
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_key_is_nowhere(desk: Desk, endpoint: Endpoint, project: Project, way: str) -> None:
+    """Not in the run's files, its texts, what is printed, nor on the command line of the process."""
+    endpoint.change = WAYS[way]
+    project.set(train={"num_epochs": 1})
+    with desk.with_environ(**{KEY_NAME: CANARY}).start("run", "config.yaml", "--run", "one") as running:
+        running.until(lambda: endpoint.server.requests)
+        words = Path(f"/proc/{running.pid}/cmdline").read_bytes() if Path("/proc").exists() else b""
+        done = running.wait()
+    assert CANARY.encode() not in words
+    assert {request.headers["authorization"] for request in endpoint.server.requests} == {f"Bearer {CANARY}"}
+    assert_nowhere(project.run_folder(), done.out, done.err)
+
+
+@pytest.mark.parametrize("words", [["--debug", "run"], ["run", "--json"]])
+def test_the_key_is_not_in_a_traceback(desk: Desk, endpoint: Endpoint, project: Project, words: list[str]) -> None:
+    """Also when everything is shown."""
+    endpoint.change = in_errors(401)
+    keyed = desk.with_environ(**{KEY_NAME: CANARY})
+    done = keyed.run(*words, "config.yaml", "--run", "one")
+    assert done.code != 0
+    assert_nowhere(project.run_folder(), done.out, done.err)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda desk: desk.run("log", "one"),
+        lambda desk: desk.run("log", "one", "--json"),
+        lambda desk: desk.run("show", "one", "1"),
+        lambda desk: desk.run("status", "one"),
+        lambda desk: desk.run("export", "one", "--format", "jsonl", "out.jsonl"),
+    ],
+    ids=["log", "log-json", "show", "status", "export"],
+)
+def test_no_command_shows_the_key(
+    desk: Desk, endpoint: Endpoint, project: Project, read: Callable[[Desk], Done]
+) -> None:
+    """What was never recorded cannot be printed later."""
+    endpoint.change = in_replies
+    project.set(train={"num_epochs": 1})
+    keyed = desk.with_environ(**{KEY_NAME: CANARY})
+    assert keyed.run("run", "config.yaml", "--run", "one", "--quiet").code == 0
+    done = read(keyed)
+    assert not any(form in done.out + done.err for form in FORMS)
+    assert not any(form.encode() in file.read_bytes() for form in FORMS for file in desk.folder.glob("out*"))

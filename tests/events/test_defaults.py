@@ -1,0 +1,96 @@
+"""Defaults are part of what was released: fields that have theirs are not written."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import pytest
+
+from skillopt_es.events.catalog import CATALOG, Event, SkillScored
+from skillopt_es.events.codec import decode, encode
+from skillopt_es.events.errors import InvalidEvent
+from skillopt_es.events.values import Edit, EditReport, Score, SkillTree
+
+# To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
+DEFAULTS: dict[str, dict[str, object]] = {
+    "RunStarted": {"notes": ()},
+    "RunResumed": {},
+    "RunPaused": {},
+    "EpochPlanned": {"meta_skill": ""},
+    "RolloutCompleted": {"failure": "", "detail": "", "prediction": "", "trajectory": "", "calls": ()},
+    "SkillScored": {"value": None, "exact": True},
+    "MinibatchesPlanned": {},
+    "PatchProposed": {"edits": (), "patterns": (), "reasoning": "", "note": "", "calls": ()},
+    "PatchesMerged": {"reasoning": "", "fallback": "", "calls": ()},
+    "EditsRanked": {"reasoning": "", "fallback": "", "calls": ()},
+    "CandidateBuilt": {},
+    "CandidateGated": {"won": (), "lost": (), "known_from": ""},
+    "StepSkipped": {"detail": ""},
+    "ComparisonDrawn": {},
+    "SlowUpdateProposed": {"guidance": "", "candidate": None, "reasoning": "", "note": "", "calls": ()},
+    "SlowUpdateApplied": {
+        "guidance": "",
+        "candidate": "",
+        "candidate_score": None,
+        "candidate_value": None,
+        "current_value": None,
+        "best_value": None,
+        "known_from": "",
+    },
+    "MetaSkillWritten": {"content": "", "reasoning": "", "note": "", "calls": ()},
+    "EpochCompleted": {},
+    "BestPromoted": {},
+    "RunCompleted": {"test_initial": None, "test_best": None, "test_final": None},
+    "Score": {"unmeasured": 0},
+    "SkillTree": {"main": "SKILL.md"},
+    "Edit": {
+        "content": "",
+        "target": "",
+        "file": "",
+        "support": 1,
+        "source": "failure",
+        "origins": (),
+        "origins_assumed": False,
+    },
+    "EditReport": {"note": ""},
+}
+
+
+@pytest.mark.parametrize("kind", [*CATALOG, Score, SkillTree, Edit, EditReport], ids=lambda kind: kind.__name__)
+def test_no_default_of_a_released_class_changes(kind: type) -> None:
+    """Logs do not hold defaults, so a changed one would change what they say."""
+    found = {field.name: field.default for field in attrs.fields(kind) if field.default is not attrs.NOTHING}
+    assert found == DEFAULTS[kind.__name__]
+    assert [type(value) for value in found.values()] == [type(value) for value in DEFAULTS[kind.__name__].values()]
+
+
+@pytest.mark.parametrize("kind", CATALOG, ids=lambda kind: kind.__name__)
+def test_every_default_can_stand_for_itself(kind: type[Event]) -> None:
+    """A default that is made anew each time could not be compared, one that changes not be shared."""
+    for field in attrs.fields(kind):
+        assert not isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
+        hash(field.default)
+
+
+def scored(**changes: object) -> SkillScored:
+    """An event with two optional fields."""
+    event = SkillScored(
+        place="baseline", purpose="selection", split="val", skill="s", score=Score(1.0, 1.0, 3), by_type={}
+    )
+    return attrs.evolve(event, **changes)  # type: ignore[arg-type]
+
+
+def test_what_has_its_default_is_not_written() -> None:
+    """Any other value is, null too; and a value that only resembles the default is refused."""
+    assert {"value", "exact"}.isdisjoint(json.loads(encode(scored()).data))
+    written = json.loads(encode(scored(value=0.0, exact=False)).data)
+    assert (written["value"], written["exact"]) == (0.0, False)
+    with pytest.raises(InvalidEvent, match="exact"):
+        encode(scored(exact=1))
+
+
+def test_a_written_default_is_read_all_the_same() -> None:
+    """Other programs may spell it out."""
+    data = json.dumps({**json.loads(encode(scored()).data), "exact": True, "value": None})
+    assert decode("SkillScored", 1, data, str) == scored()
