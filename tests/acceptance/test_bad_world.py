@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -17,7 +18,18 @@ from attrs import evolve
 from support.desk import Desk, Done
 from support.logs import call_slots, events_of
 from support.model_server import Answer
-from support.project import Change, Endpoint, Project, failing, request_ids, told, unchanged
+from support.project import (
+    KEY,
+    KEY_NAME,
+    Change,
+    Endpoint,
+    Project,
+    failing,
+    plain_config,
+    request_ids,
+    told,
+    unchanged,
+)
 
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.verify import verify
@@ -48,9 +60,8 @@ def assert_one_sentence(done: Done, sentence: str, hint: str) -> None:
     assert "bug" not in done.err
 
 
-def assert_well_again(desk: Desk, project: Project, undisturbed: Path) -> None:
+def assert_well_again(desk: Desk, run: Path, undisturbed: Path) -> None:
     """`resume` ends the run like one that was never disturbed."""
-    run = project.run_folder()
     assert verify(run).ok
     done = desk.run("resume", "one", "--quiet")
     assert (done.code, done.err) == (0, "")
@@ -103,7 +114,8 @@ def test_an_endpoint_that_refuses_stops_the_run(
     if name != "optimizer-404":
         assert len(endpoint.server.requests) <= 2 * WORKERS
     endpoint.change = unchanged
-    assert_well_again(desk, project, undisturbed)
+    if name in {"401", "optimizer-404"}:
+        assert_well_again(desk, project.run_folder(), undisturbed)
 
 
 @pytest.mark.parametrize("name", OUTAGES)
@@ -117,7 +129,8 @@ def test_an_endpoint_that_does_not_answer_pauses_the_run(
     assert "8 of 8 items at baseline could not be measured" in done.err
     assert max(endpoint.asked.values()) <= 2
     endpoint.change = unchanged
-    assert_well_again(desk, project, undisturbed)
+    if name in {"429-storm", "cut"}:
+        assert_well_again(desk, project.run_folder(), undisturbed)
 
 
 @pytest.mark.parametrize("change", [always(delay=1.0), always(text="")], ids=["late", "silent"])
@@ -167,16 +180,26 @@ def test_an_endpoint_that_goes_down_for_a_while_costs_only_time(
 # --- disks ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Endpoint, Path]]:
+    """An endpoint that stays, and a project on it whose run was interrupted half way."""
+    folder = tmp_path_factory.mktemp("stopped")
+    endpoint = Endpoint(delay=0.02)
+    with endpoint.server:
+        Project(folder, plain_config(endpoint.base_url)).write()
+        with Desk(folder, {KEY_NAME: KEY}).start("run", "config.yaml", "--run", "one") as running:
+            running.until(lambda: len(endpoint.server.requests) >= 40)
+            running.send(signal.SIGINT)
+            assert running.wait().code == 130
+        endpoint.delay = 0.0
+        yield endpoint, folder
+
+
 @pytest.fixture
-def paused(desk: Desk, endpoint: Endpoint, project: Project) -> Path:
-    """The folder of a run that was interrupted half way."""
-    endpoint.delay = 0.02
-    with desk.start("run", "config.yaml", "--run", "one") as running:
-        running.until(lambda: len(endpoint.server.requests) >= 40)
-        running.send(signal.SIGINT)
-        assert running.wait().code == 130
-    endpoint.delay = 0.0
-    return project.run_folder()
+def paused(stopped: tuple[Endpoint, Path], tmp_path: Path) -> Path:
+    """The run folder of a copy of that project, where the desk is."""
+    shutil.copytree(stopped[1], tmp_path, dirs_exist_ok=True)
+    return tmp_path / "runs" / "one"
 
 
 def overwrite(at: float, count: int) -> Callable[[Path], None]:
@@ -224,45 +247,51 @@ DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_log_is_never_built_on(
-    desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path, paused: Path, name: str
+    desk: Desk, stopped: tuple[Endpoint, Path], paused: Path, undisturbed: Path, name: str
 ) -> None:
     """It is refused, named, not asked about at the endpoint and not changed; put back, the run goes on."""
     damage, sentence = DAMAGES[name]
-    file = paused / "log.db"
-    whole, asked = file.read_bytes(), len(endpoint.server.requests)
+    file, server = paused / "log.db", stopped[0].server
+    whole, asked = file.read_bytes(), len(server.requests)
     damage(file)
     damaged = file.read_bytes()
     assert_one_sentence(desk.run("resume", "one", "--quiet"), sentence, "")
-    assert len(endpoint.server.requests) == asked
+    assert len(server.requests) == asked
     assert file.read_bytes() == damaged
     assert not verify(paused).ok
+    put_back(file, whole)
+    assert verify(paused).ok
+    if name == "overwritten":
+        assert_well_again(desk, paused, undisturbed)
+
+
+def put_back(file: Path, content: bytes) -> None:
+    """Restores a log, without what was beside the damaged one."""
     for leftover in ("log.db-wal", "log.db-shm"):
-        (paused / leftover).unlink(missing_ok=True)
-    file.write_bytes(whole)
-    assert_well_again(desk, project, undisturbed)
+        file.with_name(leftover).unlink(missing_ok=True)
+    file.write_bytes(content)
 
 
 def test_a_tail_that_was_lost_is_noticed(
-    desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path, paused: Path
+    desk: Desk, stopped: tuple[Endpoint, Path], paused: Path, undisturbed: Path
 ) -> None:
     """An older copy of the log is whole in itself, but not what `head.json` says."""
-    old = (paused / "log.db").read_bytes()
+    file, endpoint = paused / "log.db", stopped[0]
+    old, seen = file.read_bytes(), len(endpoint.server.requests)
     endpoint.delay = 0.02
     with desk.start("resume", "one") as running:
-        running.until(lambda: len(endpoint.server.requests) >= 80)
+        running.until(lambda: len(endpoint.server.requests) >= seen + 30)
         running.send(signal.SIGINT)
         assert running.wait().code == 130
     endpoint.delay = 0.0
-    newer = (paused / "log.db").read_bytes()
-    (paused / "log.db").write_bytes(old)
+    newer = file.read_bytes()
+    put_back(file, old)
     done = desk.run("resume", "one", "--quiet")
     assert done.code == 1
     assert len(done.complaints) == 1
     assert not verify(paused).ok
-    for leftover in ("log.db-wal", "log.db-shm"):
-        (paused / leftover).unlink(missing_ok=True)
-    (paused / "log.db").write_bytes(newer)
-    assert_well_again(desk, project, undisturbed)
+    put_back(file, newer)
+    assert_well_again(desk, paused, undisturbed)
 
 
 def limited(size: int) -> Mapping[str, Any]:
@@ -275,12 +304,12 @@ def limited(size: int) -> Mapping[str, Any]:
     return {"preexec_fn": limit}
 
 
-@pytest.mark.parametrize("size", [60_000, 150_000, 250_000])
+@pytest.mark.parametrize("size", [60_000, 200_000])
 def test_a_file_that_cannot_grow_stops_the_run(desk: Desk, project: Project, undisturbed: Path, size: int) -> None:
     """Like a full disk: what was committed stays, and the run goes on where there is room."""
     done = evolve(desk, how=limited(size)).run("run", "config.yaml", "--run", "one", "--quiet")
     assert_one_sentence(done, "runs/one/log.db cannot be used: ", "resume")
-    assert_well_again(desk, project, undisturbed)
+    assert_well_again(desk, project.run_folder(), undisturbed)
 
 
 @contextmanager
@@ -300,7 +329,7 @@ def remount(folder: Path, options: str) -> None:
     subprocess.run(["mount", "-o", f"remount,{options}", folder], check=True)
 
 
-@pytest.mark.parametrize("kilobytes", [80, 120, 200, 500])
+@pytest.mark.parametrize("kilobytes", [80, 104, 400])
 def test_a_full_disk_stops_the_run(desk: Desk, project: Project, undisturbed: Path, kilobytes: int) -> None:
     """At its creation or later: nothing committed is lost, and with room the same command or `resume` goes on."""
     runs = project.folder / "runs"
@@ -309,19 +338,19 @@ def test_a_full_disk_stops_the_run(desk: Desk, project: Project, undisturbed: Pa
         assert_one_sentence(done, "runs/one/log.db cannot be used: the disk is full", "free some space and resume")
         remount(runs, "size=20m")
         if (runs / "one" / "log.db").exists():
-            assert_well_again(desk, project, undisturbed)
+            assert_well_again(desk, project.run_folder(), undisturbed)
         else:
             assert desk.run("run", "config.yaml", "--run", "one", "--quiet").code == 0
 
 
-def test_a_read_only_folder_is_named(desk: Desk, project: Project, undisturbed: Path, paused: Path) -> None:
+def test_a_read_only_folder_is_named(desk: Desk, paused: Path, undisturbed: Path) -> None:
     """Reading still works there; writing works again when it may."""
     with mounted(paused, "--bind", str(paused)):
         remount(paused, "ro,bind")
         done = desk.run("resume", "one", "--quiet")
         assert_one_sentence(done, "it is read-only (Read-only file system)", "writable")
         assert verify(paused).ok
-    assert_well_again(desk, project, undisturbed)
+    assert_well_again(desk, paused, undisturbed)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

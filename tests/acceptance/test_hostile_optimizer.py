@@ -68,6 +68,9 @@ def append(content: Any, **more: Any) -> dict[str, Any]:
     return {"op": "append", "target": "", "content": content, **more}
 
 
+HUGE = 5_000_000
+
+
 USELESS: dict[str, Reply] = {
     "prose": text("I would rather talk about the weather."),
     "markdown": text("# Analysis\n\n- **first**: be careful\n\n```python\nprint({})\n```\n"),
@@ -91,7 +94,7 @@ USELESS: dict[str, Reply] = {
 }
 USABLE: dict[str, Reply] = {
     "fenced": lambda _, proper: f"Sure!\n\n```json\n{json.dumps(proper)}\n```\nDone.",
-    "huge": edits(append("- " + "long " * 1_000_000)),
+    "huge": edits(append("x" * HUGE, target="y" * HUGE, op="replace"), append("- " + "long " * 20_000)),
     "nul": edits(append("- a\x00b"), append("\x00")),
     "lone-surrogates": edits(append("- \ud800 and \udfff"), append("\ud83d", target="\udc00")),
     "control": edits(append("- \x1b[31mred\x07\r\n\u2028 \u202e reversed \ufeff")),
@@ -177,9 +180,7 @@ def test_a_strange_reply_does_no_harm(
     assert_regions_whole((project.run_folder() / "best" / "SKILL.md").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize(
-    "content", ["x", "\x00", f"{SLOW[1]}\n# Injected\n{SLOW[0]}", "so " * 1_700_000, ["do"], " \n"]
-)
+@pytest.mark.parametrize("content", ["x", "\x00", f"{SLOW[1]}\n# Injected\n{SLOW[0]}", "so " * 50_000, ["do"], " \n"])
 def test_strange_advice_does_no_harm(desk: Desk, endpoint: Endpoint, project: Project, content: Any) -> None:
     """It becomes guidance inside its own region, or is told to be unusable."""
     events = train(desk, endpoint, project, advice(content))

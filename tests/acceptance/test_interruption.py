@@ -64,8 +64,9 @@ def assert_paused_well(done: Done, endpoint: Endpoint, project: Project) -> None
     assert verify(run).ok
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("calls", [2, 40])
+@pytest.mark.parametrize(
+    ("number", "calls"), [(signal.SIGINT, 2), (signal.SIGINT, 40), (signal.SIGTERM, 15), (signal.SIGHUP, 30)]
+)
 def test_a_first_signal_finishes_what_is_in_flight(
     desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path, number: signal.Signals, calls: int
 ) -> None:
@@ -73,6 +74,7 @@ def test_a_first_signal_finishes_what_is_in_flight(
     with training(desk, endpoint, calls=calls) as running:
         running.send(number)
         assert_paused_well(running.wait(), endpoint, project)
+    assert endpoint.server.wait_until(lambda server: server.open_connections == 0)
     assert_goes_on(desk, endpoint, project, undisturbed, repeats=0)
     comings = [event for event in events_of(project.run_folder()) if isinstance(event, RunPaused | RunResumed)]
     assert [type(event) for event in comings] == [RunPaused, RunResumed]
@@ -93,7 +95,7 @@ def test_a_second_ctrl_c_stops_at_once(desk: Desk, endpoint: Endpoint, project: 
     assert_goes_on(desk, endpoint, project, undisturbed, repeats=OPEN)
 
 
-@pytest.mark.parametrize("calls", [5, 15, 25, 35])
+@pytest.mark.parametrize("calls", [10, 35])
 def test_a_second_ctrl_c_ends_the_run_whatever_it_is_doing(
     desk: Desk, endpoint: Endpoint, project: Project, calls: int
 ) -> None:
@@ -192,7 +194,7 @@ def test_a_run_killed_again_and_again_ends(desk: Desk, endpoint: Endpoint, proje
     """Every session gets further, down to the last call."""
     with training(desk, endpoint, calls=10) as running:
         running.kill()
-    for _ in range(4):
+    for _ in range(3):
         endpoint.delay = SLOW
         seen = len(endpoint.server.requests)
         with desk.start("resume", "--quiet") as running:
@@ -220,13 +222,3 @@ def make_empty_log(project: Project) -> None:
     from skillopt_es.events.writer import RunWriter
 
     RunWriter.create(project.run_folder(), run_id="x", name="one", now=lambda: datetime.now(UTC)).close()
-
-
-def test_no_process_outlives_the_command(desk: Desk, endpoint: Endpoint, project: Project) -> None:
-    """After Ctrl-C the endpoint has no open connection left and the lock is free."""
-    with training(desk, endpoint, calls=20) as running:
-        running.send(signal.SIGINT)
-        running.wait()
-    assert endpoint.server.wait_until(lambda server: server.open_connections == 0)
-    assert desk.run("resume", "one", "--quiet").code == 0
-    assert project.run_folder().exists()

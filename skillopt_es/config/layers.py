@@ -1,0 +1,144 @@
+"""
+The layers of a config: the defaults, a file with its `_base_` chain, and `--set` texts, each laid over the last.
+
+`configs/base.yaml` holds all defaults. For every key it is remembered where its value came from.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from importlib import resources
+from pathlib import Path
+from typing import cast
+
+import yaml
+
+from skillopt_es.config.reader import parse_config
+from skillopt_es.config.sections import SECTIONS, RunConfig, Tree
+from skillopt_es.config.values import nearest, shown
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.codec import clean_text
+from skillopt_es.events.values import Json
+
+
+def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
+    """The run that a file and its overrides describe; without a file, of the bundled demo."""
+    file = Path(str(resources.files("skillopt_es.configs") / "demo" / "demo.yaml")) if path is None else path
+    layers = [_read_yaml(_base_file()), *_chain(file, ())]
+    sources: dict[str, str] = {}
+    tree: Tree = {}
+    for source, layer in layers:
+        _merge(tree, layer, source, sources)
+    for text in overrides:
+        _merge(tree, _parse_override(text), "--set", sources)
+    return parse_config(tree, folder=file.resolve().parent, sources=sources)
+
+
+def with_overrides(config: RunConfig, overrides: Sequence[str]) -> RunConfig:
+    """The same run with further `--set` texts laid over it."""
+    if not overrides:
+        return config
+    tree = copy.deepcopy(dict(config.resolved))
+    sources: dict[str, str] = {}
+    for text in overrides:
+        _merge(tree, _parse_override(text), "--set", sources)
+    return parse_config(tree, folder=config.folder, sources=sources)
+
+
+def _base_file() -> Path:
+    return Path(str(resources.files("skillopt_es.configs") / "base.yaml"))
+
+
+def _chain(file: Path, seen: tuple[Path, ...]) -> list[tuple[str, Tree]]:
+    """A file's layers, the base of its bases first."""
+    file = file.resolve()
+    if file in seen:
+        raise ConfigError(f"{file}: _base_ leads back to this file", hint="remove one of the _base_ lines")
+    source, tree = _read_yaml(file)
+    base = tree.pop("_base_", None)
+    if base is None:
+        return [(source, tree)]
+    if not isinstance(base, str):
+        raise ConfigError(f"{file}: _base_ is {base!r}, but must be the path of one YAML file")
+    return [*_chain(file.parent / base, (*seen, file)), (source, tree)]
+
+
+def _read_yaml(file: Path) -> tuple[str, Tree]:
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(f"{file}: no such config file", hint="`skillopt-es init DIR` writes one") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{file} is a folder", hint=f"name the YAML file in it, such as {file}/config.yaml") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{file}: not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
+    try:
+        tree = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}" if mark else ""
+        raise ConfigError(f"{file}{where}: not valid YAML: {getattr(error, 'problem', error)}") from None
+    if tree is None:
+        tree = {}
+    if not isinstance(tree, dict) or not all(isinstance(key, str) for key in tree):
+        raise ConfigError(f"{file}: a config is a mapping of sections ({', '.join(['model', *SECTIONS])})")
+    _require_plain(tree, "", str(file))
+    return str(file), cast(Tree, tree)
+
+
+def _require_plain(value: object, key: str, source: str) -> None:
+    """YAML also knows dates, bytes, infinities and keys of any type; a config is recorded as JSON."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            if not isinstance(name, str):
+                raise ConfigError(
+                    f"{source}: {key} has the key {name!r}, but keys must be text", hint="put it in quotes"
+                )
+            _require_plain(inner, f"{key}.{name}" if key else name, source)
+    elif isinstance(value, list):
+        for inner in value:
+            _require_plain(inner, key, source)
+    elif not (value is None or isinstance(value, str | int | float)) or not _is_json(value):
+        raise ConfigError(
+            f"{source}: {key} is {shown(key, cast(Json, value))}, but must be text, a number, true, false or null",
+            hint="put it in quotes" if not isinstance(value, str | float) else "",
+        )
+
+
+def _is_json(value: str | int | float | None) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not isinstance(value, str) or value.isascii() or clean_text(value) == value
+
+
+def _parse_override(text: str) -> Tree:
+    key, equals, value = text.partition("=")
+    if not equals or "." not in key:
+        raise ConfigError(f"--set {text}: write it as section.key=value, such as train.batch_size=20")
+    try:
+        parsed: Json = yaml.safe_load(value) if value else ""
+    except yaml.YAMLError:
+        parsed = value
+    _require_plain(parsed, key.strip(), "--set")
+    section, _, name = key.strip().partition(".")
+    return {section: {name: parsed}}
+
+
+def _merge(tree: Tree, layer: Tree, source: str, sources: dict[str, str]) -> None:
+    for section, values in layer.items():
+        if section not in ("model", *SECTIONS):
+            raise ConfigError(f"{source}: unknown section {section}", hint=nearest(section, ("model", *SECTIONS)))
+        if values is None:
+            continue
+        if not isinstance(values, dict):
+            raise ConfigError(f"{source}: {section} is {values!r}, but must be a mapping of keys")
+        into = cast(Tree, tree.setdefault(section, {}))
+        for key, value in values.items():
+            old = into.get(key)
+            mergeable = isinstance(old, dict) and isinstance(value, dict)
+            into[key] = {**cast(Tree, old), **cast(Tree, value)} if mergeable else value
+            sources[f"{section}.{key}"] = source

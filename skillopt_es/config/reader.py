@@ -1,0 +1,145 @@
+"""From a raw mapping to a typed RunConfig; every error names its key, where it came from, and what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import attrs
+import cattrs
+
+from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, SHARED_ROLE_KEYS, EnvConfig, RoleConfig, RunConfig, Tree
+from skillopt_es.config.values import (
+    CONVERTER,
+    SECRET_HEADER,
+    SECRET_KEY,
+    described,
+    literals,
+    looks_like_a_key,
+    nearest,
+    shown,
+)
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Json, Role
+
+
+def parse_config(tree: Tree, *, folder: Path | str, sources: Mapping[str, str] | None = None) -> RunConfig:
+    """The typed run of a whole mapping, such as the one a log has recorded."""
+    reader = _Reader(sources or {})
+    model = cast(Tree, tree.get("model", {}))
+    sections: dict[str, Any] = {
+        name: reader.section(name, cls, cast(Tree, tree.get(name, {}))) for name, cls in SECTIONS.items()
+    }
+    config = RunConfig(
+        optimizer_model=reader.role(model, "optimizer"),
+        target_model=reader.role(model, "target"),
+        folder=str(folder),
+        resolved={**tree},
+        **sections,
+    )
+    _check_together(config, reader)
+    return config
+
+
+def _check_together(config: RunConfig, reader: _Reader) -> None:
+    optimizer = config.optimizer
+    if optimizer.min_learning_rate > optimizer.learning_rate:
+        allowed = f"at most learning_rate ({optimizer.learning_rate})"
+        raise reader.error("optimizer.min_learning_rate", optimizer.min_learning_rate, allowed)
+    roles: tuple[Role, ...] = ("optimizer", "target")
+    for role in roles:
+        if not config.role(role).model:
+            raise reader.error(f"model.{role}", "", "the name of a model")
+
+
+C = TypeVar("C")
+
+
+class _Reader:
+    """Turns raw sections into typed ones and knows which file each key came from."""
+
+    def __init__(self, sources: Mapping[str, str]) -> None:
+        self._sources = sources
+
+    def error(self, key: str, value: Json, allowed: str, hint: str = "") -> ConfigError:
+        source = self._sources.get(key)
+        place = f"{source}: " if source else ""
+        return ConfigError(f"{place}{key} is {shown(key, value)}, but must be {allowed}", hint=hint)
+
+    def section(self, name: str, cls: type[C], raw: Tree) -> C:
+        names = [a.name for a in attrs.fields(cls)]  # type: ignore[arg-type]  # every section is an attrs class
+        values: dict[str, object] = {}
+        options: Tree = {}
+        for key, value in raw.items():
+            if key in names and key != "options":
+                values[key] = self._value(f"{name}.{key}", cls, key, value)
+            elif cls is EnvConfig:
+                options[key] = value
+            else:
+                raise self._unknown(f"{name}.{key}", names)
+        if cls is EnvConfig:
+            values["options"] = options
+        missing = [key for key in names if key not in values]
+        if missing:
+            raise ConfigError(f"{name}.{missing[0]} is missing")
+        return cls(**values)
+
+    def role(self, model: Tree, role: Role) -> RoleConfig:
+        for key in model:
+            if key not in MODEL_KEYS:
+                raise self._unknown(f"model.{key}", MODEL_KEYS)
+            self._refuse_secrets(f"model.{key}", model[key])
+        values: dict[str, object] = {"model": self._text(f"model.{role}", model.get(role, ""))}
+        for key in SHARED_ROLE_KEYS:
+            own = f"{role}_{key}"
+            name = own if model.get(own) is not None else key
+            values[key] = self._value(f"model.{name}", RoleConfig, key, model.get(name))
+        return RoleConfig(**values)  # type: ignore[arg-type]  # each value was read with its field's type
+
+    def _refuse_secrets(self, key: str, value: Json) -> None:
+        """A config is recorded in the log, so a key must not be in it."""
+        place = f"{self._sources[key]}: " if key in self._sources else ""
+        if key.endswith("api_key_env") and isinstance(value, str) and looks_like_a_key(value):
+            raise ConfigError(
+                f"{place}{key} does not look like the name of an environment variable",
+                hint="export the key (`export MY_KEY=…`) and write api_key_env: MY_KEY; a key itself is never config",
+            )
+        inside = value if isinstance(value, dict) and key.endswith(("extra_headers", "extra_body")) else {}
+        for name, content in inside.items():
+            pattern = SECRET_HEADER if key.endswith("extra_headers") else SECRET_KEY
+            if isinstance(content, str) and pattern.search(str(name)):
+                raise ConfigError(
+                    f"{place}{key}.{name}: a secret does not belong into a config",
+                    hint="name the environment variable that holds it: model.api_key_env",
+                )
+
+    def _text(self, key: str, value: Json) -> str:
+        if not isinstance(value, str):
+            raise self.error(key, value, "text")
+        return value
+
+    def _unknown(self, key: str, names: Sequence[str]) -> ConfigError:
+        section, _, name = key.partition(".")
+        source = self._sources.get(key)
+        place = f"{source}: " if source else ""
+        if SECRET_KEY.search(name):
+            return ConfigError(
+                f"{place}{key}: a secret does not belong into a config",
+                hint="name the environment variable that holds it: model.api_key_env",
+            )
+        return ConfigError(f"{place}unknown key {key}", hint=nearest(name, names, section))
+
+    def _value(self, key: str, cls: type, name: str, value: Json) -> object:
+        attribute = attrs.fields_dict(cls)[name]
+        if value is False and literals(attribute.type) and "off" in literals(attribute.type):
+            value = "off"  # YAML reads a bare off as false
+        try:
+            parsed: Any = CONVERTER.structure(value, cast("type[Any]", attribute.type))
+        except (cattrs.errors.CattrsError, ValueError, TypeError):
+            quotes = attribute.type is str and isinstance(value, int | float)  # YAML reads 2:1:7 as a number
+            raise self.error(key, value, described(attribute), "put it in quotes" if quotes else "") from None
+        low, high = attribute.metadata.get("low"), attribute.metadata.get("high")
+        if parsed is not None and ((low is not None and parsed < low) or (high is not None and parsed > high)):
+            raise self.error(key, value, described(attribute))
+        return parsed

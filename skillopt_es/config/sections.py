@@ -1,0 +1,161 @@
+"""The sections of a config as frozen values: which keys there are, their types and their bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal
+
+import attrs
+from attrs import field, frozen
+
+from skillopt_es.events.values import GateMetric, Json, Role
+from skillopt_es.skill.schedule import Scheduler
+
+Tree = dict[str, Json]
+
+
+def _limits(*, low: float | None = None, high: float | None = None) -> dict[str, object]:
+    return {"low": low, "high": high}
+
+
+@frozen(kw_only=True)
+class RoleConfig:
+    """One role's model."""
+
+    backend: str
+    model: str
+    base_url: str
+    api_key_env: str
+    temperature: float | None = field(metadata=_limits(low=0, high=5))
+    reasoning_effort: str
+    timeout_seconds: float = field(metadata=_limits(low=0.001))
+    attempts: int = field(metadata=_limits(low=1, high=100))
+    backoff_seconds: float = field(metadata=_limits(low=0))
+    backoff_cap_seconds: float = field(metadata=_limits(low=0))
+    concurrency: int = field(metadata=_limits(low=1))
+    requests_per_minute: int = field(metadata=_limits(low=0))
+    tokens_per_minute: int = field(metadata=_limits(low=0))
+    token_field: Literal["max_completion_tokens", "max_tokens"]
+    structured_output: Literal["auto", "on", "off"]
+    extra_body: Mapping[str, Json]
+    extra_headers: Mapping[str, str]
+
+
+@frozen(kw_only=True)
+class TrainConfig:
+    """How long and over what."""
+
+    num_epochs: int = field(metadata=_limits(low=1))
+    train_size: int = field(metadata=_limits(low=0))
+    batch_size: int = field(metadata=_limits(low=1))
+    accumulation: int = field(metadata=_limits(low=1))
+    seed: int
+
+
+@frozen(kw_only=True)
+class GradientConfig:
+    """How trajectories become patches."""
+
+    minibatch_size: int = field(metadata=_limits(low=1))
+    merge_batch_size: int = field(metadata=_limits(low=2))
+    analyst_workers: int = field(metadata=_limits(low=1))
+    failure_only: bool
+    max_trajectory_chars: int = field(metadata=_limits(low=200))
+
+
+@frozen(kw_only=True)
+class OptimizerConfig:
+    """How patches become a candidate, and what happens at an epoch's end."""
+
+    learning_rate: int = field(metadata=_limits(low=0))
+    min_learning_rate: int = field(metadata=_limits(low=0))
+    lr_scheduler: Scheduler
+    max_completion_tokens: int = field(metadata=_limits(low=1))
+    use_slow_update: bool
+    slow_update_samples: int = field(metadata=_limits(low=1))
+    slow_update_gate_with_selection: bool
+    use_meta_skill: bool
+
+
+@frozen(kw_only=True)
+class RolloutConfig:
+    """What an evaluation must have measured to count."""
+
+    max_failed_share: float = field(metadata=_limits(low=0, high=1))
+    max_failed_share_train: float = field(metadata=_limits(low=0, high=1))
+
+
+@frozen(kw_only=True)
+class EvaluationConfig:
+    """How a candidate is judged."""
+
+    use_gate: bool
+    gate_metric: GateMetric
+    gate_mixed_weight: float = field(metadata=_limits(low=0, high=1))
+    sel_env_num: int = field(metadata=_limits(low=0))
+    test_env_num: int = field(metadata=_limits(low=0))
+    eval_test: bool
+
+
+@frozen(kw_only=True)
+class EnvConfig:
+    """Which tasks, and where they come from; `options` are the environment's own keys."""
+
+    name: str
+    skill_init: str
+    workers: int = field(metadata=_limits(low=1))
+    exec_timeout: float = field(metadata=_limits(low=0.001))
+    max_completion_tokens: int = field(metadata=_limits(low=1))
+    split_mode: Literal["ratio", "split_dir", "field", "file"]
+    split_ratio: str
+    split_seed: int
+    split_field: str
+    split_dir: str
+    data_path: str
+    limit: int = field(metadata=_limits(low=0))
+    options: Mapping[str, Json]
+
+
+@frozen(kw_only=True)
+class RunConfig:
+    """A whole run; `folder` is where the config file lies, to which relative paths belong."""
+
+    optimizer_model: RoleConfig
+    target_model: RoleConfig
+    train: TrainConfig
+    gradient: GradientConfig
+    optimizer: OptimizerConfig
+    rollout: RolloutConfig
+    evaluation: EvaluationConfig
+    env: EnvConfig
+    folder: str
+    resolved: Mapping[str, Json]
+
+    def path(self, value: str) -> Path:
+        """A path of the config, seen from the config file's folder."""
+        return Path(self.folder, value).resolve()
+
+    def role(self, role: Role) -> RoleConfig:
+        """One role's model settings."""
+        return self.optimizer_model if role == "optimizer" else self.target_model
+
+
+SECTIONS: Mapping[str, type] = {
+    "train": TrainConfig,
+    "gradient": GradientConfig,
+    "optimizer": OptimizerConfig,
+    "rollout": RolloutConfig,
+    "evaluation": EvaluationConfig,
+    "env": EnvConfig,
+}
+for _section in (RoleConfig, *SECTIONS.values()):
+    attrs.resolve_types(_section)  # from here on every attribute's type is a type, not its source text
+
+SHARED_ROLE_KEYS = tuple(a.name for a in attrs.fields(RoleConfig) if a.name != "model")
+MODEL_KEYS = (
+    "optimizer",
+    "target",
+    *SHARED_ROLE_KEYS,
+    *(f"{role}_{key}" for role in ("optimizer", "target") for key in SHARED_ROLE_KEYS),
+)

@@ -1,0 +1,109 @@
+"""Single values of a config: strict reading, what a key allows in words, and what must never be shown or recorded."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import abc
+from collections.abc import Callable, Sequence
+from typing import Literal, cast, get_args, get_origin
+
+import attrs
+import cattrs
+
+from skillopt_es.events.values import Json
+
+SECRET_KEY = re.compile(r"(api_key|token|secret|password)$")
+SECRET_HEADER = re.compile(r"authorization|api[-_]?key|token|secret|password|cookie", re.IGNORECASE)
+HOLDS_SECRETS = re.compile(r"(api_key_env|extra_headers|extra_body)$")
+
+
+def looks_like_a_key(text: str) -> bool:
+    """Whether this cannot be an environment variable's name, or reads like something generated."""
+    if not text or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
+        return bool(text)
+    mixed = any(map(str.islower, text)) and (any(map(str.isupper, text)) or "_" not in text)
+    return len(text) >= 20 and mixed and any(map(str.isdigit, text))
+
+
+def shown(key: str, value: Json) -> str:
+    hidden = SECRET_KEY.search(key) or HOLDS_SECRETS.search(key)
+    return "a value that is not shown" if hidden else repr(value)
+
+
+def nearest(name: str, names: Sequence[str], section: str = "") -> str:
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    prefix = f"{section}." if section else ""
+    if close:
+        return f"did you mean {prefix}{close[0]}?"
+    return f"known: {', '.join(sorted(names))}"
+
+
+def literals(kind: object) -> tuple[object, ...]:
+    return get_args(kind) if get_origin(kind) is Literal else ()
+
+
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "text"}
+
+
+def described(attribute: attrs.Attribute[object]) -> str:
+    """What a key allows, in words."""
+    kind = attribute.type
+    low, high = attribute.metadata.get("low"), attribute.metadata.get("high")
+    if literals(kind):
+        words = "one of " + ", ".join(str(value) for value in literals(kind))
+    elif kind == float | None:
+        words = "a number or null"
+    elif _is_mapping(kind):
+        words = "a mapping of texts (in quotes)" if get_args(kind)[1] is str else "a mapping"
+    else:
+        words = _WORDS[cast(type, kind)]
+    if low is not None and high is not None:
+        return f"{words} from {low:g} to {high:g}"
+    return words if low is None else f"{words} of at least {low:g}"
+
+
+def _exact(kind: type, *others: type) -> Callable[[object, object], object]:
+    def structure(value: object, _: object) -> object:
+        if type(value) is kind:
+            return value
+        if type(value) in others:
+            return kind(value)
+        raise ValueError(f"not {kind.__name__}")
+
+    return structure
+
+
+def _optional_float(value: object, _: object) -> float | None:
+    if value is None:
+        return None
+    if type(value) in (int, float):
+        return float(cast(float, value))
+    raise ValueError("not a number")
+
+
+def _mapping(value: object, kind: object) -> object:
+    if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
+        raise ValueError("not a mapping")
+    if get_args(kind)[1] is str and not all(isinstance(inner, str) for inner in value.values()):
+        raise ValueError("not texts")
+    return value
+
+
+def _is_mapping(kind: object) -> bool:
+    origin: object = get_origin(kind)
+    return origin is abc.Mapping
+
+
+def _make_converter() -> cattrs.Converter:
+    converter = cattrs.Converter(detailed_validation=False)
+    converter.register_structure_hook(int, _exact(int))
+    converter.register_structure_hook(float, _exact(float, int))
+    converter.register_structure_hook(str, _exact(str))
+    converter.register_structure_hook(bool, _exact(bool))
+    converter.register_structure_hook_func(lambda kind: kind == float | None, _optional_float)
+    converter.register_structure_hook_func(_is_mapping, _mapping)
+    return converter
+
+
+CONVERTER = _make_converter()
