@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.make_golden import GOLDEN, state_digest
+from support.tamper import with_unknown_event
 
 from skillopt_es.events.errors import LogTooNew
 from skillopt_es.events.journal import Journal
@@ -45,8 +46,6 @@ def test_the_decisions_of_a_golden_log_are_derived_again(copied: Path) -> None:
 @pytest.mark.parametrize("copied", RELEASES[-1:], indirect=True)
 def test_a_log_with_an_event_from_the_future_is_refused_by_name(copied: Path, tmp_path: Path) -> None:
     """The one golden log that must fail: it says which event is too new."""
-    from support.tamper import retyped
-
-    changed = retyped(copied, tmp_path / "changed", seq=3, name="SomethingNew")
+    changed = with_unknown_event(copied, tmp_path / "changed", "SomethingNew")
     with pytest.raises(LogTooNew, match="SomethingNew"):
         read_state(changed)

@@ -126,6 +126,8 @@ def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Evi
     rows = found.get("edits")
     if not isinstance(rows, list):
         return Unusable("`edits` must be a list")
+    if len(rows) > 2 * len(inputs):  # each may name all of them as its origins: without a limit that is a square
+        return Unusable(f"`edits` has {len(rows)} edits, but only {len(inputs)} were proposed: merge them into fewer")
     edits = []
     for position, row in enumerate(rows, start=1):
         parents, assumed = _parents(row, inputs)

@@ -103,7 +103,6 @@ def test_the_written_skill_is_the_best_of_the_log(first: Path) -> None:
     best = read_state(first).best
     assert best is not None
     assert (first / "best" / "SKILL.md").read_bytes() == best.skill.text.encode()
-    assert best.origin in {"step_0012", "slow_epoch_2"} or best.origin.startswith("step_")
 
 
 def test_json_is_one_document_on_stdout(desk: Desk, first: Path) -> None:
@@ -122,7 +121,7 @@ def test_json_is_one_document_on_stdout(desk: Desk, first: Path) -> None:
 def test_a_second_run_is_another_folder(desk: Desk) -> None:
     """Without a name each run gets its own, also within a second."""
     for _ in range(2):
-        assert desk.run("run", "--quiet").code == 0
+        assert desk.run("run", "--quiet", "--set", "train.num_epochs=1").code == 0
     runs = list((desk.folder / "runs").iterdir())
     assert len(runs) == 2
     assert all(run.name.startswith("demo-") for run in runs)
@@ -150,7 +149,7 @@ def test_a_name_that_is_no_folder_name_is_refused(desk: Desk, name: str) -> None
 
 def test_dir_moves_the_runs(desk: Desk) -> None:
     """The run and what is said about it are there, and `resume` finds it there."""
-    done = desk.run("run", "--dir", "else where", "--run", "one")
+    done = desk.run("run", "--dir", "else where", "--run", "one", "--set", "train.num_epochs=1")
     assert done.code == 0
     assert "skillopt-es replay one --until step 2 --dir 'else where'" in done.out
     assert (desk.folder / "else where" / "one" / "log.db").exists()

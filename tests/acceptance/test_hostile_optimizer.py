@@ -94,7 +94,7 @@ USELESS: dict[str, Reply] = {
 }
 USABLE: dict[str, Reply] = {
     "fenced": lambda _, proper: f"Sure!\n\n```json\n{json.dumps(proper)}\n```\nDone.",
-    "huge": edits(append("x" * HUGE, target="y" * HUGE, op="replace"), append("- " + "long " * 20_000)),
+    "huge": edits(append("x" * HUGE, target="y" * HUGE, op="replace"), append("- " + "long " * 4_000)),
     "nul": edits(append("- a\x00b"), append("\x00")),
     "lone-surrogates": edits(append("- \ud800 and \udfff"), append("\ud83d", target="\udc00")),
     "control": edits(append("- \x1b[31mred\x07\r\n\u2028 \u202e reversed \ufeff")),

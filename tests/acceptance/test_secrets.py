@@ -65,7 +65,7 @@ def assert_nowhere(run: Path, *printed: str) -> None:
     searched = [file.read_bytes() for file in run.rglob("*") if file.is_file()]
     searched += [text.encode() for text in printed]
     with EventLog.open(run) as log:
-        digests = [str(row[0]) for row in log.reader.rows("select digest from blobs order by digest")]
+        digests = [str(row[0]) for row in log.reader.rows("select digest from log_blobs order by digest")]
         assert digests
         searched += [log.text(digest).encode() for digest in digests]
     for content in searched:

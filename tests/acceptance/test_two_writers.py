@@ -9,7 +9,7 @@ import socket
 
 from support.desk import Desk
 from support.logs import events_of
-from support.project import Endpoint, Project
+from support.project import Endpoint, Project, files_of
 
 from skillopt_es.events.verify import verify
 
@@ -20,13 +20,13 @@ def test_a_second_writer_is_refused_until_the_first_is_gone(desk: Desk, endpoint
     endpoint.delay = 20.0
     with desk.start("run", "config.yaml", "--run", "one") as first:
         first.until(lambda: endpoint.server.in_flight)
-        before = (events_of(run), (run / "logs.jsonl").read_bytes())
+        before = (events_of(run), files_of(run))
         done = desk.run("resume", "one", "--quiet")
         assert (done.code, done.out) == (1, "")
         [complaint] = done.complaints
         assert f"process {first.pid} on {socket.gethostname()} has been writing runs/one since" in complaint
         assert done.err.endswith("\n  wait until it ends, or stop it\n")
-        assert (events_of(run), (run / "logs.jsonl").read_bytes()) == before
+        assert (events_of(run), files_of(run)) == before
         assert json.loads((run / "lock").read_text())["pid"] == first.pid
         first.kill()
     endpoint.delay = 0.0

@@ -219,14 +219,11 @@ def test_what_was_not_measured_is_no_score(config: Path) -> None:
 
     def sometimes(body: Any, headers: Mapping[str, str]) -> Answer:
         fails = broken and "None of us" in body["messages"][-1]["content"]
-        return (
-            Answer(status=400, error={"message": "too long", "code": "context_length_exceeded"})
-            if fails
-            else clerk(body, headers)
-        )
+        return Answer(status=500, error={"message": "it broke"}) if fails else clerk(body, headers)
 
     with ModelServer(sometimes) as server:
-        words = ("--split", "test", "--set", f"model.base_url={server.base_url}", "--out", "rows.jsonl")
+        once = ("--set", "model.attempts=1")
+        words = ("--split", "test", "--set", f"model.base_url={server.base_url}", *once, "--out", "rows.jsonl")
         done = evaluate(config, *words)
         assert done.code == 1
         assert "not a score" in done.err

@@ -14,12 +14,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from support.scripted import ScriptedEnvironment, ScriptedWorld, config
-
 from skillopt_es.events.values import digest_of
 from skillopt_es.projections.snapshot import snapshot
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import read_state, start
+from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 OPTIONS = ["train.num_epochs=2", "train.accumulation=2", "optimizer.slow_update_gate_with_selection=true"]

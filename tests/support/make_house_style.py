@@ -17,7 +17,20 @@ from pathlib import Path
 COUNTS = {"train": 6, "val": 5, "test": 5}  # of each of the four kinds
 _FIRST = ("Maria", "Jonas", "Aylin", "Pierre", "Ruth", "Tomas", "Ines", "Karl", "Nora", "Felix", "Olga", "Sven")
 _LAST = ("Lopez", "Brandt", "Yilmaz", "Moreau", "Keller", "Novak", "Costa", "Weiss", "Berg", "Hofer", "Petrov", "Lund")
-_CITIES = ("Hamburg", "Leipzig", "Lyon", "Nantes", "Graz", "Linz", "Bilbao", "Sevilla", "Basel", "Bern", "Oslo", "Turin")
+_CITIES = (
+    "Hamburg",
+    "Leipzig",
+    "Lyon",
+    "Nantes",
+    "Graz",
+    "Linz",
+    "Bilbao",
+    "Sevilla",
+    "Basel",
+    "Bern",
+    "Oslo",
+    "Turin",
+)
 _GOODS = ("lamps", "chairs", "desks", "ropes", "boxes", "tents", "cups", "bags", "nails", "pipes", "rugs", "clocks")
 
 Task = dict[str, object]

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
 from skillopt_es.events.catalog import Event
+from skillopt_es.events.chain import event_hash
 from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.writer import RunWriter
 from support.scripted import NOON
 
@@ -36,4 +40,17 @@ def cut_off(folder: Path, copy: Path, seq: int) -> Path:
     """A copy of a run that ends after event `seq`, as if it had been killed there."""
     fork = ForkPoint(folder=folder, seq=seq)
     RunWriter.create(copy, run_id=copy.name, name=copy.name, now=lambda: NOON, fork=fork).close()
+    return copy
+
+
+def with_unknown_event(folder: Path, copy: Path, name: str) -> Path:
+    """A copy of a run with one more event of a type that this software does not have, rightly chained."""
+    cut_off(folder, copy, seqs_of(folder, Event)[-1])
+    with EventLog.open(copy) as log:
+        head = log.head()
+    seq, when, data = head.seq + 1, "2030-01-01T00:00:00.000000Z", "{}"
+    prev_hash = bytes.fromhex(head.hash)
+    row = (seq, name, 1, when, None, prev_hash, event_hash(prev_hash, seq, name, 1, when, None, data), data)
+    with closing(sqlite3.connect(copy / LOG_FILE)) as connection, connection:
+        connection.execute("insert into events values (?, ?, ?, ?, ?, ?, ?, ?)", row)
     return copy
