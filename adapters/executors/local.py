@@ -21,8 +21,11 @@ class LocalExecutor:
     async def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncIterator[list[T]]:
         """Results in plan order; ends early when stopping, after the started jobs have finished."""
         pool: _Pool[T] = _Pool(jobs, self._stopping)
-        tasks = [asyncio.create_task(pool.work()) for _ in range(min(workers, len(jobs)))]
+        tasks: list[asyncio.Task[None]] = []
         try:
+            for _ in range(min(workers, len(jobs))):
+                tasks.append(asyncio.create_task(pool.work()))
+                await asyncio.sleep(0)  # one after the other: the first request leaves while the next is prepared
             while True:
                 await pool.changed.wait()
                 pool.changed.clear()

@@ -62,12 +62,14 @@ def resume_command(run: str | None, ask_again: bool, quiet: bool, directory: Pat
 
 def _drive(work: Work, folder: Path, *, quiet: bool, as_json: bool, ask_again: bool = False, notice: str = "") -> int:
     """Runs a session with progress and signals; the exit code."""
+    from skillopt_es.cli.process import prepare_process
     from skillopt_es.cli.progress import open_progress
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.summary import print_outcome, resume_hint
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.run_log import RunLogFile
 
+    prepare_process()
     with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
         if notice:
             progress.say(notice)

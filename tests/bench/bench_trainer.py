@@ -99,8 +99,11 @@ class CriticalPath:
 
 def child(config: str, folder: str, workers: str) -> None:
     """One run in this process; prints its figures."""
+    from skillopt_es.cli.process import prepare_process
     from skillopt_es.config import load_config
     from skillopt_es.session import Session, start
+
+    prepare_process()
 
     path = CriticalPath(int(workers))
     wall, cpu = time.perf_counter(), time.process_time()
