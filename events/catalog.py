@@ -151,6 +151,22 @@ class PatchesMerged(Event):
 
 
 @frozen(kw_only=True)
+class LearningRateChosen(Event):
+    """The optimizer decided how many edits a step may apply, or why it did not."""
+
+    step: int
+    result: Literal["chosen", "unusable", "failed"]
+    available: int
+    budget: int
+    asked: int | None = None
+    confidence: str = ""
+    risks: tuple[str, ...] = ()
+    reasoning: str = ""
+    note: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
 class EditsRanked(Event):
     """The step's budget was spent: which edits of the pool were chosen, in order."""
 
@@ -291,6 +307,7 @@ CATALOG: tuple[type[Event], ...] = (
     MinibatchesPlanned,
     PatchProposed,
     PatchesMerged,
+    LearningRateChosen,
     EditsRanked,
     CandidateBuilt,
     CandidateGated,

@@ -13,7 +13,7 @@ from attrs import Attribute, field, frozen
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 Role = Literal["target", "optimizer"]
-Stage = Literal["rollout", "analyst", "merge", "ranking", "slow_update", "meta_skill", "probe"]
+Stage = Literal["rollout", "analyst", "merge", "ranking", "learning_rate", "slow_update", "meta_skill", "probe"]
 Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
 Split = Literal["train", "val", "test"]
 EditOp = Literal["append", "insert_after", "replace", "delete"]

@@ -22,6 +22,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
     PatchesMerged,
@@ -87,6 +88,7 @@ class StepState:
     groups: tuple[Minibatch, ...] | None = None
     patches: Ledger[str, PatchProposed] = field(factory=Ledger)
     merges: Ledger[str, PatchesMerged] = field(factory=Ledger)
+    learning_rate: LearningRateChosen | None = None
     ranked: EditsRanked | None = None
     built: CandidateBuilt | None = None
 
@@ -235,6 +237,11 @@ def _patch(state: TrainerState, event: PatchProposed) -> TrainerState:
 def _merged(state: TrainerState, event: PatchesMerged) -> TrainerState:
     assert state.step is not None
     return _with_step(state, replace(state.step, merges=state.step.merges.put(event.merge, event)))
+
+
+def _learning_rate(state: TrainerState, event: LearningRateChosen) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, learning_rate=event))
 
 
 def _ranked(state: TrainerState, event: EditsRanked) -> TrainerState:
@@ -399,6 +406,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     MinibatchesPlanned: _minibatches,
     PatchProposed: _patch,
     PatchesMerged: _merged,
+    LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from skillopt_es.config import RunConfig, parse_config
+from skillopt_es.config import RunConfig, recorded_config
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunResumed, RunStarted
 from skillopt_es.events.errors import LogDamaged, RunNotFound
@@ -113,7 +113,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
 def recorded_run(started: RunStarted, folder: Path) -> RunData:
     """The run that a log's first event describes."""
     try:
-        config = parse_config(dict(started.config), folder=(folder / started.folder).resolve())
+        config = recorded_config(dict(started.config), (folder / started.folder).resolve())
     except ConfigError as error:
         raise LogDamaged(f"the recorded config cannot be read by this version: {error.message}") from error
     return RunData(config=config, started=started)

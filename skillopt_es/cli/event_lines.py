@@ -14,6 +14,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
     PatchesMerged,
@@ -128,6 +129,12 @@ def _merged(event: PatchesMerged) -> str:
     return f"{event.merge}: {counted(len(event.inputs), 'input')} to {counted(len(event.edits), 'edit')}{joined}"
 
 
+def _learning_rate(event: LearningRateChosen) -> str:
+    if event.result == "chosen":
+        return f"step {event.step}: {event.budget} of {counted(event.available, 'edit')}"
+    return f"step {event.step}: {event.budget}, {event.result}, {event.note}"
+
+
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
     return (
@@ -192,6 +199,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     MinibatchesPlanned: _minibatches,
     PatchProposed: _patch,
     PatchesMerged: _merged,
+    LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,

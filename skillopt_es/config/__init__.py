@@ -4,8 +4,7 @@ RunConfig: everything a run was told, read from YAML into frozen values; every e
 `resolved` is the plain mapping that RunStarted records and from which the same RunConfig is read back.
 """
 
-from skillopt_es.config.layers import load_config, with_overrides
-from skillopt_es.config.reader import parse_config
+from skillopt_es.config.layers import load_config, recorded_config, with_overrides
 from skillopt_es.config.sections import EnvConfig, RoleConfig, RunConfig, TrainConfig
 
-__all__ = ["EnvConfig", "RoleConfig", "RunConfig", "TrainConfig", "load_config", "parse_config", "with_overrides"]
+__all__ = ["EnvConfig", "RoleConfig", "RunConfig", "TrainConfig", "load_config", "recorded_config", "with_overrides"]

@@ -36,6 +36,14 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
     return parse_config(tree, folder=file.resolve().parent, sources=sources)
 
 
+def recorded_config(recorded: Tree, folder: Path) -> RunConfig:
+    """The run that a log has recorded; a key that is newer than the log has its default, which keeps what was then."""
+    tree: Tree = {}
+    for source, layer in (_read_yaml(_base_file()), ("the log", recorded)):
+        _merge(tree, layer, source, {})
+    return parse_config(tree, folder=folder)
+
+
 def with_overrides(config: RunConfig, overrides: Sequence[str]) -> RunConfig:
     """The same run with further `--set` texts laid over it."""
     if not overrides:

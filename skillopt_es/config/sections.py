@@ -19,6 +19,22 @@ def _limits(*, low: float | None = None, high: float | None = None) -> dict[str,
     return {"low": low, "high": high}
 
 
+def _aliases(names: Mapping[str, str]) -> dict[str, object]:
+    return {"aliases": names}
+
+
+LR_CONTROL_ALIASES = {
+    "manual": "fixed",
+    "scheduler": "fixed",
+    "scheduled": "fixed",
+    "": "fixed",
+    "auto": "autonomous",
+    "optimizer": "autonomous",
+    "off": "none",
+    "no_lr": "none",
+}
+
+
 @frozen(kw_only=True)
 class RoleConfig:
     """One role's model."""
@@ -71,6 +87,7 @@ class OptimizerConfig:
     learning_rate: int = field(metadata=_limits(low=0))
     min_learning_rate: int = field(metadata=_limits(low=0))
     lr_scheduler: Scheduler
+    lr_control_mode: Literal["fixed", "autonomous", "none"] = field(metadata=_aliases(LR_CONTROL_ALIASES))
     max_completion_tokens: int = field(metadata=_limits(low=1))
     use_slow_update: bool
     slow_update_samples: int = field(metadata=_limits(low=1))

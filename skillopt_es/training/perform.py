@@ -15,6 +15,7 @@ from skillopt_es.training.advice import propose_slow_update, write_meta_skill
 from skillopt_es.training.aggregate import merge
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.learning_rate import choose_learning_rate
 from skillopt_es.training.reflect import analyse
 from skillopt_es.training.rollout import Emission, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.training.run_data import RunData
@@ -24,6 +25,7 @@ from skillopt_es.training.tasks import (
     ChooseAll,
     Decide,
     Job,
+    LearningRateJob,
     MergeJob,
     MetaSkillJob,
     Questions,
@@ -83,6 +85,8 @@ def _question(job: Job, state: TrainerState, run: RunData, ports: Ports) -> Work
                 return await analyse(job, state, run, ports.calls, ports.evidence)
             case MergeJob():
                 return await merge(job, state, run, ports.calls)
+            case LearningRateJob():
+                return await choose_learning_rate(job, state, run, ports.calls)
             case RankJob():
                 return await rank(job, state, run, ports.calls)
             case SlowUpdateJob():

@@ -19,6 +19,7 @@ from skillopt_es.training.tasks import (
     Decide,
     Evaluation,
     Job,
+    LearningRateJob,
     MergeJob,
     MetaSkillJob,
     Questions,
@@ -117,17 +118,28 @@ def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
     if merges:
         return Questions(merges)
     pool = tuple(edit.id for edit in _node(step, top).edits) if top else ()
+    if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
+        return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
+    budget = _budget(run, step, len(pool))
+    if len(pool) <= budget or budget == 0:
+        return ChooseAll(pool=pool, budget=budget)
+    return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
+
+
+def _budget(run: RunData, step: StepState, available: int) -> int:
+    """How many edits a step may apply: as decided, without a cap, or by the schedule."""
     optimizer = run.config.optimizer
-    budget = edit_budget(
+    if step.learning_rate is not None:
+        return step.learning_rate.budget
+    if optimizer.lr_control_mode != "fixed":
+        return available
+    return edit_budget(
         optimizer.lr_scheduler,
         highest=optimizer.learning_rate,
         lowest=optimizer.min_learning_rate,
         step=step.number,
         total_steps=run.started.total_steps,
     )
-    if len(pool) <= budget or budget == 0:
-        return ChooseAll(pool=pool, budget=budget)
-    return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
 
 
 def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job, ...], str]:

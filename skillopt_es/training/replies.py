@@ -7,6 +7,7 @@ A schema goes with each reader, for endpoints that can be held to one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import cast
 
@@ -42,6 +43,16 @@ class RankingReply:
 
     chosen: tuple[int, ...]
     reasoning: str
+
+
+@frozen(kw_only=True)
+class LearningRateReply:
+    """How many edits the optimizer wants to apply."""
+
+    learning_rate: int
+    reasoning: str
+    confidence: str
+    risks: tuple[str, ...]
 
 
 @frozen(kw_only=True)
@@ -183,6 +194,36 @@ def read_ranking(text: str, *, pool: int, budget: int) -> RankingReply | Unusabl
     return RankingReply(chosen=chosen, reasoning=_text(found, "reasoning"))
 
 
+def read_learning_rate(text: str) -> LearningRateReply | Unusable:
+    """The optimizer's number of edits, also when it is wrapped in words; never below 0."""
+    found = read_object(text)
+    if isinstance(found, Unusable):
+        return found
+    number = _whole_number(found.get("learning_rate"))
+    if number is None:
+        return Unusable("`learning_rate` must be a whole number of at least 0")
+    risks = found.get("risk_notes")
+    return LearningRateReply(
+        learning_rate=max(0, number),
+        reasoning=_text(found, "reasoning"),
+        confidence=_text(found, "confidence"),
+        risks=tuple(risk for risk in risks if isinstance(risk, str)) if isinstance(risks, list) else (),
+    )
+
+
+_WHOLE_NUMBER = re.compile(r"[-+]?\d+")
+
+
+def _whole_number(value: Json) -> int | None:
+    """A whole number, or the first one in a text ("5 edits" is 5); true and false are none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    match = _WHOLE_NUMBER.search(str(value))
+    return int(match.group()) if match else None
+
+
 def read_advice(text: str, *, key: str) -> AdviceReply | Unusable:
     """Epoch-level advice under its key, not blank."""
     found = read_object(text)
@@ -227,5 +268,8 @@ MERGE_SCHEMA = _object(
     ),
 )
 RANKING_SCHEMA = _object(reasoning=_STRING, selected_indices=_list_of(_INTEGER))
+LEARNING_RATE_SCHEMA = _object(
+    learning_rate=_INTEGER, reasoning=_STRING, confidence=_STRING, risk_notes=_list_of(_STRING)
+)
 SLOW_UPDATE_SCHEMA = _object(reasoning=_STRING, slow_update_content=_STRING)
 META_SKILL_SCHEMA = _object(reasoning=_STRING, meta_skill_content=_STRING)

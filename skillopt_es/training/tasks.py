@@ -55,6 +55,14 @@ class MergeJob:
 
 
 @frozen(kw_only=True)
+class LearningRateJob:
+    """How many edits of the pool to apply."""
+
+    slot: str
+    pool: tuple[str, ...]
+
+
+@frozen(kw_only=True)
 class RankJob:
     """Choosing from a pool that is larger than the budget."""
 
@@ -77,7 +85,7 @@ class MetaSkillJob:
     epoch: int
 
 
-Job = AnalyseJob | MergeJob | RankJob | SlowUpdateJob | MetaSkillJob
+Job = AnalyseJob | MergeJob | LearningRateJob | RankJob | SlowUpdateJob | MetaSkillJob
 
 
 @frozen

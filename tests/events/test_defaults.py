@@ -23,6 +23,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "MinibatchesPlanned": {},
     "PatchProposed": {"edits": (), "patterns": (), "reasoning": "", "note": "", "calls": ()},
     "PatchesMerged": {"reasoning": "", "fallback": "", "calls": ()},
+    "LearningRateChosen": {"asked": None, "confidence": "", "risks": (), "reasoning": "", "note": "", "calls": ()},
     "EditsRanked": {"reasoning": "", "fallback": "", "calls": ()},
     "CandidateBuilt": {},
     "CandidateGated": {"won": (), "lost": (), "known_from": ""},

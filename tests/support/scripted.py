@@ -149,6 +149,7 @@ _STAGES: dict[str, Callable[[str], dict[str, object]]] = {
     "analyst": _analyst,
     "merge": _merge,
     "ranking": _ranking,
+    "learning_rate": lambda user: {"learning_rate": 1 + int(chance(user) * 3), "confidence": "high", "risk_notes": []},
     "slow_update": lambda user: {"reasoning": "seen", "slow_update_content": f"- note {chance(user):.3f}"},
     "meta_skill": lambda user: {"reasoning": "seen", "meta_skill_content": f"short rules work ({chance(user):.3f})"},
 }

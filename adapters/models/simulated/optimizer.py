@@ -130,6 +130,17 @@ def _meaning(content: str) -> str:
     return known[0].name if known else " ".join(content.casefold().split())
 
 
+def _learning_rate(question: Question) -> Reply:
+    """As many as three trajectories or more ask for, at least one."""
+    supported = [support for _, support in _RANKED.findall(question.outside) if int(support) >= 3]
+    return {
+        "learning_rate": max(1, len(supported)),
+        "reasoning": "Simulated: every edit with enough support.",
+        "confidence": "medium",
+        "risk_notes": [],
+    }
+
+
 def _rank(question: Question) -> Reply:
     rows = [(int(index), int(support)) for index, support in _RANKED.findall(question.outside)]
     best = sorted(rows, key=lambda row: (-row[1], row[0]))
@@ -192,6 +203,7 @@ def _json(rows: Sequence[Reply]) -> list[Json]:
 _STAGES: Mapping[Stage, Callable[[Question], Reply]] = {
     "analyst": _analyse,
     "merge": _merge,
+    "learning_rate": _learning_rate,
     "ranking": _rank,
     "slow_update": _guide,
     "meta_skill": _note,
