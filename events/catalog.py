@@ -228,6 +228,14 @@ class ComparisonDrawn(Event):
 
 
 @frozen(kw_only=True)
+class ComparisonExtended(Event):
+    """Further tasks were drawn, because too few of those compared so far had turned."""
+
+    epoch: int
+    items: tuple[str, ...]
+
+
+@frozen(kw_only=True)
 class SlowUpdateProposed(Event):
     """The optimizer wrote epoch-level guidance, or why not."""
 
@@ -313,6 +321,7 @@ CATALOG: tuple[type[Event], ...] = (
     CandidateGated,
     StepSkipped,
     ComparisonDrawn,
+    ComparisonExtended,
     SlowUpdateProposed,
     SlowUpdateApplied,
     MetaSkillWritten,

@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
     ComparisonDrawn,
+    ComparisonExtended,
     EditsRanked,
     EpochCompleted,
     EpochPlanned,
@@ -347,6 +348,13 @@ def _comparison(state: TrainerState, event: ComparisonDrawn) -> TrainerState:
     return _with_epoch(state, replace(state.epoch, comparison=event))
 
 
+def _comparison_extended(state: TrainerState, event: ComparisonExtended) -> TrainerState:
+    assert state.epoch is not None
+    assert state.epoch.comparison is not None
+    drawn = state.epoch.comparison
+    return _with_epoch(state, replace(state.epoch, comparison=replace(drawn, items=drawn.items + event.items)))
+
+
 def _slow_proposed(state: TrainerState, event: SlowUpdateProposed) -> TrainerState:
     assert state.epoch is not None
     return _with_epoch(state, replace(state.epoch, proposed=event))
@@ -412,6 +420,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     CandidateGated: _gated,
     StepSkipped: _skipped,
     ComparisonDrawn: _comparison,
+    ComparisonExtended: _comparison_extended,
     SlowUpdateProposed: _slow_proposed,
     SlowUpdateApplied: _slow_applied,
     MetaSkillWritten: _meta,

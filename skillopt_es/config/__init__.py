@@ -5,6 +5,15 @@ RunConfig: everything a run was told, read from YAML into frozen values; every e
 """
 
 from skillopt_es.config.layers import load_config, recorded_config, with_overrides
-from skillopt_es.config.sections import EnvConfig, RoleConfig, RunConfig, TrainConfig
+from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig, RunConfig, TrainConfig
 
-__all__ = ["EnvConfig", "RoleConfig", "RunConfig", "TrainConfig", "load_config", "recorded_config", "with_overrides"]
+__all__ = [
+    "EnvConfig",
+    "EvaluationConfig",
+    "RoleConfig",
+    "RunConfig",
+    "TrainConfig",
+    "load_config",
+    "recorded_config",
+    "with_overrides",
+]

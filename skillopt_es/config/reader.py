@@ -133,9 +133,9 @@ class _Reader:
     def _value(self, key: str, cls: type, name: str, value: Json) -> object:
         attribute = attrs.fields_dict(cls)[name]
         aliases = attribute.metadata.get("aliases")
-        if aliases is not None and (value is None or isinstance(value, str)):
-            word = "" if value is None else value.strip().lower()
-            value = aliases.get(word, word)
+        if aliases is not None and not isinstance(value, bool | float | list | dict):
+            word = "" if value is None else str(value).strip().lower()
+            value = aliases.get(word, value if isinstance(value, int) else word)
         if value is False and aliases is not None and "off" in aliases:
             value = aliases["off"]  # YAML reads a bare off as false
         if value is False and literals(attribute.type) and "off" in literals(attribute.type):

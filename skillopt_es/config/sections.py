@@ -10,6 +10,7 @@ import attrs
 from attrs import field, frozen
 
 from skillopt_es.events.values import GateMetric, Json, Role
+from skillopt_es.skill.density import LEADING_WORDS
 from skillopt_es.skill.schedule import Scheduler
 
 Tree = dict[str, Json]
@@ -32,6 +33,25 @@ LR_CONTROL_ALIASES = {
     "optimizer": "autonomous",
     "off": "none",
     "no_lr": "none",
+}
+
+
+PairPolicy = Literal["mixed", "changed", "unchanged"]
+PAIR_POLICY_ALIASES = {
+    "default": "mixed",
+    "random": "mixed",
+    "all": "mixed",
+    "": "mixed",
+    "change": "changed",
+    "delta": "changed",
+    "10_01": "changed",
+    "01_10": "changed",
+    "1001": "changed",  # 10_01, 01_10 and 00_11 as YAML reads them without quotes
+    "72": "changed",
+    "9": "unchanged",
+    "stable": "unchanged",
+    "same": "unchanged",
+    "00_11": "unchanged",
 }
 
 
@@ -92,6 +112,7 @@ class OptimizerConfig:
     use_slow_update: bool
     slow_update_samples: int = field(metadata=_limits(low=1))
     slow_update_gate_with_selection: bool
+    longitudinal_pair_policy: PairPolicy = field(metadata=_aliases(PAIR_POLICY_ALIASES))
     use_meta_skill: bool
 
 
@@ -110,9 +131,21 @@ class EvaluationConfig:
     use_gate: bool
     gate_metric: GateMetric
     gate_mixed_weight: float = field(metadata=_limits(low=0, high=1))
+    use_semantic_density: bool
+    semantic_density_weight: float
+    leading_words: str | tuple[str, ...] | None
     sel_env_num: int = field(metadata=_limits(low=0))
     test_env_num: int = field(metadata=_limits(low=0))
     eval_test: bool
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The leading words that count for semantic density."""
+        if self.leading_words is None:
+            return LEADING_WORDS
+        if isinstance(self.leading_words, str):
+            return tuple(word.strip() for word in self.leading_words.split(",") if word.strip())
+        return self.leading_words
 
 
 @frozen(kw_only=True)

@@ -54,6 +54,8 @@ def described(attribute: attrs.Attribute[object]) -> str:
         words = "one of " + ", ".join(str(value) for value in literals(kind))
     elif kind == float | None:
         words = "a number or null"
+    elif kind == WORDS:
+        words = "a list of words, a text with commas, or null"
     elif _is_mapping(kind):
         words = "a mapping of texts (in quotes)" if get_args(kind)[1] is str else "a mapping"
     else:
@@ -82,6 +84,17 @@ def _optional_float(value: object, _: object) -> float | None:
     raise ValueError("not a number")
 
 
+WORDS = str | tuple[str, ...] | None
+
+
+def _words(value: object, _: object) -> str | tuple[str, ...] | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(word, str) for word in value):
+        return tuple(value)
+    raise ValueError("not words")
+
+
 def _mapping(value: object, kind: object) -> object:
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise ValueError("not a mapping")
@@ -102,6 +115,7 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook(str, _exact(str))
     converter.register_structure_hook(bool, _exact(bool))
     converter.register_structure_hook_func(lambda kind: kind == float | None, _optional_float)
+    converter.register_structure_hook_func(lambda kind: kind == WORDS, _words)
     converter.register_structure_hook_func(_is_mapping, _mapping)
     return converter
 

@@ -54,6 +54,13 @@ def protected_spans(text: str) -> tuple[Span, ...]:
     return tuple(sorted(spans, key=lambda span: span.start))
 
 
+def without_protected_blocks(text: str) -> str:
+    """The text that edits may change: every protected block is left out."""
+    for span in reversed(protected_spans(text)):
+        text = text[: span.start] + text[span.end :]
+    return text
+
+
 def has_slow_block(text: str) -> bool:
     """Whether the text has a place for slow-update guidance."""
     return SLOW_START in text and SLOW_END in text

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
-from attrs import frozen
-
-from skillopt_es.events.catalog import MetaSkillWritten, RolloutCompleted, SlowUpdateProposed
-from skillopt_es.events.values import Measured, Pair
+from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.skill.regions import clean_of_markers, slow_guidance, with_slow_guidance
 from skillopt_es.training.calls import Calls
+from skillopt_es.training.comparison import Compared, selected_pairs
 from skillopt_es.training.consult import consult
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.prompt_text import question, skill_section
@@ -28,36 +26,6 @@ _TITLES = {
 }
 
 
-@frozen
-class Compared:
-    """One item's two rollouts."""
-
-    pair: Pair
-    previous: RolloutCompleted
-    current: RolloutCompleted
-
-
-def compare(state: TrainerState) -> tuple[Compared, ...]:
-    """The drawn items that were measured under both skills, in drawn order."""
-    assert state.epoch is not None
-    assert state.epoch.comparison is not None
-    place = f"e{state.epoch.number}/slow"
-    current = state.rollouts[f"{place}/current"]
-    previous = state.rollouts.get(f"{place}/previous", current)
-    found = []
-    for item in state.epoch.comparison.items:
-        before, now = previous[item], current[item]
-        if isinstance(before.outcome, Measured) and isinstance(now.outcome, Measured):
-            found.append(Compared(_pair(item, before.outcome, now.outcome), before, now))
-    return tuple(found)
-
-
-def _pair(item: str, before: Measured, now: Measured) -> Pair:
-    if before.passed:
-        return Pair(item, "stable_success" if now.passed else "regressed")
-    return Pair(item, "improved" if now.passed else "persistent_fail")
-
-
 async def propose_slow_update(
     job: SlowUpdateJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
 ) -> SlowUpdateProposed:
@@ -65,7 +33,7 @@ async def propose_slow_update(
     assert state.epoch is not None
     assert state.current is not None
     skill = state.current.skill
-    compared = compare(state)
+    compared = selected_pairs(state, run)
     request = question(
         run.config,
         slot=f"e{job.epoch}/slow/advice",
@@ -117,7 +85,7 @@ async def write_meta_skill(
             skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
             skill_section(state.current.skill, "Skill now"),
             "## Your previous notes\n" + (state.memory or "(none yet)"),
-            _comparison_section(compare(state), state, run, evidence),
+            _comparison_section(selected_pairs(state, run), state, run, evidence),
         ),
         schema=META_SKILL_SCHEMA,
     )

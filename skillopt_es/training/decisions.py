@@ -13,6 +13,7 @@ from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
     ComparisonDrawn,
+    ComparisonExtended,
     EditsRanked,
     EpochCompleted,
     EpochPlanned,
@@ -31,6 +32,7 @@ from skillopt_es.projections.trainer import Measurement, Standing, StepState, Tr
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
+from skillopt_es.training.comparison import selected_pairs
 from skillopt_es.training.run_data import RunData
 
 
@@ -60,7 +62,7 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
         split=evaluation.split,
         skill=evaluation.skill.hash,
         score=total,
-        value=run.gate_value(total) if evaluation.purpose == "selection" else None,
+        value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
         by_type={name: mean_score(group) for name, group in by_type.items()},
     )
 
@@ -189,8 +191,8 @@ def _gate_candidate(state: TrainerState, run: RunData) -> Event:
         compared, candidate_score, current_score = len(candidate.items), candidate.score, None
     else:
         compared, candidate_score, current_score = _on_common_items(candidate, current)
-    value = run.gate_value(candidate_score)
-    current_value = None if current_score is None else run.gate_value(current_score)
+    value = run.gate_value(candidate_score, step.built.candidate)
+    current_value = None if current_score is None else run.gate_value(current_score, state.current.skill)
     won, lost = _turned(candidate, current)
     return CandidateGated(
         step=step.number,
@@ -254,7 +256,7 @@ def _place_slow_block(state: TrainerState, run: RunData) -> Event:
         skill=placed,
         candidate=placed.hash,
         candidate_score=known.score if known else None,
-        candidate_value=run.gate_value(known.score) if known else None,
+        candidate_value=run.gate_value(known.score, placed) if known else None,
     )
 
 
@@ -279,6 +281,26 @@ def _draw_comparison(state: TrainerState, run: RunData) -> Event:
     )
 
 
+def _extend_comparison(state: TrainerState, run: RunData) -> Event:
+    assert state.epoch is not None
+    return ComparisonExtended(epoch=state.epoch.number, items=more_to_compare(state, run))
+
+
+def more_to_compare(state: TrainerState, run: RunData) -> tuple[str, ...]:
+    """The next tasks to compare, when the policy wants turned ones and there are too few; none when that is all."""
+    assert state.epoch is not None
+    assert state.epoch.comparison is not None
+    optimizer = run.config.optimizer
+    drawn = state.epoch.comparison
+    if optimizer.longitudinal_pair_policy != "changed" or drawn.previous == drawn.current:
+        return ()
+    missing = optimizer.slow_update_samples - len(selected_pairs(state, run))
+    candidates = sampling.comparison_candidates(
+        run.started.splits.train, epoch=state.epoch.number, seed=run.config.train.seed, compared=drawn.items
+    )
+    return candidates[: max(0, missing)]
+
+
 def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
     assert state.epoch is not None
     assert state.epoch.proposed is not None
@@ -295,7 +317,7 @@ def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
             guidance=proposed.guidance,
             candidate=proposed.candidate.hash,
             candidate_score=known.score if known else None,
-            candidate_value=run.gate_value(known.score) if known else None,
+            candidate_value=run.gate_value(known.score, proposed.candidate) if known else None,
         )
     assert known is not None
     return _gated_slow_update(state, run, known, state.current)
@@ -309,7 +331,7 @@ def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, cu
     proposed = state.epoch.proposed
     candidate = state.epoch.proposed.candidate
     _, score, standing = _on_common_items(known, state.measured[current.skill.hash])
-    value, current_value = run.gate_value(score), run.gate_value(standing)
+    value, current_value = run.gate_value(score, candidate), run.gate_value(standing, current.skill)
     action = _verdict(value, current_value, state.best.value, use_gate=True)
     assert action in ("accept", "accept_new_best", "reject")
     return SlowUpdateApplied(
@@ -367,6 +389,7 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "place_slow_block": _place_slow_block,
     "skip_first_memory": _skip_first_memory,
     "draw_comparison": _draw_comparison,
+    "extend_comparison": _extend_comparison,
     "apply_slow_update": _apply_slow_update,
     "complete_epoch": _complete_epoch,
     "promote_best": _promote_best,

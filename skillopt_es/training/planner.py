@@ -12,6 +12,7 @@ from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutComp
 from skillopt_es.events.values import Evidence, SkillTree
 from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
 from skillopt_es.skill.schedule import edit_budget
+from skillopt_es.training.decisions import more_to_compare
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import (
     AnalyseJob,
@@ -218,9 +219,10 @@ def _epoch_end_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
 def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
     if epoch.comparison is None:
         return Decide("draw_comparison")
-    compared = _measure(state, comparison_evaluations(state, epoch))
-    if compared is not None and epoch.proposed is None and epoch.meta is None:
-        return compared
+    if epoch.proposed is None and epoch.meta is None:
+        compared = _compare_task(state, run, epoch)
+        if compared is not None:
+            return compared
     jobs: list[Job] = []
     if slow and epoch.proposed is None:
         jobs.append(SlowUpdateJob(epoch.number))
@@ -229,6 +231,14 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
     if jobs:
         return Questions(tuple(jobs))
     return _slow_gate_task(state, run, epoch)
+
+
+def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
+    """The comparison's rollouts, then more items if the policy wants them, then the sums."""
+    task = _measure(state, comparison_evaluations(state, epoch))
+    if isinstance(task, Score) and more_to_compare(state, run):
+        return Decide("extend_comparison")
+    return task
 
 
 def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evaluation]:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from skillopt_es.config import RunConfig
+from skillopt_es.config import EvaluationConfig, RunConfig
 from skillopt_es.events.catalog import RunStarted
-from skillopt_es.events.values import Role, Score
+from skillopt_es.events.values import Role, Score, SkillTree
+from skillopt_es.skill.density import semantic_density
 
 
 @frozen(kw_only=True)
@@ -35,15 +36,22 @@ class RunData:
         """How many calls of each role may be in flight."""
         return {"target": self.config.env.workers, "optimizer": self.config.gradient.analyst_workers}
 
-    def gate_value(self, score: Score) -> float:
-        """The number that the gate compares."""
+    def gate_value(self, score: Score, skill: SkillTree) -> float:
+        """The number that the gate compares: the chosen score, and the text's own bonus where that is on."""
         evaluation = self.config.evaluation
-        if evaluation.gate_metric == "hard":
-            return score.hard
-        if evaluation.gate_metric == "soft":
-            return score.soft
-        weight = evaluation.gate_mixed_weight
-        return (1 - weight) * score.hard + weight * score.soft
+        if not evaluation.use_semantic_density:
+            return _projected(score, evaluation)
+        density = semantic_density(skill.text, evaluation.words)
+        return _projected(score, evaluation) + evaluation.semantic_density_weight * density
+
+
+def _projected(score: Score, evaluation: EvaluationConfig) -> float:
+    if evaluation.gate_metric == "hard":
+        return score.hard
+    if evaluation.gate_metric == "soft":
+        return score.soft
+    weight = evaluation.gate_mixed_weight
+    return (1 - weight) * score.hard + weight * score.soft
 
 
 def _first(items: tuple[str, ...], count: int) -> tuple[str, ...]:

@@ -39,6 +39,12 @@ def comparison_sample(items: Sequence[str], *, epoch: int, seed: int, count: int
     return tuple(shuffled(items, seed + epoch * 2000)[:count])
 
 
+def comparison_candidates(items: Sequence[str], *, epoch: int, seed: int, compared: Sequence[str]) -> tuple[str, ...]:
+    """The items not compared yet, in the order in which they are drawn when more are wanted."""
+    seen = set(compared)
+    return tuple(item for item in shuffled(items, seed + epoch * 2000) if item not in seen)
+
+
 def chunks(items: Sequence[str], size: int) -> list[tuple[str, ...]]:
     """Consecutive groups of at most `size`."""
     return [tuple(items[start : start + size]) for start in range(0, len(items), size)]

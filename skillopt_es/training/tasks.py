@@ -125,6 +125,7 @@ Step = Literal[
     "place_slow_block",
     "skip_first_memory",
     "draw_comparison",
+    "extend_comparison",
     "apply_slow_update",
     "complete_epoch",
     "promote_best",

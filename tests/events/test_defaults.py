@@ -24,6 +24,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "PatchProposed": {"edits": (), "patterns": (), "reasoning": "", "note": "", "calls": ()},
     "PatchesMerged": {"reasoning": "", "fallback": "", "calls": ()},
     "LearningRateChosen": {"asked": None, "confidence": "", "risks": (), "reasoning": "", "note": "", "calls": ()},
+    "ComparisonExtended": {},
     "EditsRanked": {"reasoning": "", "fallback": "", "calls": ()},
     "CandidateBuilt": {},
     "CandidateGated": {"won": (), "lost": (), "known_from": ""},
