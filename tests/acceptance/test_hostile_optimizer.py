@@ -7,13 +7,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
-from attrs import evolve
+from attrs import define, evolve, field
 from support.desk import Desk
 from support.logs import events_of
 from support.model_server import Answer
 from support.project import Endpoint, Project, files_of
 
-from skillopt_es.events.catalog import CandidateBuilt, Event, MetaSkillWritten, PatchProposed, StepSkipped
+from skillopt_es.adapters.models.simulated.optimizer import advise
+from skillopt_es.events.catalog import CandidateBuilt, EditsRanked, Event, MetaSkillWritten, PatchProposed, StepSkipped
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import ChatRequest
 from skillopt_es.session import read_state
@@ -94,7 +95,7 @@ USELESS: dict[str, Reply] = {
 }
 USABLE: dict[str, Reply] = {
     "fenced": lambda _, proper: f"Sure!\n\n```json\n{json.dumps(proper)}\n```\nDone.",
-    "huge": edits(append("x" * HUGE, target="y" * HUGE, op="replace"), append("- " + "long " * 4_000)),
+    "huge": edits(append("x" * HUGE, target="absent", op="replace"), append("- " + "long " * 4_000)),
     "nul": edits(append("- a\x00b"), append("\x00")),
     "lone-surrogates": edits(append("- \ud800 and \udfff"), append("\ud83d", target="\udc00")),
     "control": edits(append("- \x1b[31mred\x07\r\n\u2028 \u202e reversed \ufeff")),
@@ -111,22 +112,20 @@ USABLE: dict[str, Reply] = {
     "no-content": edits({"op": "append"}, {}, append("")),
     "many": edits(*[append(f"- rule {number}") for number in range(5_000)]),
     "numbers": edits(append("- x", support_count=10**400), append("- y", support_count=-5)),
-    "booleans-as-indices": ranking([True, False]),
-    "wrong-indices": ranking([10**30, -1, 0.0, "0", None, [0], {}]),
-    "repeated-indices": ranking([0] * 100_000),
 }
 
 
-def mixed(replies: Mapping[str, Reply]) -> Reply:
-    """One of the replies after the other, a place of the algorithm at a time."""
-    places: dict[str, int] = {}
+@define
+class Mixed:
+    """One of the replies after the other, a question at a time; `used` says which."""
 
-    def reply(request: ChatRequest, proper: dict[str, Any]) -> str:
-        asked = request.messages[1].content
-        place = places.setdefault(asked, len(places))
-        return list(replies.values())[place % len(replies)](request, proper)
+    replies: Mapping[str, Reply]
+    used: dict[str, str] = field(factory=dict)
 
-    return reply
+    def __call__(self, request: ChatRequest, proper: dict[str, Any]) -> str:
+        names = list(self.replies)
+        name = self.used.setdefault(request.messages[1].content, names[len(self.used) % len(names)])
+        return self.replies[name](request, proper)
 
 
 def parts(replies: Mapping[str, Reply], size: int) -> list[dict[str, Reply]]:
@@ -144,6 +143,7 @@ def train(desk: Desk, endpoint: Endpoint, project: Project, reply: Reply) -> lis
         return evolve(answer, text=reply(request, json.loads(answer.text or "")))
 
     endpoint.change = change
+    endpoint.optimizer = lambda request: "{}" if len(request.messages[1].content) > HUGE else advise(request)
     done = desk.with_environ(PYTHONWARNINGS=BUT_FOR_LARGE_BODIES).run("run", "config.yaml", "--run", "one", "--quiet")
     assert (done.code, done.err) == (0, "")
     run = project.run_folder()
@@ -154,27 +154,31 @@ def train(desk: Desk, endpoint: Endpoint, project: Project, reply: Reply) -> lis
     return events_of(run)
 
 
-@pytest.mark.parametrize("replies", parts(USELESS, 5), ids=", ".join)
+@pytest.mark.parametrize("replies", parts(USELESS, 10), ids=" ".join)
 def test_a_useless_reply_is_a_fact_of_the_log(
     desk: Desk, endpoint: Endpoint, project: Project, replies: dict[str, Reply]
 ) -> None:
     """Asked again once, then left; the steps say that there was nothing usable, and the skill stays."""
-    project.set(optimizer={"use_slow_update": False}, train={"num_epochs": 1}, gradient={"minibatch_size": 2})
-    events = train(desk, endpoint, project, mixed(replies))
+    project.set(optimizer={"use_slow_update": False}, train={"num_epochs": 1}, gradient={"minibatch_size": 1})
+    mixed = Mixed(replies)
+    events = train(desk, endpoint, project, mixed)
+    assert set(mixed.used.values()) == set(replies)
     patches = [event for event in events if isinstance(event, PatchProposed)]
-    assert len(patches) >= len(replies)
     assert {patch.result for patch in patches} == {"unusable"}
     assert all(patch.note and len(patch.calls) == 2 for patch in patches)
     assert {event.reason for event in events if isinstance(event, StepSkipped)} == {"no_usable_patch"}
     assert (project.run_folder() / "best" / "SKILL.md").read_bytes() == project.skill
 
 
-@pytest.mark.parametrize("replies", parts(USABLE, 4), ids=", ".join)
+@pytest.mark.parametrize("replies", parts(USABLE, 5), ids=" ".join)
 def test_a_strange_reply_does_no_harm(
     desk: Desk, endpoint: Endpoint, project: Project, replies: dict[str, Reply]
 ) -> None:
     """What can be used is; what cannot is skipped with its reason; protected regions stay as they are."""
-    events = train(desk, endpoint, project, mixed(replies))
+    project.set(gradient={"minibatch_size": 2}, env={"limit": 8})
+    mixed = Mixed(replies)
+    events = train(desk, endpoint, project, mixed)
+    assert set(mixed.used.values()) == set(replies)
     for built in (event for event in events if isinstance(event, CandidateBuilt)):
         assert_regions_whole(built.candidate.text)
     assert_regions_whole((project.run_folder() / "best" / "SKILL.md").read_text(encoding="utf-8"))
@@ -183,9 +187,21 @@ def test_a_strange_reply_does_no_harm(
 @pytest.mark.parametrize("content", ["x", "\x00", f"{SLOW[1]}\n# Injected\n{SLOW[0]}", "so " * 50_000, ["do"], " \n"])
 def test_strange_advice_does_no_harm(desk: Desk, endpoint: Endpoint, project: Project, content: Any) -> None:
     """It becomes guidance inside its own region, or is told to be unusable."""
+    project.set(env={"limit": 4}, train={"batch_size": 4})
     events = train(desk, endpoint, project, advice(content))
     assert any(isinstance(event, MetaSkillWritten) for event in events)
     assert_regions_whole((project.run_folder() / "best" / "SKILL.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("indices", [[True, False], [10**30, -1, 0.0, "0", None, [0], {}], "0", []])
+def test_a_strange_ranking_chooses_nothing(desk: Desk, endpoint: Endpoint, project: Project, indices: Any) -> None:
+    """True is not 1: without a valid index the first edits are taken, and the event says that it was so."""
+    project.set(env={"limit": 8}, train={"num_epochs": 1}, optimizer={"learning_rate": 1})
+    events = train(desk, endpoint, project, ranking(indices))
+    asked = [event for event in events if isinstance(event, EditsRanked) and event.calls]
+    assert asked
+    assert all(event.fallback for event in asked)
+    assert all(event.chosen == event.pool[: event.budget] for event in asked)
 
 
 def assert_regions_whole(skill: str) -> None:

@@ -21,7 +21,7 @@ from support.project import Endpoint, Project, request_ids, told
 from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.verify import verify
 
-SLOW = 0.02
+SLOW = 0.012
 WORKERS = 4
 OPEN = 2 * WORKERS  # calls in flight and answers on their way to the disk
 
@@ -182,7 +182,7 @@ def test_a_killed_run_goes_on(
     seed = random.SystemRandom().randrange(2**32)
     print(f"attempt {attempt}, seed {seed}")
     draw = random.Random(seed)
-    with training(desk, endpoint, calls=draw.randrange(1, 115), delay=0.004) as running:
+    with training(desk, endpoint, calls=draw.randrange(13, 115), delay=0.004) as running:
         with suppress(subprocess.TimeoutExpired):
             running.process.wait(draw.random() * 0.01)
         running.kill()
@@ -192,7 +192,7 @@ def test_a_killed_run_goes_on(
 
 def test_a_run_killed_again_and_again_ends(desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path) -> None:
     """Every session gets further, down to the last call."""
-    with training(desk, endpoint, calls=10) as running:
+    with training(desk, endpoint, calls=15) as running:
         running.kill()
     for _ in range(3):
         endpoint.delay = SLOW

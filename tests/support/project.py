@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
@@ -25,7 +24,6 @@ from support.model_server import Answer, ModelServer
 
 KEY_NAME = "ACCEPTANCE_KEY"
 KEY = "sk-acceptance-0123456789abcdef"
-_MODELS = {"big": advise, "small": respond}
 _EVERY = {"train": 4, "val": 5, "test": 10}
 
 Change = Callable[[ChatRequest, Answer], Answer]
@@ -41,9 +39,9 @@ class Endpoint:
     """The simulated models behind a real HTTP endpoint; `change` sees each answer before it is sent."""
 
     change: Change = unchanged
+    optimizer: Callable[[ChatRequest], str] = advise
     delay: float = 0.0
     server: ModelServer = field(init=False)
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     def __attrs_post_init__(self) -> None:
         self.server = ModelServer(self._answer)
@@ -60,7 +58,7 @@ class Endpoint:
 
     def _answer(self, body: Any, _: Mapping[str, str]) -> Answer:
         request = request_of(body)
-        answer = Answer(text=_MODELS[body["model"]](request), delay=self.delay)
+        answer = Answer(text=(self.optimizer if body["model"] == "big" else respond)(request), delay=self.delay)
         return self.change(request, answer)
 
 
