@@ -149,13 +149,35 @@ def _started(state: TrainerState, event: RunStarted) -> TrainerState:
 
 
 def _resumed(state: TrainerState, event: RunResumed) -> TrainerState:
-    retried = {place: _without_failed(done) for place, done in state.rollouts.items() if place not in state.scored}
     counts = replace(state.counts, resumed=state.counts.resumed + 1)
-    return replace(state, status="running", paused=None, rollouts={**state.rollouts, **retried}, counts=counts)
+    resumed = replace(state, status="running", paused=None, counts=counts)
+    match state.paused:
+        case RunPaused(reason="unmeasured"):
+            return replace(resumed, rollouts=_to_be_tried_again(state))
+        case RunPaused(reason="optimizer"):
+            return replace(resumed, step=_to_be_asked_again(state.step))
+        case _:
+            return resumed
+
+
+def _to_be_tried_again(state: TrainerState) -> Mapping[str, Rollouts]:
+    """Evaluations that are still open forget what the world did not answer."""
+    return {place: done if place in state.scored else _without_failed(done) for place, done in state.rollouts.items()}
+
+
+def _to_be_asked_again(step: StepState | None) -> StepState | None:
+    """The open step forgets the analysts that could not be reached."""
+    if step is None:
+        return None
+    kept: Ledger[str, PatchProposed] = Ledger()
+    for name, patch in step.patches.items():
+        if patch.result != "failed":
+            kept = kept.put(name, patch)
+    return replace(step, patches=kept)
 
 
 def _without_failed(done: Rollouts) -> Rollouts:
-    """An evaluation that is still open forgets what the world did not answer, so that it is tried again."""
+    """The rollouts that the world answered."""
     if not any(isinstance(row.outcome, Failed) for row in done.values()):
         return done
     kept: Rollouts = Ledger()

@@ -11,7 +11,7 @@ from skillopt_es.cli.options import print_json, shown_value
 from skillopt_es.events.values import Json, Score
 from skillopt_es.projections.trainer import TrainerState
 
-_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1}
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1}
 
 
 def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:

@@ -13,7 +13,15 @@ from pathlib import Path
 
 from attrs import define, field, frozen
 
-from skillopt_es.events.catalog import Event, Recorded, RolloutCompleted, RunPaused, RunResumed, RunStarted
+from skillopt_es.events.catalog import (
+    Event,
+    PatchProposed,
+    Recorded,
+    RolloutCompleted,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+)
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -121,6 +129,16 @@ class _Walk:
                 return self._compared(recorded, wanted)
             case Unit() as unit:
                 return _mismatch(recorded, f"stands where {unit.item} was to be tried at {unit.place}")
+            case PatchProposed() as patch if isinstance(event, PatchProposed) and event.result == "failed":
+                # That an analyst could not be reached is evidence; asked again later, its slot has an answer too.
+                wanted = {
+                    "patch": patch.patch,
+                    "step": patch.step,
+                    "items": patch.items,
+                    "kind": patch.kind,
+                    "edits": (),
+                }
+                return self._compared(recorded, wanted)
             case derived:
                 return self._derived(recorded, derived)
 
@@ -128,7 +146,9 @@ class _Walk:
         """Whether nothing but the outside world can say that this happened."""
         if isinstance(event, RunResumed):
             return self.state.completed is None
-        return isinstance(event, RunPaused) and event.reason != "unmeasured" and self.state.status == "running"
+        return (
+            isinstance(event, RunPaused) and event.reason in ("interrupt", "error") and self.state.status == "running"
+        )
 
     async def _next(self) -> Unit | Event | None:
         """What must be recorded next; None when the run is complete."""

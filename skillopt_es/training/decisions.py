@@ -159,12 +159,21 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
     step, _ = _open_step(state)
     reports = step.built.reports if step.built else ()
     details = {
-        "nothing_to_fix": f"{len(step.patches)} analysts proposed nothing",
+        "nothing_to_fix": f"{len(step.patches)} analysts proposed nothing" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
         "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
     return StepSkipped(step=step.number, reason=task.reason, detail=details[task.reason])
+
+
+def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
+    """No analyst of a step could be reached: that is an outage, not a step with nothing to fix."""
+    step, place = _open_step(state)
+    notes = [patch.note for patch in step.patches.values()]
+    return RunPaused(
+        reason="optimizer", message=f"none of the {len(notes)} analysts of {place} could be reached; first, {notes[0]}"
+    )
 
 
 def _build_candidate(state: TrainerState, run: RunData) -> Event:
@@ -384,6 +393,7 @@ def _complete_run(state: TrainerState, run: RunData) -> Event:
 _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "plan_epoch": _plan_epoch,
     "plan_minibatches": _plan_minibatches,
+    "pause_for_optimizer": _pause_for_optimizer,
     "build_candidate": _build_candidate,
     "gate_candidate": _gate_candidate,
     "place_slow_block": _place_slow_block,

@@ -112,6 +112,8 @@ def train_evaluations(place: str, step: StepState, current: Standing) -> list[Ev
 
 def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
     usable = [patch for patch in step.patches.values() if patch.edits]
+    if step.patches and all(patch.result == "failed" for patch in step.patches.values()):
+        return Decide("pause_for_optimizer")
     if not usable:
         broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
         return SkipStep("no_usable_patch" if broken else "nothing_to_fix")

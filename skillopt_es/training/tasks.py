@@ -120,6 +120,7 @@ class SkipStep:
 Step = Literal[
     "plan_epoch",
     "plan_minibatches",
+    "pause_for_optimizer",
     "build_candidate",
     "gate_candidate",
     "place_slow_block",

@@ -27,11 +27,13 @@ from skillopt_es.events.catalog import (
     RunPaused,
     StepSkipped,
 )
-from skillopt_es.events.journal import CallRow
+from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import read_state, resume, start
+from skillopt_es.training.check import check
 from skillopt_es.training.tasks import Task
 
 
@@ -153,6 +155,34 @@ def test_a_cut_reply_of_the_target_is_never_scored(tmp_path: Path) -> None:
     assert rows[0].outcome.kind == "truncated"
     assert len(rows[0].calls) == 2
     assert isinstance(events_of(run)[-1], RunPaused)
+
+
+def test_an_optimizer_that_cannot_be_reached_pauses_the_run(tmp_path: Path) -> None:
+    """Every analyst of a step failed: no step is skipped for it, and resuming asks only them again."""
+    down = [True]
+
+    def sometimes(request: ChatRequest) -> str:
+        if down[0]:
+            raise CallFailed("server", "500")
+        return optimizer_reply(request)
+
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", sometimes))
+    run = train(tmp_path / "a", world)
+    last = events_of(run)[-1]
+    assert isinstance(last, RunPaused)
+    assert (last.reason, last.message) == (
+        "optimizer",
+        "none of the 2 analysts of e1/s1 could be reached; first, server: 500",
+    )
+    assert not any(isinstance(event, StepSkipped) for event in events_of(run))
+    down[0] = False
+    asyncio.run(resume(run, world.session()))
+    whole = train(tmp_path / "b", ScriptedWorld())
+    kept = [event for event in decisions_of(run) if not (isinstance(event, PatchProposed) and event.result == "failed")]
+    assert kept == decisions_of(whole)
+    with EventLog.open(run) as log:
+        assert asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
+    assert len(world.target.asked) == len(set(world.target.asked)), "a rollout was made again"
 
 
 def test_a_merge_that_fails_is_joined_and_says_so(tmp_path: Path) -> None:
