@@ -120,7 +120,12 @@ class _Walk:
             return None
         if self.state.status == "paused":
             return _mismatch(recorded, "follows a pause without a RunResumed")
-        match await self._next():
+        return self._follows(recorded, await self._next())
+
+    def _follows(self, recorded: Recorded, due: Unit | Event | None) -> Mismatch | None:
+        """The event against what had to come."""
+        event = recorded.event
+        match due:
             case None:
                 return _mismatch(recorded, "stands where nothing was left to do")
             case Unit() as unit if isinstance(event, RolloutCompleted):
