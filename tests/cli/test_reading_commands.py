@@ -239,7 +239,7 @@ def test_follow_ends_with_the_run(cli: Cli, demo_run: Path) -> None:
 
 def follow(run: Path, *words: str) -> subprocess.Popen[str]:
     """`log --follow` in a process of its own."""
-    command = [sys.executable, "-m", "skillopt_es.cli.main", "log", str(run), "--follow", *words]
+    command = [str(Path(sys.executable).parent / "skillopt-es"), "log", str(run), "--follow", *words]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 

@@ -21,7 +21,7 @@ the newest run. Exit codes: 0 done, 1 failed or paused by an error, 2 usage, con
 def command_docs() -> str:
     """The whole page."""
     parts = [HEAD]
-    with click.Context(cli, info_name="skillopt-es") as parent:
+    with click.Context(cli, info_name="skillopt-es", help_option_names=["-h", "--help"]) as parent:
         for name in COMMANDS:
             command = cli.get_command(parent, name)
             assert command is not None

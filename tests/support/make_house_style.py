@@ -1,5 +1,5 @@
 """
-Writes the small tasks that runs on a real model are tried on: short orders, each to be answered in a made-up house form.
+Writes the small tasks that runs on a real model are tried on: short orders, each answered in a made-up house form.
 
     python tests/support/make_house_style.py tasks.jsonl
 
