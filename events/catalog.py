@@ -28,6 +28,7 @@ from skillopt_es.events.values import (
     Pair,
     Purpose,
     Score,
+    Setting,
     SkillTree,
     Split,
     SplitIds,
@@ -57,9 +58,10 @@ class RunStarted(Event):
 
 @frozen(kw_only=True)
 class RunResumed(Event):
-    """A writer took over a run that had stopped."""
+    """A writer took over a run that had stopped; `overrides` are settings that never decide anything."""
 
     software: str
+    overrides: tuple[Setting, ...] = ()
 
 
 @frozen(kw_only=True)

@@ -183,6 +183,14 @@ class Pair:
 
 
 @frozen
+class Setting:
+    """One config key and its value."""
+
+    key: str
+    value: Json
+
+
+@frozen
 class SplitIds:
     """The item ids of a run's three splits, in file order, and the digest of each split's content."""
 

@@ -115,6 +115,11 @@ def _check_anchor(seen: Inspection, anchor: Anchor | LogError | None) -> None:
         return
     for message in anchor_problems(anchor, seen.run_id, seen.hash_at, (seen.last_event, seen.last_call)):
         seen.say("anchor", message, seen.last_event)
+    if anchor.seq < seen.last_event or anchor.calls < seen.last_call:
+        seen.warnings.append(
+            f"what follows event {anchor.seq} and call {anchor.calls} is not anchored yet: it is whole as far as it "
+            "goes, but whether more followed cannot be told"
+        )
 
 
 def _check_pages(seen: Inspection) -> None:

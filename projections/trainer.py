@@ -38,7 +38,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Batch, Edit, Failed, FailurePattern, Measured, Minibatch, Score, SkillTree
+from skillopt_es.events.values import Batch, Edit, Failed, FailurePattern, Json, Measured, Minibatch, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
 
 E = TypeVar("E", bound=Event)
@@ -61,6 +61,7 @@ class Measurement:
     """A whole selection evaluation of one skill: its score and each item's own."""
 
     score: Score
+    value: float | None
     place: str
     items: Mapping[str, Measured]
 
@@ -127,6 +128,7 @@ class TrainerState:
     status: Literal["new", "running", "paused", "completed"] = "new"
     started: RunStarted | None = None
     paused: RunPaused | None = None
+    overrides: Mapping[str, Json] = field(factory=dict)
     completed: RunCompleted | None = None
     current: Standing | None = None
     best: Standing | None = None
@@ -150,7 +152,8 @@ def _started(state: TrainerState, event: RunStarted) -> TrainerState:
 
 def _resumed(state: TrainerState, event: RunResumed) -> TrainerState:
     counts = replace(state.counts, resumed=state.counts.resumed + 1)
-    resumed = replace(state, status="running", paused=None, counts=counts)
+    overrides = {**state.overrides, **{setting.key: setting.value for setting in event.overrides}}
+    resumed = replace(state, status="running", paused=None, counts=counts, overrides=overrides)
     match state.paused:
         case RunPaused(reason="unmeasured"):
             return replace(resumed, rollouts=_to_be_tried_again(state))
@@ -227,7 +230,7 @@ def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
         return state
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
     items = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    measurement = Measurement(score=event.score, place=event.place, items=items)
+    measurement = Measurement(score=event.score, value=event.value, place=event.place, items=items)
     return replace(
         state,
         measured=state.measured.put(event.skill, measurement),
@@ -280,10 +283,11 @@ def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
 def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     assert state.step is not None
     assert state.step.built is not None
+    measured = state.measured[event.candidate]
     candidate = Standing(
         skill=state.step.built.candidate,
-        score=event.candidate_score,
-        value=event.candidate_value,
+        score=measured.score,
+        value=measured.value,
         origin=f"step_{event.step:04d}",
         step=event.step,
     )
@@ -390,12 +394,13 @@ def _slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState
     if unchanged:
         return state
     kind = "slow_update_placeholder" if event.action == "placeholder" else "slow_update"
+    measured = state.measured.get(event.skill.hash)
     standing = Standing(
         skill=event.skill,
         origin=f"{kind}_epoch_{event.epoch:02d}",
         step=state.steps_done,
-        score=event.candidate_score,
-        value=event.candidate_value,
+        score=measured.score if measured else None,
+        value=measured.value if measured else None,
     )
     best = standing if event.action == "accept_new_best" else state.best
     return replace(state, current=standing, best=best)

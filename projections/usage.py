@@ -79,8 +79,8 @@ class Usage:
         return Usage(
             calls=self.calls + 1,
             failed=self.failed + (call.outcome == "failed"),
-            # Recorded are the attempts that were followed by another one.
-            tries=self.tries + len(json.loads(call.tries)) + 1,
+            # Recorded are the attempts that gave no answer.
+            tries=self.tries + len(json.loads(call.tries)) + (call.outcome == "answered"),
             input=self.input.plus(call.input_tokens),
             output=self.output.plus(call.output_tokens),
             cached=self.cached.plus(call.cached_tokens),

@@ -6,7 +6,7 @@ The trainer knows nothing else about them; adapters implement these Protocols an
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Literal, Protocol, TypeVar
 
@@ -231,7 +231,7 @@ Job = Callable[[], Awaitable[T]]
 class Executor(Protocol):
     """Runs many jobs at once and hands results back in the order of the plan."""
 
-    def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncIterator[list[T]]:
+    def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
         """Results in the jobs' order, in lists as the next ones become ready; at most `workers` run at once."""
         ...
 

@@ -59,10 +59,12 @@ class Scoring:
         except (BackendError, Interrupted) as error:
             stopped: Literal["interrupt", "error"] = "interrupt" if isinstance(error, Interrupted) else "error"
             await self._trainer.append([RunPaused(reason=stopped, message=error.message)])
+            await self._trainer.settled()
             raise
         problems = [result.problem for result in found if result.problem]
         if problems:
             await self._trainer.append([RunPaused(reason="unmeasured", message="; ".join(problems))])
+        await self._trainer.settled()
         return found
 
     async def _result(self, evaluation: Evaluation, progress: Progress) -> SplitResult:

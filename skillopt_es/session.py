@@ -9,14 +9,14 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from skillopt_es.config import RunConfig, recorded_config
+from skillopt_es.config import EMPTY, RunConfig, recorded_config, resume_overrides
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunResumed, RunStarted
 from skillopt_es.events.errors import LogDamaged, RunNotFound
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import Role, digest_of
+from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.trainer import TrainerState, fold
@@ -40,6 +40,7 @@ class Session:
     observers: Sequence[Observer] = ()
     stopping: Callable[[], bool] = field(default=lambda: False)
     ask_again: bool = False
+    overrides: Sequence[str] = ()
 
 
 async def start(config: RunConfig, folder: Path, session: Session) -> TrainerState:
@@ -93,14 +94,17 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             )
         if state.completed is not None:
             return state
-        run = recorded_run(state.started, folder)
+        changed = resume_overrides(session.overrides)
+        run = recorded_run(state.started, folder, {**state.overrides, **changed})
         environment = session.world.environment(run.config)
         try:
             splits = environment.load()
             _check_same_data(splits, state.started)
             models = session.world.models(run.config)
             try:
-                resumed = RunResumed(software=software_version())
+                resumed = RunResumed(
+                    software=software_version(), overrides=tuple(Setting(key, value) for key, value in changed.items())
+                )
                 return await _train(writer, run, state, resumed, environment, splits, models, session)
             finally:
                 await _close_models(models)
@@ -110,10 +114,10 @@ async def resume(folder: Path, session: Session) -> TrainerState:
         await asyncio.to_thread(writer.close)
 
 
-def recorded_run(started: RunStarted, folder: Path) -> RunData:
-    """The run that a log's first event describes."""
+def recorded_run(started: RunStarted, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunData:
+    """The run that a log's first event describes, with the settings that resuming it has changed."""
     try:
-        config = recorded_config(dict(started.config), (folder / started.folder).resolve())
+        config = recorded_config(dict(started.config), (folder / started.folder).resolve(), overrides)
     except ConfigError as error:
         raise LogDamaged(f"the recorded config cannot be read by this version: {error.message}") from error
     return RunData(config=config, started=started)

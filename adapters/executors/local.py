@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Generic, TypeVar, cast
 
 from skillopt_es.ports import Job, NotStarted
@@ -18,7 +18,7 @@ class LocalExecutor:
     def __init__(self, stopping: Callable[[], bool] = lambda: False) -> None:
         self._stopping = stopping
 
-    async def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncIterator[list[T]]:
+    async def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
         """Results in plan order; ends early when stopping, after the started jobs have finished."""
         pool: _Pool[T] = _Pool(jobs, self._stopping)
         tasks: list[asyncio.Task[None]] = []

@@ -30,7 +30,7 @@ def run_command(
     """
     Train a skill. Without CONFIG, trains the bundled offline demo with simulated models.
 
-    Exit codes: 0 done, 1 failed or paused by an error, 2 usage or config, 3 paused by a budget, 130 interrupted.
+    Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 130 interrupted.
     """
     from skillopt_es.config import load_config
     from skillopt_es.runs import new_run_name
@@ -47,20 +47,45 @@ def run_command(
 
 @click.command("resume")
 @run_argument
-@click.option("--ask-again", is_flag=True, help="Where the journal answers another request, ask anew.")
+@click.option("--ask-again", is_flag=True, help="Ask anew where the journal has another request or a cut reply.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a setting that decides nothing, such as a limit.",
+)
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
-def resume_command(run: str | None, ask_again: bool, quiet: bool, directory: Path, as_json: bool) -> int:
+def resume_command(
+    run: str | None, ask_again: bool, overrides: tuple[str, ...], quiet: bool, directory: Path, as_json: bool
+) -> int:
     """Go on with a run that stopped, from exactly where it stopped. RUN defaults to the newest."""
     from skillopt_es.runs import find_run
     from skillopt_es.session import resume
 
     folder = find_run(run, directory)
-    return _drive(lambda session: resume(folder, session), folder, quiet=quiet, as_json=as_json, ask_again=ask_again)
+    return _drive(
+        lambda session: resume(folder, session),
+        folder,
+        quiet=quiet,
+        as_json=as_json,
+        ask_again=ask_again,
+        overrides=overrides,
+    )
 
 
-def _drive(work: Work, folder: Path, *, quiet: bool, as_json: bool, ask_again: bool = False, notice: str = "") -> int:
+def _drive(
+    work: Work,
+    folder: Path,
+    *,
+    quiet: bool,
+    as_json: bool,
+    ask_again: bool = False,
+    overrides: tuple[str, ...] = (),
+    notice: str = "",
+) -> int:
     """Runs a session with progress and signals; the exit code."""
     from skillopt_es.cli.process import prepare_process
     from skillopt_es.cli.progress import open_progress
@@ -82,6 +107,7 @@ def _drive(work: Work, folder: Path, *, quiet: bool, as_json: bool, ask_again: b
                         observers=(progress, log_file),
                         stopping=stopping,
                         ask_again=ask_again,
+                        overrides=overrides,
                     )
                 )
 

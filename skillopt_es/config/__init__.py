@@ -4,10 +4,11 @@ RunConfig: everything a run was told, read from YAML into frozen values; every e
 `resolved` is the plain mapping that RunStarted records and from which the same RunConfig is read back.
 """
 
-from skillopt_es.config.layers import load_config, recorded_config, with_overrides
+from skillopt_es.config.layers import EMPTY, load_config, recorded_config, resume_overrides, with_overrides
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig, RunConfig, TrainConfig
 
 __all__ = [
+    "EMPTY",
     "EnvConfig",
     "EvaluationConfig",
     "RoleConfig",
@@ -15,5 +16,6 @@ __all__ = [
     "TrainConfig",
     "load_config",
     "recorded_config",
+    "resume_overrides",
     "with_overrides",
 ]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import cast
@@ -36,12 +37,56 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
     return parse_config(tree, folder=file.resolve().parent, sources=sources)
 
 
-def recorded_config(recorded: Tree, folder: Path) -> RunConfig:
+EMPTY: Mapping[str, Json] = {}
+
+
+def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunConfig:
     """The run that a log has recorded; a key that is newer than the log has its default, which keeps what was then."""
     tree: Tree = {}
-    for source, layer in (_read_yaml(_base_file()), ("the log", recorded)):
+    for source, layer in (_read_yaml(_base_file()), ("the log", copy.deepcopy(recorded))):
         _merge(tree, layer, source, {})
+    for key, value in overrides.items():
+        section, _, name = key.partition(".")
+        _merge(tree, {section: {name: value}}, "--set", {})
     return parse_config(tree, folder=folder)
+
+
+# What may change when a run is resumed: how the world is reached and how patiently, never what is decided or asked.
+_RESUMABLE = {
+    "env": ("workers", "exec_timeout", "max_completion_tokens"),
+    "gradient": ("analyst_workers",),
+    "optimizer": ("max_completion_tokens",),
+    "rollout": ("max_failed_share", "max_failed_share_train"),
+}
+_RESUMABLE_MODEL = (
+    "base_url",
+    "api_key_env",
+    "timeout_seconds",
+    "attempts",
+    "backoff_seconds",
+    "backoff_cap_seconds",
+    "concurrency",
+    "requests_per_minute",
+    "tokens_per_minute",
+)
+
+
+def resume_overrides(overrides: Sequence[str]) -> Mapping[str, Json]:
+    """`--set` texts for `resume`, by key; refuses a key that would make another run of it."""
+    allowed = [f"{section}.{name}" for section, names in _RESUMABLE.items() for name in names]
+    allowed += [f"model.{role}{name}" for role in ("", "optimizer_", "target_") for name in _RESUMABLE_MODEL]
+    found: dict[str, Json] = {}
+    for text in overrides:
+        for section, values in _parse_override(text).items():
+            for name, value in cast(Tree, values).items():
+                key = f"{section}.{name}"
+                if key not in allowed:
+                    raise ConfigError(
+                        f"--set {key}: a run that has begun keeps it; only what never decides anything can change",
+                        hint=f"these can: {', '.join(allowed[: len(allowed) - 2 * len(_RESUMABLE_MODEL)])}",
+                    )
+                found[key] = value
+    return found
 
 
 def with_overrides(config: RunConfig, overrides: Sequence[str]) -> RunConfig:
@@ -123,12 +168,15 @@ def _is_json(value: str | int | float | None) -> bool:
     return not isinstance(value, str) or value.isascii() or clean_text(value) == value
 
 
+_BASE_60 = re.compile(r"[0-9]+(:[0-9]+)+")  # YAML reads 2:1:7 as a number of minutes; nobody means that
+
+
 def _parse_override(text: str) -> Tree:
     key, equals, value = text.partition("=")
     if not equals or "." not in key:
         raise ConfigError(f"--set {text}: write it as section.key=value, such as train.batch_size=20")
     try:
-        parsed: Json = yaml.safe_load(value) if value else ""
+        parsed: Json = yaml.safe_load(value) if value and not _BASE_60.fullmatch(value) else value
     except yaml.YAMLError:
         parsed = value
     _require_plain(parsed, key.strip(), "--set")

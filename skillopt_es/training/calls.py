@@ -128,7 +128,7 @@ class LiveCalls:
     def _known(self, slot: str, digest: str) -> CallRow | None:
         rows = self._journal.answers(slot) if slot in self._slots else ()
         for row in rows:
-            if row.call.request_digest == digest:
+            if row.call.request_digest == digest and not (self._ask_again and row.call.finish == "length"):
                 return row
         if rows and not self._ask_again:
             raise Divergence(

@@ -77,9 +77,9 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
     run = recorded_run(first.event, folder)
     executor = REAL_WORLD.executor(lambda: False)
-    walk = _Walk(
-        run, Ports(calls=RecordedCalls(journal, log), evidence=Evidence(log, journal), executor=executor, rollouts=None)
-    )
+    evidence = Evidence(log, journal)
+    ports = Ports(calls=RecordedCalls(journal, log), evidence=evidence, executor=executor, rollouts=None)
+    walk = _Walk(run, folder, ports)
     mismatch = walk.start(first, first.event)
     while mismatch is None and (recorded := next(events, None)) is not None:
         mismatch = await walk.step(recorded)
@@ -97,6 +97,7 @@ class _Walk:
     """The state so far, and what is still to come of the task under way: rollouts, or decisions made again."""
 
     run: RunData
+    folder: Path
     ports: Ports
     state: TrainerState = field(factory=TrainerState)
     coming: deque[Unit | Event] = field(factory=deque)
@@ -117,6 +118,8 @@ class _Walk:
         if self._is_evidence(event):
             self.coming.clear()  # a writer stopped or took over: the next one plans anew
             self._fold(event)
+            if isinstance(event, RunResumed) and event.overrides:
+                self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
             return None
         if self.state.status == "paused":
             return _mismatch(recorded, "follows a pause without a RunResumed")

@@ -27,7 +27,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepSkipped,
 )
-from skillopt_es.events.values import Evidence, GateAction, Measured, Minibatch, Outcome, Score
+from skillopt_es.events.values import Evidence, GateAction, Measured, Minibatch, Outcome, Score, SkillTree
 from skillopt_es.projections.trainer import Measurement, Standing, StepState, TrainerState, edits_of
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_placeholder
@@ -195,7 +195,6 @@ def _gate_candidate(state: TrainerState, run: RunData) -> Event:
     assert state.best is not None
     candidate = state.measured[step.built.candidate.hash]
     current = state.measured.get(state.current.skill.hash)
-    best_value = state.best.value
     if current is None:
         compared, candidate_score, current_score = len(candidate.items), candidate.score, None
     else:
@@ -203,16 +202,17 @@ def _gate_candidate(state: TrainerState, run: RunData) -> Event:
     value = run.gate_value(candidate_score, step.built.candidate)
     current_value = None if current_score is None else run.gate_value(current_score, state.current.skill)
     won, lost = _turned(candidate, current)
+    best = is_better(state, run, step.built.candidate, state.best.skill)
     return CandidateGated(
         step=step.number,
         candidate=step.built.candidate.hash,
-        action=_verdict(value, current_value, best_value, use_gate=run.config.evaluation.use_gate),
+        action=_verdict(value, current_value, best, use_gate=run.config.evaluation.use_gate),
         metric=run.config.evaluation.gate_metric,
         candidate_score=candidate_score,
         candidate_value=value,
         current_score=current_score,
         current_value=current_value,
-        best_value=best_value,
+        best_value=state.best.value,
         compared=compared,
         won=won,
         lost=lost,
@@ -220,14 +220,25 @@ def _gate_candidate(state: TrainerState, run: RunData) -> Event:
     )
 
 
-def _verdict(value: float, current: float | None, best: float | None, *, use_gate: bool) -> GateAction:
-    """Strictly better than the current skill, and than the best."""
+def _verdict(value: float, current: float | None, better_than_best: bool, *, use_gate: bool) -> GateAction:
+    """A candidate must be strictly better than the current skill to be taken, than the best to be the best."""
     if not use_gate:
         return "force_accept"
     assert current is not None
     if value <= current:
         return "reject"
-    return "accept_new_best" if best is None or value > best else "accept"
+    return "accept_new_best" if better_than_best else "accept"
+
+
+def is_better(state: TrainerState, run: RunData, skill: SkillTree, other: SkillTree) -> bool:
+    """Whether a measured skill is strictly better than another, on the items that were measured under both."""
+    if skill.hash == other.hash:
+        return False
+    known = state.measured.get(other.hash)
+    if known is None:
+        return True
+    _, left, right = _on_common_items(state.measured[skill.hash], known)
+    return run.gate_value(left, skill) > run.gate_value(right, other)
 
 
 def _on_common_items(candidate: Measurement, current: Measurement) -> tuple[int, Score, Score]:
@@ -341,7 +352,8 @@ def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, cu
     candidate = state.epoch.proposed.candidate
     _, score, standing = _on_common_items(known, state.measured[current.skill.hash])
     value, current_value = run.gate_value(score, candidate), run.gate_value(standing, current.skill)
-    action = _verdict(value, current_value, state.best.value, use_gate=True)
+    best = is_better(state, run, candidate, state.best.skill)
+    action = _verdict(value, current_value, best, use_gate=True)
     assert action in ("accept", "accept_new_best", "reject")
     return SlowUpdateApplied(
         epoch=proposed.epoch,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from typing import Literal, Protocol
 
 from skillopt_es.errors import BackendError, Divergence, Interrupted
@@ -88,15 +89,16 @@ class Trainer:
             await self._pause("error", error.message)
             raise
         finally:
-            await self._settled()
+            await self.settled()
             await self._log.anchor()
         return self.state
 
     async def _perform(self, task: Task) -> None:
         for observer in self._observers:
             observer.planned(task, self.state)
-        async for emission in perform(task, self.state, self._run, self._ports):
-            await self.append(emission.events, emission.texts)
+        async with aclosing(perform(task, self.state, self._run, self._ports)) as emissions:
+            async for emission in emissions:
+                await self.append(emission.events, emission.texts)
 
     async def append(self, events: Sequence[Event], texts: Sequence[str] = ()) -> None:
         """
@@ -105,7 +107,7 @@ class Trainer:
         The state may be one batch ahead of the disk, so that the next calls need not wait for a commit. Nothing can be
         recorded before what led to it: the log's writer commits in the order in which it is asked.
         """
-        await self._settled()
+        await self.settled()
         states = []
         for event in events:
             self.state = evolve(self.state, event)
@@ -113,8 +115,8 @@ class Trainer:
         self._waiting = asyncio.ensure_future(self._commit(events, states, texts))
         await asyncio.sleep(0)  # lets the commit take its place in the writer's queue
 
-    async def _settled(self) -> None:
-        """Waits for the last batch; what went wrong with it is raised here."""
+    async def settled(self) -> None:
+        """Waits until the last batch is durable; what went wrong with it is raised here."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
             await waiting
@@ -130,4 +132,4 @@ class Trainer:
 
     async def _pause(self, reason: Literal["interrupt", "error"], message: str) -> None:
         await self.append([RunPaused(reason=reason, message=message)])
-        await self._settled()
+        await self.settled()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
 from attrs import frozen
 
@@ -48,17 +49,20 @@ class Ports:
     rollouts: RolloutPorts | None
 
 
-async def perform(task: Task, state: TrainerState, run: RunData, ports: Ports) -> AsyncIterator[Emission]:
+async def perform(task: Task, state: TrainerState, run: RunData, ports: Ports) -> AsyncGenerator[Emission, None]:
     """The events of a task; what it needs was all in the state when it began."""
     match task:
         case Rollouts():
             assert ports.rollouts is not None
-            async for emission in run_rollouts(task, run, ports.rollouts):
-                yield emission
+            async with aclosing(run_rollouts(task, run, ports.rollouts)) as emissions:
+                async for emission in emissions:
+                    yield emission
         case Questions(jobs):
             work = [_question(job, state, run, ports) for job in jobs]
-            async for events in ports.executor.stream(work, workers=jobs_at_once(run.config.gradient.analyst_workers)):
-                yield Emission(events, [])
+            workers = jobs_at_once(run.config.gradient.analyst_workers)
+            async with aclosing(ports.executor.stream(work, workers=workers)) as stream:
+                async for events in stream:
+                    yield Emission(events, [])
         case _:
             yield Emission([decided(task, state, run)], [])
 

@@ -12,7 +12,7 @@ from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutComp
 from skillopt_es.events.values import Evidence, SkillTree
 from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
 from skillopt_es.skill.schedule import edit_budget
-from skillopt_es.training.decisions import more_to_compare
+from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import (
     AnalyseJob,
@@ -290,8 +290,7 @@ def _final_task(state: TrainerState, run: RunData) -> Task:
         waiting = _measure(state, _unmeasured(state, run, [("final/val", state.current.skill)]))
         if waiting is not None:
             return waiting
-        assert state.current.value is not None
-        if state.best.value is None or state.current.value > state.best.value:
+        if is_better(state, run, state.current.skill, state.best.skill):
             return Decide("promote_best")
     return _measure(state, test_evaluations(state, run)) or Decide("complete_run")
 

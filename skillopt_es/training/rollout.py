@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 
 from attrs import evolve, frozen
 
@@ -37,12 +38,19 @@ class RolloutPorts:
     calls: Calls
 
 
-async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncIterator[Emission]:
+async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncGenerator[Emission, None]:
     """The units' results in plan order, as soon as the next ones are ready."""
     jobs = [_job(unit, run, ports) for unit in task.units]
-    async for done in ports.executor.stream(jobs, workers=jobs_at_once(run.config.env.workers)):
-        texts = [text for _, stored in done for text in stored]
-        yield Emission([event for event, _ in done], texts)
+    async with aclosing(ports.executor.stream(jobs, workers=jobs_at_once(run.config.env.workers))) as stream:
+        async for done in stream:
+            texts = [text for _, stored in done for text in stored]
+            yield Emission([event for event, _ in done], texts)
+
+
+def unit_slot(unit: Unit) -> str:
+    """The slot of a unit's first call; an item's id stays one part of it, whatever characters it has."""
+    item = unit.item.replace("%", "%25").replace("/", "%2F")
+    return f"{unit.place}/item/{item}"
 
 
 def jobs_at_once(calls: int) -> int:
@@ -68,7 +76,7 @@ class _Job:
         except CallFailed as failure:
             return _event(self._unit, item, _without_answer(failure), "", tuple(ask.made)), ()
         except _StillCutError:
-            cut = Failed("truncated", "the reply was cut off twice; raise env.max_completion_tokens")
+            cut = Failed("truncated", _CUT_TWICE)
             return _event(self._unit, item, _ended(cut, cut.kind), "", tuple(ask.made)), ()
         blob = packed(episode, ask.exchanges)
         return _event(self._unit, item, episode, text_digest(blob), tuple(ask.made)), (blob,)
@@ -116,6 +124,9 @@ def _short(text: str) -> str:
     return text if len(text) <= _MOST_DETAIL else text[: _MOST_DETAIL - 1] + "…"
 
 
+_CUT_TWICE = "the reply was cut off twice; `resume --ask-again --set env.max_completion_tokens=N` raises its limit"
+
+
 class _StillCutError(Exception):
     """The target's reply was cut off, also when asked again: there is no answer to grade."""
 
@@ -124,7 +135,7 @@ class _Target:
     """The target model bound to one unit; its slots count the unit's own turns."""
 
     def __init__(self, unit: Unit, run: RunData, calls: Calls) -> None:
-        self._slot = f"{unit.place}/{unit.item}"
+        self._slot = unit_slot(unit)
         self._run = run
         self._calls = calls
         self._turn = 0

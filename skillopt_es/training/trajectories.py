@@ -71,13 +71,13 @@ def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: 
     if not row.trajectory:
         return fenced("trajectory", "\n".join(head))
     trajectory = unpacked(row, evidence)
-    lines = [f"[{_TITLES.get(kind, kind)}] {_without_skill(text, skill)}" for kind, text in trajectory.records]
+    lines = [f"[{_TITLES.get(kind, kind)}] {_shown_text(kind, text, skill)}" for kind, text in trajectory.records]
     return fenced("trajectory", "\n".join(head) + "\n\n" + shortened("\n".join(lines), most_chars))
 
 
-def _without_skill(text: str, skill: str) -> str:
+def _shown_text(kind: str, text: str, skill: str) -> str:
     body = skill.strip()
-    return text.replace(body, "(the skill document)") if body else text
+    return text.replace(body, "(the skill document)") if body and kind == "system" else text
 
 
 def shortened(text: str, most: int) -> str:

@@ -15,7 +15,7 @@ from skillopt_es.events.values import Edit, EditReport, Score, SkillTree
 # To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
 DEFAULTS: dict[str, dict[str, object]] = {
     "RunStarted": {"notes": ()},
-    "RunResumed": {},
+    "RunResumed": {"overrides": ()},
     "RunPaused": {},
     "EpochPlanned": {"meta_skill": ""},
     "RolloutCompleted": {"failure": "", "detail": "", "prediction": "", "trajectory": "", "calls": ()},
