@@ -19,7 +19,7 @@ class LocalExecutor:
         self._stopping = stopping
 
     async def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
-        """Results in plan order; ends early when stopping, after the started jobs have finished."""
+        """Results in plan order; when stopping or after a failure, the started jobs finish and no other begins."""
         pool: _Pool[T] = _Pool(jobs, self._stopping)
         tasks: list[asyncio.Task[None]] = []
         try:
@@ -32,9 +32,11 @@ class LocalExecutor:
                 ready = pool.take()
                 if ready:
                     yield ready
+                if not all(task.done() for task in tasks):
+                    continue  # also after a failure: what was started is paid for, so it is let finish
                 if pool.failure is not None:
                     raise pool.failure
-                if all(task.done() for task in tasks) and not pool.has_ready():
+                if not pool.has_ready():
                     return
         finally:
             for task in tasks:
