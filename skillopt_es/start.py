@@ -16,6 +16,9 @@ from skillopt_es.version import software_version
 
 def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
     """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
+    for name, items in (("train", splits.train), ("validation", splits.val)):
+        if not items:
+            raise DataError(f"the {name} split is empty", hint="a run needs training and validation items")
     skill, notes = load_skill(config)
     size = len(splits.train)
     configured = config.train.train_size

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from skillopt_es.events.values import Edit, EditReport, SkillTree
-from skillopt_es.skill.regions import Span, clean_of_markers, protected_spans
+from skillopt_es.skill.regions import MARKERS, Span, clean_of_markers, protected_spans
 
 
 @frozen
@@ -51,9 +51,20 @@ def apply_edit(text: str, edit: Edit) -> Applied:
             return _replace(text, "", edit.target, op="delete")
 
 
+def _markers(text: str) -> int:
+    return sum(text.count(marker) for marker in MARKERS)
+
+
+def _stands_in(text: str, content: str) -> bool:
+    """Whether the text has this content already, as whole lines."""
+    return f"\n{content}\n" in f"\n{text}\n"
+
+
 def _append(text: str, content: str, status: str) -> Applied:
     if not content:
         return Applied(text, "skipped_empty_content")
+    if _stands_in(text, content):
+        return Applied(text, "skipped_already_there")
     spans = protected_spans(text)
     if not spans:
         return Applied(f"{text.rstrip()}\n\n{content}\n" if text.strip() else f"{content}\n", status)
@@ -71,7 +82,10 @@ def _insert_after(text: str, content: str, target: str) -> Applied:
         return Applied(text, "skipped_protected_region")
     if start < 0:
         appended = _append(text, content, "applied_insert_after_fallback_append")
-        return Applied(appended.text, appended.status, "the target text is not in the skill")
+        why = "the target text is not in the skill" if target.strip() else "no target was named"
+        return Applied(appended.text, appended.status, why)
+    if _stands_in(text, content):
+        return Applied(text, "skipped_already_there")
     newline = text.find("\n", start + len(target))
     position = len(text) if newline < 0 else newline + 1
     for span in protected_spans(text):
@@ -91,6 +105,8 @@ def _replace(text: str, content: str, target: str, *, op: str = "replace") -> Ap
     changed = text[:start] + content + text[start + len(target) :]
     if changed == text:
         return Applied(text, "skipped_no_change")
+    if _markers(changed) != _markers(text):
+        return Applied(text, "skipped_forms_marker")
     return Applied(changed, f"applied_{op}")
 
 

@@ -14,12 +14,13 @@ from skillopt_es.training.json_reader import Unusable
 
 V = TypeVar("V")
 AGAIN = "/again"
+_ITS_OWN_FAULT = frozenset({"context_length", "empty", "invalid_reply"})  # asking later would not help
 _CUT = Unusable("the reply was cut off at the length limit; make it shorter")
 
 
 @frozen(kw_only=True)
 class Consulted(Generic[V]):
-    """What asking the optimizer came to: a value, or why there is none; and the calls that were made."""
+    """What asking the optimizer came to: a value, or why there is none (`failed`: an outage), and the calls made."""
 
     value: V | None
     failed: bool = False
@@ -36,7 +37,8 @@ async def consult(calls: Calls, request: ChatRequest, read: Callable[[str], V | 
         try:
             answer = await calls.ask("optimizer", asked)
         except CallFailed as failure:
-            return Consulted(value=None, failed=True, why=f"{failure.kind}: {failure.message}", calls=made)
+            outage = failure.kind not in _ITS_OWN_FAULT
+            return Consulted(value=None, failed=outage, why=f"{failure.kind}: {failure.message}", calls=made)
         made = (*made, answer.ref)
         found = _CUT if answer.finish == "length" else read(answer.text)
         if not isinstance(found, Unusable):

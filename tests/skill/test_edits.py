@@ -56,6 +56,15 @@ def edit(op: str, content: str = "", target: str = "") -> Edit:
         (BODY, edit("replace", "x", "absent"), BODY, "skipped_replace_target_not_found"),
         (BODY, edit("delete", target="- one\n"), "# A\n\n- two\n", "applied_delete"),
         (BODY, edit("delete"), BODY, "skipped_delete_missing_target"),
+        (BODY, edit("append", "- two"), BODY, "skipped_already_there"),
+        (BODY, edit("append", "- tw"), "# A\n\n- one\n- two\n\n- tw\n", "applied_append"),
+        (BODY, edit("insert_after", "- two", "- one"), BODY, "skipped_already_there"),
+        (
+            "<!-- SLOW_UPxDATE_START -->\n",
+            edit("delete", target="x"),
+            "<!-- SLOW_UPxDATE_START -->\n",
+            "skipped_forms_marker",
+        ),
         (BODY, edit("delete", target="absent"), BODY, "skipped_delete_target_not_found"),
     ],
 )
