@@ -71,18 +71,16 @@ _KINDS: Mapping[str, Callable[[random.Random], Task]] = {
 
 
 def make_tasks(seed: int = 11) -> list[Task]:
-    """All tasks, no two with the same input."""
+    """All tasks, the kinds in turn, no two with the same input."""
     draw = random.Random(seed)
     tasks: dict[object, Task] = {}
     for split, count in COUNTS.items():
-        for kind, make in _KINDS.items():
-            number = 0
-            while number < count:
+        for number in range(1, count + 1):
+            for kind, make in _KINDS.items():
                 task = make(draw)
-                if task["input"] not in tasks:
-                    number += 1
-                    name = f"{kind}-{split}-{number}"
-                    tasks[task["input"]] = {"id": name, "split": split, "type": kind, **task}
+                while task["input"] in tasks:
+                    task = make(draw)
+                tasks[task["input"]] = {"id": f"{kind}-{split}-{number}", "split": split, "type": kind, **task}
     return list(tasks.values())
 
 
