@@ -254,7 +254,7 @@ def test_nothing_to_fix_and_nothing_usable_are_told_apart(tmp_path: Path) -> Non
     assert results == [
         (1, "nothing"),
         (1, "nothing"),
-        (2, "failed"),
+        (2, "unusable"),
         (2, "nothing"),
         (3, "unusable"),
         (3, "unusable"),
