@@ -8,7 +8,7 @@ A schema goes with each reader, for endpoints that can be held to one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from attrs import evolve, frozen
@@ -75,7 +75,7 @@ def read_patch(text: str, *, patch: str, kind: Evidence, support: int, most: int
     if not isinstance(rows, list):
         return Unusable("`patch.edits` must be a list (an empty one if nothing should change)")
     edits = []
-    for position, row in enumerate(rows[:most], start=1):
+    for position, row in enumerate(_useful(rows)[:most], start=1):
         edit = _edit(row, name=f"{patch}#{position}", origins=(patch,), support=support, source=kind)
         if isinstance(edit, Unusable):
             return edit
@@ -85,6 +85,27 @@ def read_patch(text: str, *, patch: str, kind: Evidence, support: int, most: int
         patterns=_patterns(found.get("failure_summary"), support),
         reasoning=_text(inner, "reasoning"),
     )
+
+
+def _useful(rows: Sequence[Json]) -> list[Json]:
+    """The edits without those that were said already or change nothing: none of them shall use up the budget."""
+    seen: set[str] = set()
+    useful = []
+    for row in rows:
+        if isinstance(row, dict):
+            said = [row.get(key) or "" for key in ("op", "file", "target", "content")]
+            op, _, target, content = said
+            nothing = content == target if op == "replace" else op != "delete" and not _says_something(content)
+            if nothing or repr(said) in seen:
+                continue
+            seen.add(repr(said))
+        useful.append(row)
+    return useful
+
+
+def _says_something(text: Json) -> bool:
+    """Whether a text has a letter or a digit: some models copy the dots of the form they are shown."""
+    return isinstance(text, str) and any(map(str.isalnum, text))
 
 
 def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, source: Evidence) -> Edit | Unusable:
@@ -139,8 +160,11 @@ def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Evi
         return Unusable("`edits` must be a list")
     if len(rows) > 2 * len(inputs):  # each may name all of them as its origins: without a limit that is a square
         return Unusable(f"`edits` has {len(rows)} edits, but only {len(inputs)} were proposed: merge them into fewer")
+    useful = _useful(rows)
+    if rows and not useful:
+        return Unusable("none of the `edits` would change anything")
     edits = []
-    for position, row in enumerate(rows, start=1):
+    for position, row in enumerate(useful, start=1):
         parents, assumed = _parents(row, inputs)
         edit = _edit(
             row,
@@ -230,7 +254,7 @@ def read_advice(text: str, *, key: str) -> AdviceReply | Unusable:
     if isinstance(found, Unusable):
         return found
     content = _text(found, key).strip()
-    if not content:
+    if not _says_something(content):
         return Unusable(f"`{key}` must be a text that is not empty")
     return AdviceReply(content=content, reasoning=_text(found, "reasoning"))
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
@@ -20,6 +20,7 @@ from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import Episode
 from skillopt_es.training.evidence import Evidence, Exchange
 
+_SKILL = "(the skill document)"
 _TITLES = {"system": "system", "user": "task", "reply": "agent", "tool": "tool", "feedback": "evaluation"}
 
 
@@ -58,6 +59,8 @@ def _text(at: str | list[int], exchanges: Sequence[Exchange]) -> str:
 
 def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: str) -> str:
     """One rollout as the optimizer sees it; the skill, which it sees elsewhere, is left out of the system message."""
+    records = unpacked(row, evidence).records if row.trajectory else ()
+    whole = "\n".join(_lines(records, skill))
     head = [f"item: {row.item}"]
     if row.task_type:
         head.append(f"type: {row.task_type}")
@@ -67,17 +70,21 @@ def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: 
         case Failed(kind, message):
             head.append(f"result: not measured ({kind}: {message})")
     if row.failure:
-        head.append(f"failure: {row.failure}" + (f" ({row.detail})" if row.detail else ""))
-    if not row.trajectory:
+        # The evaluation says it, too: what is told twice makes a small model lose the thread.
+        told = len(whole) <= most_chars and any(kind == "feedback" for kind, _ in records)
+        head.append(f"failure: {row.failure}" + (f" ({row.detail})" if row.detail and not told else ""))
+    if not records:
         return fenced("trajectory", "\n".join(head))
-    trajectory = unpacked(row, evidence)
-    lines = [f"[{_TITLES.get(kind, kind)}] {_shown_text(kind, text, skill)}" for kind, text in trajectory.records]
-    return fenced("trajectory", "\n".join(head) + "\n\n" + shortened("\n".join(lines), most_chars))
+    return fenced("trajectory", "\n".join(head) + "\n\n" + shortened(whole, most_chars))
 
 
-def _shown_text(kind: str, text: str, skill: str) -> str:
+def _lines(records: Sequence[tuple[str, str]], skill: str) -> Iterator[str]:
+    """Each record under its title; a system message that holds nothing but the skill is left out."""
     body = skill.strip()
-    return text.replace(body, "(the skill document)") if body and kind == "system" else text
+    for kind, text in records:
+        own = text.replace(body, _SKILL) if body and kind == "system" else text
+        if kind != "system" or own.removeprefix("## Skill").strip() not in ("", _SKILL):
+            yield f"[{_TITLES.get(kind, kind)}] {own}"
 
 
 def shortened(text: str, most: int) -> str:
