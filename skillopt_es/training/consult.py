@@ -15,7 +15,8 @@ from skillopt_es.training.json_reader import Unusable
 V = TypeVar("V")
 AGAIN = "/again"
 _ITS_OWN_FAULT = frozenset({"context_length", "empty", "invalid_reply"})  # asking later would not help
-_CUT = Unusable("the reply was cut off at the length limit; make it shorter")
+_CUT = Unusable("the reply was cut off at the length limit; make it much shorter")
+_REPEATED = 300  # characters of a reply that was cut off: all of it would take room, and be taken up again
 
 
 @frozen(kw_only=True)
@@ -55,5 +56,11 @@ def asked_again(request: ChatRequest, answer: Answer, why: str) -> ChatRequest:
     return evolve(
         request,
         slot=request.slot + AGAIN,
-        messages=(*request.messages, Message("assistant", answer.text or "(nothing)"), reason),
+        messages=(*request.messages, Message("assistant", _repeated(answer)), reason),
     )
+
+
+def _repeated(answer: Answer) -> str:
+    if answer.finish == "length" and len(answer.text) > _REPEATED:
+        return f"{answer.text[:_REPEATED]} …"
+    return answer.text or "(nothing)"
