@@ -9,10 +9,19 @@ import pytest
 from support.logs import events_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
-from skillopt_es.events.catalog import ComparisonDrawn, ComparisonExtended, Event, RolloutCompleted, SlowUpdateProposed
+from skillopt_es.events.catalog import (
+    CandidateBuilt,
+    CandidateGated,
+    ComparisonDrawn,
+    ComparisonExtended,
+    Event,
+    RolloutCompleted,
+    SlowUpdateProposed,
+)
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.session import start
+from skillopt_es.skill.density import semantic_density
 from skillopt_es.training.check import check
 from skillopt_es.training.sampling import comparison_candidates, shuffled
 
@@ -71,15 +80,14 @@ def test_candidates_are_those_not_yet_compared() -> None:
 
 
 def test_a_bonus_for_directive_words_is_part_of_every_gate_value(tmp_path: Path) -> None:
-    """The recorded scores stay raw; only the compared values have the bonus, once."""
-    from skillopt_es.events.catalog import CandidateGated
-
-    plain = train(tmp_path / "a", "evaluation.gate_metric=soft")
-    dense = train(
-        tmp_path / "b", "evaluation.gate_metric=soft", "evaluation.use_semantic_density=true",
+    """The recorded scores stay raw; only the compared values have the bonus of their text, once."""
+    events = train(
+        tmp_path, "evaluation.gate_metric=soft", "evaluation.use_semantic_density=true",
         "evaluation.semantic_density_weight=1", "evaluation.leading_words=know",
     )  # fmt: skip
-    [first, *_] = [event for event in plain if isinstance(event, CandidateGated)]
-    [same, *_] = [event for event in dense if isinstance(event, CandidateGated)]
-    assert same.candidate_score == first.candidate_score
-    assert same.candidate_value == pytest.approx(first.candidate_value + 0.5)
+    texts = {event.candidate.hash: event.candidate.text for event in events if isinstance(event, CandidateBuilt)}
+    gates = [event for event in events if isinstance(event, CandidateGated)]
+    bonuses = [semantic_density(texts[gate.candidate], ["know"]) for gate in gates]
+    assert max(bonuses) > 0
+    for gate, bonus in zip(gates, bonuses, strict=True):
+        assert gate.candidate_value == pytest.approx(gate.candidate_score.soft + bonus)
