@@ -61,7 +61,9 @@ class RetryPolicy:
             return None
         if failed.kind == "empty" and past.empty >= MOST_EMPTY_RETRIES:
             return None
-        backoff = self.backoff(slot, past.tries - past.guided)  # grows with what nobody explained, not while one is told
+        backoff = self.backoff(
+            slot, past.tries - past.guided
+        )  # grows with what nobody explained, not while one is told
         if failed.server_wait is None:
             return backoff
         return None if failed.server_wait > LONGEST_SERVER_WAIT else max(failed.server_wait, backoff)
