@@ -51,7 +51,7 @@ class RetryPolicy:
     draw: Draw = seeded_draw
 
     def backoff(self, slot: str, attempt: int) -> float:
-        """The wait after blind try number `attempt` (from 0): between half and all of base * 2^attempt, at most the cap."""
+        """The wait after blind try `attempt` (from 0): between half and all of base * 2^attempt, at most the cap."""
         longest = min(self.cap, self.base * 2.0 ** min(attempt, 64))
         return longest / 2 * (1 + self.draw(f"{self.seed}/{slot}/{attempt}"))
 
