@@ -105,7 +105,7 @@ class Limiter:
 
     def learn(self, failed: Failure, *, final: bool) -> None:
         """
-        Pause everybody for the server's wait when it refuses more than it takes; open the circuit when nothing can work.
+        Pause everybody for the server's wait when it refuses most calls; open the circuit when nothing can work.
 
         A single 429 among answers is that call's own affair: it waits, the others go on.
         """
