@@ -14,6 +14,7 @@ from skillopt_es.projections.trainer import EpochState, Standing, StepState, Tra
 from skillopt_es.skill.schedule import edit_budget
 from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.sampling import comparison_seed
 from skillopt_es.training.tasks import (
     AnalyseJob,
     ChooseAll,
@@ -54,7 +55,14 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
 
 
 def _selection(run: RunData, place: str, skill: SkillTree) -> Evaluation:
-    return Evaluation(place=place, purpose="selection", split="val", items=run.selection_items, skill=skill)
+    return Evaluation(
+        place=place,
+        purpose="selection",
+        split="val",
+        items=run.selection_items,
+        skill=skill,
+        seed=run.config.train.seed,
+    )
 
 
 def _measure(state: TrainerState, evaluations: Sequence[Evaluation]) -> Task | None:
@@ -73,7 +81,9 @@ def _missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
         return []
     done: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
     return [
-        Unit(place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill)
+        Unit(
+            place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill, seed=evaluation.seed
+        )
         for item in evaluation.items
         if item not in done
     ]
@@ -105,7 +115,14 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
 def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
     """The training rollouts of a step, one evaluation a batch."""
     return [
-        Evaluation(place=f"{place}/b{index}", purpose="train", split="train", items=batch.items, skill=current.skill)
+        Evaluation(
+            place=f"{place}/b{index}",
+            purpose="train",
+            split="train",
+            items=batch.items,
+            skill=current.skill,
+            seed=batch.seed,
+        )
         for index, batch in enumerate(step.batches)
     ]
 
@@ -237,23 +254,25 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
 
 def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
     """The comparison's rollouts, then more items if the policy wants them, then the sums."""
-    task = _measure(state, comparison_evaluations(state, epoch))
+    task = _measure(state, comparison_evaluations(state, run, epoch))
     if isinstance(task, Score) and more_to_compare(state, run):
         return Decide("extend_comparison")
     return task
 
 
-def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evaluation]:
+def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState) -> list[Evaluation]:
     """An epoch's first and last skill on the drawn items; one evaluation when they are the same text."""
     assert epoch.comparison is not None
     assert state.current is not None
     place = f"e{epoch.number}/slow"
+    seed = comparison_seed(run.config.train.seed, epoch.number)
     current = Evaluation(
         place=f"{place}/current",
         purpose="slow_current",
         split="train",
         items=epoch.comparison.items,
         skill=state.current.skill,
+        seed=seed,
     )
     if epoch.comparison.previous == epoch.comparison.current:
         return [current]
@@ -263,6 +282,7 @@ def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evalu
         split="train",
         items=epoch.comparison.items,
         skill=epoch.first_skill,
+        seed=seed,
     )
     return [previous, current]
 
@@ -306,6 +326,13 @@ def test_evaluations(state: TrainerState, run: RunData) -> list[Evaluation]:
     for name, skill in named:
         texts.setdefault(skill.hash, (name, skill))
     return [
-        Evaluation(place=f"final/test/{name}", purpose="test", split="test", items=run.test_items, skill=skill)
+        Evaluation(
+            place=f"final/test/{name}",
+            purpose="test",
+            split="test",
+            items=run.test_items,
+            skill=skill,
+            seed=run.config.train.seed,
+        )
         for name, skill in texts.values()
     ]

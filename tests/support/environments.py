@@ -80,9 +80,11 @@ def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options
     return environment, environment.load()
 
 
-def attempt(environment: Environment, item: Item, target: Target, skill: SkillTree = SKILL) -> Episode:
+def attempt(
+    environment: Environment, item: Item, target: Target, skill: SkillTree = SKILL, *, seed: int = 1
+) -> Episode:
     """One episode."""
-    return asyncio.run(environment.attempt(item, skill, target))
+    return asyncio.run(environment.attempt(item, skill, target, seed=seed))
 
 
 def grade_one(folder: Path, row: dict[str, Any], reply: str | ChatReply, **options: Any) -> Episode:
