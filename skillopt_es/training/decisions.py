@@ -32,6 +32,7 @@ from skillopt_es.projections.trainer import Measurement, Standing, StepState, Tr
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
+from skillopt_es.training.appendix import extension, notes_for_candidate, with_notes, written
 from skillopt_es.training.comparison import selected_pairs
 from skillopt_es.training.run_data import RunData
 
@@ -164,7 +165,9 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
         "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
-    return StepSkipped(step=step.number, reason=task.reason, detail=details[task.reason])
+    idle = step.extended is not None and not step.extended.added
+    detail = f"{details[task.reason]}; no reminder note is new" if idle else details[task.reason]
+    return StepSkipped(step=step.number, reason=task.reason, detail=detail)
 
 
 def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
@@ -176,13 +179,32 @@ def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
     )
 
 
-def _build_candidate(state: TrainerState, run: RunData) -> Event:
+def _extend_appendix(state: TrainerState, run: RunData) -> Event:
     step, _ = _open_step(state)
-    assert step.ranked is not None
+    assert state.current is not None
+    return extension(step, state.current.skill, run)
+
+
+def _build_candidate(state: TrainerState, run: RunData) -> Event:
+    """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
+    step, _ = _open_step(state)
     assert state.current is not None
     by_id = edits_of(step)
-    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in step.ranked.chosen])
-    return CandidateBuilt(step=step.number, parent=state.current.skill.hash, candidate=candidate, reports=reports)
+    chosen = step.ranked.chosen if step.ranked else ()
+    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in chosen])
+    notes = notes_for_candidate(step)
+    return CandidateBuilt(
+        step=step.number,
+        parent=state.current.skill.hash,
+        candidate=with_notes(candidate, notes),
+        reports=reports,
+        notes=len(step.extended.added) if step.extended and notes else 0,
+    )
+
+
+def _write_appendix(state: TrainerState, run: RunData) -> Event:
+    assert state.current is not None
+    return written(state.current, state.unwritten, state.steps_done)
 
 
 # --- the gate ------------------------------------------------------------------------------------------------------
@@ -406,8 +428,10 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "plan_epoch": _plan_epoch,
     "plan_minibatches": _plan_minibatches,
     "pause_for_optimizer": _pause_for_optimizer,
+    "extend_appendix": _extend_appendix,
     "build_candidate": _build_candidate,
     "gate_candidate": _gate_candidate,
+    "write_appendix": _write_appendix,
     "place_slow_block": _place_slow_block,
     "skip_first_memory": _skip_first_memory,
     "draw_comparison": _draw_comparison,
