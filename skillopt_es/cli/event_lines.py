@@ -54,6 +54,7 @@ def in_words(event: Event) -> str:
 
 _MILESTONES: Mapping[type[Event], str] = {
     EpochPlanned: "{}",
+    AppendixExtended: "  appendix, {}",
     AppendixConsolidated: "  appendix, {}",
     CandidateGated: "  {}",
     StepSkipped: "  {}",

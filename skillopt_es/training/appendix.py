@@ -40,6 +40,15 @@ def notes_for_candidate(step: StepState) -> tuple[str, ...]:
     return step.notes if step.extended is not None and step.extended.order == "measured" else ()
 
 
+def fate_of_notes(step: StepState) -> str:
+    """What becomes of the notes of a step without a candidate, in a few words; empty when there are none."""
+    if step.extended is None:
+        return ""
+    if not step.extended.added:
+        return "no reminder note is new"
+    return "its reminder notes follow" if step.extended.order == "upstream" else "its reminder notes are dropped"
+
+
 def with_notes(skill: SkillTree, notes: tuple[str, ...]) -> SkillTree:
     """The skill with these notes in its main file; unchanged when there are none."""
     return skill.with_text(with_appendix(skill.text, notes)) if notes else skill

@@ -32,7 +32,7 @@ from skillopt_es.projections.trainer import Measurement, Standing, StepState, Tr
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
-from skillopt_es.training.appendix import extension, notes_for_candidate, with_notes, written
+from skillopt_es.training.appendix import extension, fate_of_notes, notes_for_candidate, with_notes, written
 from skillopt_es.training.comparison import selected_pairs
 from skillopt_es.training.run_data import RunData
 
@@ -159,14 +159,14 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
     """The step's end without a candidate, with what led to it."""
     step, _ = _open_step(state)
     reports = step.built.reports if step.built else ()
+    what = "no edit" if step.extended else "nothing"
     details = {
-        "nothing_to_fix": f"{len(step.patches)} analysts proposed nothing" if step.patches else "nothing to look at",
+        "nothing_to_fix": f"{len(step.patches)} analysts proposed {what}" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
         "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
-    idle = step.extended is not None and not step.extended.added
-    detail = f"{details[task.reason]}; no reminder note is new" if idle else details[task.reason]
+    detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
     return StepSkipped(step=step.number, reason=task.reason, detail=detail)
 
 
