@@ -46,6 +46,7 @@ from skillopt_es.events.values import Evidence
 from skillopt_es.events.verify import verify
 from skillopt_es.moments import seq_of
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest
+from skillopt_es.projections.snapshot import snapshot
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import TrainerState, fold
 from skillopt_es.projections.trainer import evolve as folded
@@ -370,6 +371,22 @@ def test_upstream_a_text_that_was_not_measured_claims_no_score(tmp_path: Path) -
             assert before.current.skill.hash in before.measured
     assert state.current is not None
     assert summarize(events).current.skill == state.current.skill.hash
+
+
+def test_what_is_not_written_yet_is_part_of_the_state(tmp_path: Path) -> None:
+    """After each event: the notes of the open step, and those that wait for the verdict to be over."""
+    state = TrainerState()
+    for event in train(tmp_path, ON, UPSTREAM, "train.num_epochs=1"):
+        before, state = snapshot(state), folded(state, event)
+        match event:
+            case AppendixWritten(notes=notes):
+                assert before["unwritten_notes"] == list(notes)
+                assert before["position"] == f"epoch 1 of 1, notes to be written after step {event.step} of 4"
+                assert snapshot(state)["unwritten_notes"] == []
+            case AppendixExtended(notes=notes) if event.added:
+                assert state.step is not None
+                assert state.step.notes == notes
+                assert snapshot(state)["unwritten_notes"] == []
 
 
 def test_upstream_a_step_ends_with_its_notes(tmp_path: Path) -> None:
