@@ -18,14 +18,17 @@ def position(state: TrainerState) -> str:
         return "before the first epoch: the initial skill is being measured"
     per_epoch, total = state.started.steps_per_epoch, state.started.total_steps
     epoch = f"epoch {state.epoch.number} of {total // max(1, per_epoch)}"
-    if state.unwritten:
-        return f"{epoch}, notes to be written after step {state.steps_done} of {total}"
-    if state.step is not None:
-        phase = _phase(state, state.epoch, state.step)
-        return f"{epoch}, {phase} {state.step.number} of {total}"
+    if state.step is not None or state.unwritten:
+        return f"{epoch}, {_at_step(state, state.epoch)} of {total}"
     if state.epochs_done < state.epoch.number:
         return f"{epoch}, at its end: all its steps are done"
     return "at the end: final evaluation" if state.steps_done == total else f"{epoch} is complete"
+
+
+def _at_step(state: TrainerState, epoch: EpochState) -> str:
+    if state.step is None or state.unwritten:
+        return f"notes to be written after step {state.steps_done}"
+    return f"{_phase(state, epoch, state.step)} {state.step.number}"
 
 
 def _phase(state: TrainerState, epoch: EpochState, step: StepState) -> str:
