@@ -73,6 +73,8 @@ def read_patch(
     if isinstance(found, Unusable):
         return found
     inner = found.get("patch", found)
+    if inner is None and most_notes:
+        inner = {}  # there may be lapses alone
     if not isinstance(inner, dict):
         return Unusable("`patch` must be an object with `reasoning` and `edits`")
     notes = read_notes({**inner, **found}, most=most_notes) if most_notes else ()

@@ -49,12 +49,19 @@ def test_notes_that_are_no_texts_make_a_reply_unusable(said: object) -> None:
 
 
 def test_a_reply_of_notes_alone_is_one() -> None:
-    """Without a patch, and with the notes inside it."""
-    for reply in ({"appendix_notes": ["one"]}, {"patch": {"appendix_notes": ["one"]}}):
+    """Without a patch, with an empty one, and with the notes inside it."""
+    alone = ["one"]
+    for reply in (
+        {"appendix_notes": alone},
+        {"patch": None, "appendix_notes": alone},
+        {"patch": {}, "appendix_notes": alone},
+        {"patch": {"appendix_notes": alone}},
+    ):
         found = patch(reply)
         assert isinstance(found, PatchReply)
         assert (found.notes, found.edits) == (("one",), ())
     assert isinstance(patch({"appendix_notes": []}), Unusable)
+    assert isinstance(patch({"patch": None, "appendix_notes": alone}, most_notes=0), Unusable)
 
 
 def test_the_cause_of_a_finding_is_read_in_other_words() -> None:
