@@ -253,13 +253,18 @@ class StepSkipped(Event):
 
 @frozen(kw_only=True)
 class AppendixWritten(Event):
-    """After the verdict a step's notes went into the current skill; the text that follows has not been measured."""
+    """
+    After the verdict a step's notes went into the current skill, which was not measured for it.
+
+    `previous_value` is of the text before; `value` is null unless the new text had been measured at another time.
+    """
 
     step: int
     previous: str
     previous_value: float | None
     skill: SkillTree
     notes: tuple[str, ...]
+    value: float | None = None
 
 
 @frozen(kw_only=True)

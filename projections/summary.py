@@ -171,10 +171,10 @@ def _appendix_extended(summary: Summary, event: AppendixExtended) -> Summary:
 
 
 def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
-    """The current skill is another text now; its value is known once that text is measured."""
+    """The current skill is another text now; its value is known if that very text was measured, or once it is."""
     if event.skill.hash == summary.current.skill:
         return summary
-    return evolve(summary, current=Place(skill=event.skill.hash))
+    return evolve(summary, current=Place(skill=event.skill.hash, value=event.value))
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:

@@ -295,7 +295,7 @@ def _appendix_written(state: TrainerState, event: AppendixWritten) -> TrainerSta
         origin=f"appendix_step_{event.step:04d}",
         step=event.step,
         score=measured.score if measured else None,
-        value=measured.value if measured else None,
+        value=event.value,
     )
     return replace(state, current=standing, unwritten=())
 

@@ -147,7 +147,8 @@ def _appendix_consolidated(event: AppendixConsolidated) -> str:
 
 def _appendix_written(event: AppendixWritten) -> str:
     notes = counted(len(event.notes), "note")
-    return f"step {event.step}: {notes} after the verdict, skill {event.skill.hash[:8]} is not measured"
+    measured = "is not measured" if event.value is None else f"had measured {shown_value(event.value)}"
+    return f"step {event.step}: {notes} after the verdict, skill {event.skill.hash[:8]} {measured}"
 
 
 def _merged(event: PatchesMerged) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from skillopt_es.events.catalog import AppendixExtended, AppendixWritten
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.trainer import Standing, StepState
+from skillopt_es.projections.trainer import StepState, TrainerState
 from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import ConsolidateJob, Decide, Questions
@@ -54,12 +54,16 @@ def with_notes(skill: SkillTree, notes: tuple[str, ...]) -> SkillTree:
     return skill.with_text(with_appendix(skill.text, notes)) if notes else skill
 
 
-def written(current: Standing, notes: tuple[str, ...], step: int) -> AppendixWritten:
-    """The notes of a step in the current skill, after the verdict."""
+def written(state: TrainerState) -> AppendixWritten:
+    """The notes of the last step in the current skill, after the verdict."""
+    assert state.current is not None
+    skill = with_notes(state.current.skill, state.unwritten)
+    known = state.measured.get(skill.hash)
     return AppendixWritten(
-        step=step,
-        previous=current.skill.hash,
-        previous_value=current.value,
-        skill=with_notes(current.skill, notes),
-        notes=notes,
+        step=state.steps_done,
+        previous=state.current.skill.hash,
+        previous_value=state.current.value,
+        skill=skill,
+        notes=state.unwritten,
+        value=known.value if known else None,
     )

@@ -203,8 +203,7 @@ def _build_candidate(state: TrainerState, run: RunData) -> Event:
 
 
 def _write_appendix(state: TrainerState, run: RunData) -> Event:
-    assert state.current is not None
-    return written(state.current, state.unwritten, state.steps_done)
+    return written(state)
 
 
 # --- the gate ------------------------------------------------------------------------------------------------------

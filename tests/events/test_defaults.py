@@ -31,7 +31,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "CandidateBuilt": {"notes": 0},
     "CandidateGated": {"won": (), "lost": (), "known_from": ""},
     "StepSkipped": {"detail": ""},
-    "AppendixWritten": {},
+    "AppendixWritten": {"value": None},
     "ComparisonDrawn": {},
     "SlowUpdateProposed": {"guidance": "", "candidate": None, "reasoning": "", "note": "", "calls": ()},
     "SlowUpdateApplied": {
