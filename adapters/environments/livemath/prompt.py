@@ -8,8 +8,9 @@ _ROLE = "You are an expert mathematician who answers multiple-choice questions o
 
 _RULES = """\
 ## Task
-Choose the one choice that is right as it stands. Read quantifiers, hypotheses, extremal words (largest, at most, only if) and
-the conditions for equality closely: wrong choices are often a little weaker, a little stronger or true only under more.
+Choose the one choice that is right as it stands. Read quantifiers, hypotheses, extremal words (largest, at most,
+only if) and the conditions for equality closely: wrong choices are often a little weaker, a little stronger, or true
+only under more.
 
 ## Answer
 - Reason first, then give the final answer inside <answer> and </answer> tags.
