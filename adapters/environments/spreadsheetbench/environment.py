@@ -1,0 +1,214 @@
+"""The SpreadsheetBench environment: show the workbook, ask for a script, run it, compare the cells."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from attrs import define, evolve, frozen
+
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.splits import load_splits
+from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError
+from skillopt_es.adapters.environments.spreadsheetbench.grading import Verdict, compare, report, wrong_cells
+from skillopt_es.adapters.environments.spreadsheetbench.items import Case, SheetItem, Shelf
+from skillopt_es.adapters.environments.spreadsheetbench.options import SpreadsheetOptions
+from skillopt_es.adapters.environments.spreadsheetbench.prompt import (
+    NO_CODE,
+    code_in,
+    failed_prompt,
+    system_prompt,
+    user_prompt,
+    wrong_prompt,
+)
+from skillopt_es.adapters.environments.spreadsheetbench.workshop import (
+    Opened,
+    Ran,
+    open_workbooks,
+    run_script,
+    sandbox_for,
+)
+from skillopt_es.adapters.environments.text import shorten
+from skillopt_es.adapters.sandboxes.job import Sandbox, SandboxError
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.ports import (
+    Ask,
+    ChatReply,
+    EnvironmentSettings,
+    Episode,
+    Item,
+    Message,
+    Splits,
+    TrajectoryRecord,
+)
+
+
+@frozen(kw_only=True)
+class Result:
+    """What came of one case: the script's end, and the comparison if there is something to compare."""
+
+    case: Case
+    ran: Ran
+    verdict: Verdict | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether every graded cell is right."""
+        return self.verdict is not None and self.verdict.passed
+
+    @property
+    def failure(self) -> tuple[str, str]:
+        """A short code and what happened; both empty when it passed."""
+        if self.verdict is None:
+            return self.ran.problem, self.ran.detail
+        return ("", "") if self.verdict.passed else ("eval_mismatch", self.verdict.reason)
+
+
+@define
+class Conversation:
+    """What was said so far in one attempt, and what came of the newest script on the first case."""
+
+    messages: list[Message]
+    reply: ChatReply
+    turns: int = 1
+    code: str = ""
+    first: Result | None = None
+
+
+class SpreadsheetBench:
+    """Hard is 1 when every case passes, soft the share of cases that do."""
+
+    def __init__(self, settings: EnvironmentSettings, options: SpreadsheetOptions) -> None:
+        self._settings = settings
+        self._options = options
+        self._systems = SystemPrompts(system_prompt)
+        self._sandbox: Sandbox | None = None
+        self._opened: dict[str, Opened] = {}
+        self._opening: dict[str, asyncio.Lock] = {}
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        return self._settings.name
+
+    def load(self) -> Splits:
+        """The items; raises ConfigError where code cannot be confined, DataError with file, line and what to do."""
+        self._sandbox = sandbox_for(self._options.sandbox)
+        root = self._options.data_root
+        shelf = Shelf(Path(self._settings.folder, root) if root else None, self._options.scoring)
+        splits = load_splits(self._settings.data, shelf.item, read=shelf.read)
+        if not self._options.use_eval_feedback:
+            return splits
+        return evolve(splits, train=[evolve(_own(item), helped=True) for item in splits.train])
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """Have the target write a script for one item, run it on every case, and compare."""
+        mine = _own(item)
+        task = shorten(mine.instruction, TASK_LIMIT)
+        try:
+            opened = await self._open(mine)
+            talk = await self._talk(mine, opened, skill, ask)
+            records = [*records_of(talk.messages), TrajectoryRecord("reply", talk.reply.text)]
+            unanswered = without_answer(talk.reply, task, records, turns=talk.turns)
+            return unanswered or _episode(task, talk, records, await self._results(mine, opened, talk))
+        except SandboxError as error:
+            return _unmeasured("sandbox", str(error), task)
+        except UnreadableError as error:
+            return _unmeasured("data", str(error), task)
+
+    async def aclose(self) -> None:
+        """Nothing to give back: a sandbox ends with its job."""
+
+    async def _talk(self, item: SheetItem, opened: Opened, skill: SkillTree, ask: Ask) -> Conversation:
+        """The conversation up to its last reply: one call, or in `multi` as many as the script needs."""
+        most = self._options.max_turns if self._options.mode == "multi" else 1
+        asked = Message("user", user_prompt(item.instruction, item.instruction_type, item.position, opened.preview))
+        messages = [Message("system", self._systems.under(skill)), asked]
+        talk = Conversation(messages, await ask(messages, max_tokens=self._settings.max_completion_tokens))
+        while True:
+            said = code_in(talk.reply.text, self._options.scoring)
+            if said:
+                talk.code, talk.first = said, None
+            if talk.turns >= most or talk.reply.finish not in ("stop", "other"):
+                return talk
+            if said:
+                talk.first = await self._result(item, opened, 0, said)
+            complaint = _complaint(item, talk.first) if said else NO_CODE
+            if not complaint:
+                return talk
+            talk.messages = [*talk.messages, Message("assistant", talk.reply.text), Message("user", complaint)]
+            talk.reply = await ask(talk.messages, max_tokens=self._settings.max_completion_tokens)
+            talk.turns += 1
+
+    async def _results(self, item: SheetItem, opened: Opened, talk: Conversation) -> list[Result]:
+        """The last script on every case; none when there is no script."""
+        if not talk.code:
+            return []
+        numbers = range(0 if talk.first is None else 1, len(item.cases))
+        rest = await asyncio.gather(*(self._result(item, opened, number, talk.code) for number in numbers))
+        return [*([] if talk.first is None else [talk.first]), *rest]
+
+    async def _result(self, item: SheetItem, opened: Opened, number: int, code: str) -> Result:
+        assert self._sandbox is not None
+        case, scoring = item.cases[number], self._options.scoring
+        ran = await run_script(self._sandbox, code, case, opened.ranges, seconds=self._settings.timeout_seconds)
+        verdict = None if ran.book is None else compare(opened.golds[number], ran.book, opened.ranges, scoring)
+        return Result(case=case, ran=ran, verdict=verdict)
+
+    async def _open(self, item: SheetItem) -> Opened:
+        """The item's workbooks, read once for all attempts at it."""
+        if self._sandbox is None:
+            raise ConfigError("the items have to be loaded before they can be tried")
+        async with self._opening.setdefault(item.id, asyncio.Lock()):
+            if item.id not in self._opened:
+                self._opened[item.id] = await open_workbooks(self._sandbox, item)
+        return self._opened[item.id]
+
+
+def _own(item: Item) -> SheetItem:
+    assert isinstance(item, SheetItem)
+    return item
+
+
+def _complaint(item: SheetItem, first: Result | None) -> str:
+    """What the target is told of its script; nothing when it may stay as it is."""
+    if first is None or first.passed:
+        return ""
+    if first.verdict is None:
+        return failed_prompt(first.ran.output if first.ran.problem == "exec_error" else first.ran.detail)
+    return wrong_prompt(wrong_cells(first.verdict)) if item.helped else ""
+
+
+def _episode(task: str, talk: Conversation, records: list[TrajectoryRecord], results: list[Result]) -> Episode:
+    passed = sum(result.passed for result in results)
+    solved = bool(results) and passed == len(results)
+    failure, detail = next((result.failure for result in results if not result.passed), ("", ""))
+    if not results:
+        failure, detail = "no_answer", "the reply holds no script"
+    return Episode(
+        outcome=Measured(float(solved), passed / len(results) if results else 0.0),
+        task=task,
+        records=(*records, TrajectoryRecord("feedback", _feedback(results, detail))),
+        turns=talk.turns,
+        failure=failure,
+        detail=detail,
+        prediction=f"a script that gets {passed} of {len(results)} workbooks right" if results else "",
+    )
+
+
+def _feedback(results: list[Result], detail: str) -> str:
+    blocks = ["[EVALUATION RESULT]" + ("" if results else f"\n{detail}")]
+    for result in results:
+        lines = [f"## Workbook {result.case.number}: {'PASS' if result.passed else 'FAIL'}"]
+        lines += [result.failure[1]] if result.failure[1] else []
+        if result.verdict is not None:
+            lines.append(report(result.verdict))
+        elif result.ran.problem == "exec_error":
+            lines.append(f"```\n{shorten(result.ran.output.strip(), 3000)}\n```")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _unmeasured(kind: str, why: str, task: str) -> Episode:
+    return Episode(outcome=Failed(kind, why), task=task, records=(), turns=0, failure=kind, detail=why)
