@@ -99,7 +99,7 @@ def _same_extended(gold: CellValue, found: CellValue) -> bool:
     if isinstance(left, _Moment) or isinstance(right, _Moment):
         return _same_moment(left, right)
     if isinstance(left, float) and isinstance(right, float):
-        return left == right or math.isclose(left, right, rel_tol=1e-9, abs_tol=_HALF_CENT)
+        return left == right or math.isclose(left, right, rel_tol=1e-13, abs_tol=_HALF_CENT)
     if isinstance(left, str) and isinstance(right, str):
         return left == right
     return type(left) is type(right) and left == right

@@ -21,6 +21,7 @@ from skillopt_es.adapters.environments.spreadsheetbench.prompt import (
     user_prompt,
     wrong_prompt,
 )
+from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range
 from skillopt_es.adapters.environments.spreadsheetbench.workshop import (
     Opened,
     Ran,
@@ -42,6 +43,8 @@ from skillopt_es.ports import (
     Splits,
     TrajectoryRecord,
 )
+
+_Key = tuple[tuple[Case, ...], tuple[Range, ...]]
 
 
 @frozen(kw_only=True)
@@ -84,8 +87,8 @@ class SpreadsheetBench:
         self._options = options
         self._systems = SystemPrompts(system_prompt)
         self._sandbox: Sandbox | None = None
-        self._opened: dict[str, Opened] = {}
-        self._opening: dict[str, asyncio.Lock] = {}
+        self._opened: dict[_Key, Opened] = {}
+        self._opening: dict[_Key, asyncio.Lock] = {}
 
     @property
     def name(self) -> str:
@@ -157,13 +160,14 @@ class SpreadsheetBench:
         return Result(case=case, ran=ran, verdict=verdict)
 
     async def _open(self, item: SheetItem) -> Opened:
-        """The item's workbooks, read once for all attempts at it."""
+        """The item's workbooks, read once for all attempts at it and at others that share them."""
         if self._sandbox is None:
             raise ConfigError("the items have to be loaded before they can be tried")
-        async with self._opening.setdefault(item.id, asyncio.Lock()):
-            if item.id not in self._opened:
-                self._opened[item.id] = await open_workbooks(self._sandbox, item)
-        return self._opened[item.id]
+        key = (item.cases, item.ranges)
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            if key not in self._opened:
+                self._opened[key] = await open_workbooks(self._sandbox, item)
+        return self._opened[key]
 
 
 def _own(item: Item) -> SheetItem:

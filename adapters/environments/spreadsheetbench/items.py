@@ -41,7 +41,7 @@ class SheetItem:
     instruction_type: str
     position: str
     ranges: tuple[Range, ...]
-    cases: tuple[Case, ...] = field(eq=False)
+    cases: tuple[Case, ...]
     helped: bool = False
 
 

@@ -19,7 +19,7 @@ from skillopt_es.adapters.environments.spreadsheetbench.books import Book, Unrea
 from skillopt_es.adapters.environments.spreadsheetbench.items import Case, SheetItem
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range
 from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, Sandbox
-from skillopt_es.adapters.sandboxes.opening import Mode, open_sandbox
+from skillopt_es.adapters.sandboxes.opening import Mode, new_sandbox, open_sandbox
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 
@@ -51,7 +51,6 @@ class Ran:
     detail: str = ""
 
 
-@lru_cache(maxsize=2)
 def sandbox_for(mode: Mode) -> Sandbox:
     """A sandbox in which openpyxl works; raises ConfigError with what to install or to set."""
     if importlib.util.find_spec("openpyxl") is None:
@@ -59,12 +58,18 @@ def sandbox_for(mode: Mode) -> Sandbox:
             "env.name: spreadsheetbench needs openpyxl, which is not installed",
             hint="pip install 'skillopt-es[spreadsheet]'",
         )
-    # Tried before anything is recorded; in a thread, as an event loop may be running here.
+    _prove(mode)
+    return new_sandbox(mode)
+
+
+@lru_cache(maxsize=2)
+def _prove(mode: Mode) -> None:
+    """Tries it, once in a process; in a thread, as an event loop may be running here."""
     with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, _proved(mode)).result()
+        thread.submit(asyncio.run, _try(mode)).result()
 
 
-async def _proved(mode: Mode) -> Sandbox:
+async def _try(mode: Mode) -> None:
     sandbox = await open_sandbox(mode)
     tried = await sandbox.run(Job(command=[sandbox.python, "-I", "-c", "import openpyxl"]))
     if not tried.well:
@@ -72,7 +77,6 @@ async def _proved(mode: Mode) -> Sandbox:
             "env.name: spreadsheetbench needs openpyxl, which the sandbox does not see",
             hint="install skillopt-es[spreadsheet] into the environment that runs it, not for a single user",
         )
-    return sandbox
 
 
 async def open_workbooks(sandbox: Sandbox, item: SheetItem) -> Opened:
