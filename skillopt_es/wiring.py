@@ -16,6 +16,7 @@ from attrs import fields, frozen
 
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import EnvConfig, RunConfig
+from skillopt_es.config.original import ADAPTERS, BACKEND_NAMES
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
@@ -39,7 +40,12 @@ def registered(group: str) -> dict[str, EntryPoint]:
 
 
 def _find(group: str, name: str, key: str) -> object:
+    """The adapter of that name, or of that other name for it."""
     known = registered(group)
+    name = name if name in known else BACKEND_NAMES.get(name, name)
+    if name not in known and name in ADAPTERS:
+        why, instead = ADAPTERS[name]
+        raise ConfigError(f"{key} is {name!r}, but {why}", hint=instead)
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"installed: {', '.join(known)}"

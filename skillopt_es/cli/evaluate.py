@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import json_option
+from skillopt_es.cli.options import json_option, tell_of
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -107,6 +107,7 @@ def _of_config(
     from skillopt_es.start import load_skill
 
     config = load_config(path, overrides)
+    tell_of(config)
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
         stem = path.resolve().parent.name

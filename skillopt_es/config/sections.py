@@ -106,7 +106,7 @@ class OptimizerConfig:
 
     learning_rate: int = field(metadata=_limits(low=0))
     min_learning_rate: int = field(metadata=_limits(low=0))
-    lr_scheduler: Scheduler
+    lr_scheduler: Scheduler = field(metadata=_aliases({"autonomous": "uncapped"}))
     lr_control_mode: Literal["fixed", "autonomous", "none"] = field(metadata=_aliases(LR_CONTROL_ALIASES))
     max_completion_tokens: int = field(metadata=_limits(low=1))
     use_slow_update: bool
@@ -114,6 +114,11 @@ class OptimizerConfig:
     slow_update_gate_with_selection: bool
     longitudinal_pair_policy: PairPolicy = field(metadata=_aliases(PAIR_POLICY_ALIASES))
     use_meta_skill: bool
+    ask_again: bool
+    exact_budget: bool
+    schedule_by: Literal["step", "selection"]
+    keep_memory: bool
+    compare_equal_skills: bool
 
 
 @frozen(kw_only=True)
@@ -137,6 +142,10 @@ class EvaluationConfig:
     sel_env_num: int = field(metadata=_limits(low=0))
     test_env_num: int = field(metadata=_limits(low=0))
     eval_test: bool
+    stale_scores: bool
+    skip_unchanged: bool
+    promote_without_tests: bool
+    partial_passes: bool
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -181,6 +190,7 @@ class RunConfig:
     env: EnvConfig
     folder: str
     resolved: Mapping[str, Json]
+    notices: tuple[str, ...] = ()
 
     def path(self, value: str) -> Path:
         """A path of the config, seen from the config file's folder."""
