@@ -193,7 +193,11 @@ class CandidateBuilt(Event):
 
 @frozen(kw_only=True)
 class CandidateGated(Event):
-    """The candidate met the current skill on the validation items, and this is the verdict."""
+    """
+    The candidate met the current skill on the validation items, and this is the verdict.
+
+    `stale_from` is the skill whose score stood in for the current one's, where that was never measured.
+    """
 
     step: int
     candidate: str
@@ -208,6 +212,7 @@ class CandidateGated(Event):
     won: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -253,7 +258,11 @@ class SlowUpdateProposed(Event):
 
 @frozen(kw_only=True)
 class SlowUpdateApplied(Event):
-    """What became of an epoch's guidance, and the skill that is current afterwards."""
+    """
+    What became of an epoch's guidance, and the skill that is current afterwards.
+
+    `stale_from` is the skill whose score goes on to stand for a text that was not measured, or was compared with.
+    """
 
     epoch: int
     action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "no_content"]
@@ -265,6 +274,7 @@ class SlowUpdateApplied(Event):
     current_value: float | None = None
     best_value: float | None = None
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)

@@ -16,7 +16,7 @@ from attrs import fields, frozen
 
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import EnvConfig, RunConfig
-from skillopt_es.config.original import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
+from skillopt_es.config.adapter_names import ENDPOINT
 from skillopt_es.events.values import Json
 
 
@@ -39,7 +40,6 @@ class Retired:
 
 Fate = NotBuilt | Secret | Retired
 
-_ENDPOINT = "an endpoint that speaks OpenAI's chat completions: model.backend: openai with model.base_url"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 _ROLES = ("", "optimizer_", "target_")
 
@@ -47,7 +47,7 @@ _ROLES = ("", "optimizer_", "target_")
 _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
     (
         "Azure's way of reaching OpenAI models",
-        _ENDPOINT,
+        ENDPOINT,
         {
             "azure_endpoint": (),
             "azure_api_version": ("2024-12-01-preview",),
@@ -66,8 +66,7 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
     ),
     (
         "the Qwen backend",
-        "a Qwen server speaks chat completions: model.backend: openai with model.base_url, model.temperature, "
-        "model.timeout_seconds, env.max_completion_tokens, model.extra_body",
+        f"{ENDPOINT}, model.temperature, model.timeout_seconds, model.extra_body",
         {
             f"{role}qwen_chat_{key}": ()
             for role in _ROLES
@@ -76,7 +75,7 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
     ),
     (
         "the MiniMax backend",
-        _ENDPOINT,
+        ENDPOINT,
         {
             "minimax_region": (),
             "minimax_base_url": (),
@@ -88,7 +87,7 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
     ),
     (
         "the Codex backend",
-        _ENDPOINT,
+        ENDPOINT,
         {
             "codex_exec_path": ("codex",),
             "codex_exec_sandbox": ("workspace-write",),
@@ -109,7 +108,7 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
     ),
     (
         "the Claude Code backend",
-        _ENDPOINT,
+        ENDPOINT,
         {
             "claude_code_exec_path": ("claude",),
             "claude_code_exec_profile": (),
@@ -118,10 +117,10 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
             "claude_code_exec_max_thinking_tokens": (16384,),
         },
     ),
-    ("the Cursor backend", _ENDPOINT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
+    ("the Cursor backend", ENDPOINT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
     (
         "the Copilot backend",
-        _ENDPOINT,
+        ENDPOINT,
         {
             "copilot_exec_path": (),
             "copilot_exec_home": (),
@@ -264,63 +263,3 @@ FLAT: Mapping[str, str] = {
     **_leaves(f"env.{name}" for name in _OF_BENCHMARKS),
     **_RENAMED,
 }
-
-# --- backends and benchmarks ---------------------------------------------------------------------------------------
-
-# What else a backend may be called. A name that an installed adapter has comes before these.
-BACKEND_NAMES: Mapping[str, str] = {
-    "openai_chat": "openai",
-    "openai_compatible": "openai",
-    "openai_compatible_chat": "openai",
-    "openai-compatible": "openai",
-    "compat": "openai",
-    "azure": "azure_openai",
-    "azure-openai": "azure_openai",
-    "codex": "codex_exec",
-    "claude": "claude_chat",
-    "anthropic": "claude_chat",
-    "cursor": "cursor_exec",
-    "cursor_agent": "cursor_exec",
-    "copilot": "copilot_chat",
-    "copilot_cli": "copilot_chat",
-    "github_copilot": "copilot_chat",
-    "qwen": "qwen_chat",
-    "minimax": "minimax_chat",
-}
-_FOR_THE_TARGET = ("claude_code_exec", "cursor_exec", "copilot_exec", "qwen_chat", "minimax_chat")
-
-_LABELS = {*BACKEND_NAMES.values(), *_FOR_THE_TARGET} - {"openai"}
-
-_BACKENDS_INSTEAD = f"use {_ENDPOINT}"
-_BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
-
-# Adapters of the original that are not installed here: what they are, and what to use instead.
-ADAPTERS: Mapping[str, tuple[str, str]] = {
-    "azure_openai": ("the Azure backend is not built yet", _BACKENDS_INSTEAD),
-    "claude_chat": ("the Claude command as a chat backend is not built yet", _BACKENDS_INSTEAD),
-    "qwen_chat": ("the Qwen backend is not built yet", _BACKENDS_INSTEAD),
-    "minimax_chat": ("the MiniMax backend is not built yet", _BACKENDS_INSTEAD),
-    "codex_exec": ("the Codex backend is not built yet", _BACKENDS_INSTEAD),
-    "claude_code_exec": ("the Claude Code backend is not built yet", _BACKENDS_INSTEAD),
-    "cursor_exec": ("the Cursor backend is not built yet", _BACKENDS_INSTEAD),
-    "copilot_chat": ("the Copilot chat backend is not built yet", _BACKENDS_INSTEAD),
-    "copilot_exec": ("the Copilot backend is not built yet", _BACKENDS_INSTEAD),
-    **{
-        name: (f"the benchmark {name} is not built yet", _BENCHMARKS_INSTEAD)
-        for name in ("alfworld", "docvqa", "livemathematicianbench", "officeqa", "spreadsheetbench")
-    },
-    **{
-        name: (f"the original names the benchmark {name}, but was never shipped with it", _BENCHMARKS_INSTEAD)
-        for name in ("babyvision", "mathverse", "mmrb", "sealqa", "swebench")
-    },
-}
-
-
-def role_backend(label: str, own: str, role: str) -> str:
-    """One role's backend, from the label for both and its own; as in the original, `openai_chat` leaves it to a label."""
-    both = BACKEND_NAMES.get(label.strip().lower(), label.strip())
-    if own.strip().lower() not in ("", "openai_chat"):
-        return own.strip()
-    if role == "optimizer" and both in _FOR_THE_TARGET:
-        return "openai"
-    return both if not own.strip() or both in _LABELS else "openai"

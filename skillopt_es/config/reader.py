@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import cattrs
 
-from skillopt_es.config.original import role_backend
+from skillopt_es.config.adapter_names import role_backend
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, SHARED_ROLE_KEYS, EnvConfig, RoleConfig, RunConfig, Tree
 from skillopt_es.config.values import (
     CONVERTER,
@@ -158,6 +158,6 @@ def _plain_word(attribute: attrs.Attribute[object], value: Json) -> Json:
     if not words or isinstance(value, float | list | dict):
         return value
     if isinstance(value, bool):  # YAML reads a bare off as false
-        return value if value else aliases.get("off", "off" if "off" in words else value)
+        return value or aliases.get("off", "off" if "off" in words else value)
     word = "" if value is None else str(value).strip().lower()
     return aliases.get(word, value if isinstance(value, int) else word)

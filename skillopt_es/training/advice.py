@@ -47,7 +47,8 @@ async def propose_slow_update(
         ),
         schema=SLOW_UPDATE_SCHEMA,
     )
-    consulted = await consult(calls, request, partial(read_advice, key="slow_update_content"))
+    read = partial(read_advice, key="slow_update_content")
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     pairs = tuple(row.pair for row in compared)
     reply = consulted.value
     guidance = "" if reply is None else clean_of_markers(reply.content)
@@ -84,12 +85,13 @@ async def write_meta_skill(
         sections=(
             skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
             skill_section(state.current.skill, "Skill now"),
-            "## Your previous notes\n" + (state.memory or "(none yet)"),
+            "## Your previous notes\n" + (state.epoch.meta_skill or "(none yet)"),
             _comparison_section(selected_pairs(state, run), state, run, evidence),
         ),
         schema=META_SKILL_SCHEMA,
     )
-    consulted = await consult(calls, request, partial(read_advice, key="meta_skill_content"))
+    read = partial(read_advice, key="meta_skill_content")
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     reply = consulted.value
     if reply is None:
         return MetaSkillWritten(
@@ -121,6 +123,6 @@ def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run
         for row in rows:
             lines.append(f"#### {row.pair.item}: answered {row.previous.prediction!r}, now {row.current.prediction!r}")
             if category != "stable_success":
-                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before))
-                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now))
+                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before, run=run))
+                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now, run=run))
     return "\n".join(lines)

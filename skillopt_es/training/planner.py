@@ -14,6 +14,7 @@ from skillopt_es.projections.trainer import EpochState, Standing, StepState, Tra
 from skillopt_es.skill.schedule import edit_budget
 from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.tasks import (
     AnalyseJob,
     ChooseAll,
@@ -96,9 +97,10 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     if waiting:
         return Questions(waiting)
     if step.ranked is None:
-        return _selection_of_edits(run, step, place)
+        return _selection_of_edits(state, run, step, place)
     if step.built is None:
-        return Decide("build_candidate") if step.ranked.chosen else SkipStep("no_edit_chosen")
+        built = step.ranked.chosen or not run.config.evaluation.skip_unchanged
+        return Decide("build_candidate") if built else SkipStep("no_edit_chosen")
     return _gate_task(state, run, step, place)
 
 
@@ -110,7 +112,7 @@ def train_evaluations(place: str, step: StepState, current: Standing) -> list[Ev
     ]
 
 
-def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
+def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
     usable = [patch for patch in step.patches.values() if patch.edits]
     if step.patches and all(patch.result == "failed" for patch in step.patches.values()):
         return Decide("pause_for_optimizer")
@@ -123,24 +125,24 @@ def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
     pool = tuple(edit.id for edit in _node(step, top).edits) if top else ()
     if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
         return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
-    budget = _budget(run, step, len(pool))
+    budget = _budget(state, run, step, len(pool))
     if len(pool) <= budget or budget == 0:
         return ChooseAll(pool=pool, budget=budget)
     return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
 
 
-def _budget(run: RunData, step: StepState, available: int) -> int:
+def _budget(state: TrainerState, run: RunData, step: StepState, available: int) -> int:
     """How many edits a step may apply: as decided, without a cap, or by the schedule."""
     optimizer = run.config.optimizer
     if step.learning_rate is not None:
-        return step.learning_rate.budget
-    if optimizer.lr_control_mode != "fixed":
+        return step.learning_rate.budget if optimizer.exact_budget else max(1, step.learning_rate.budget)
+    if optimizer.lr_control_mode == "autonomous" or (optimizer.lr_control_mode == "none" and optimizer.exact_budget):
         return available
     return edit_budget(
         optimizer.lr_scheduler,
         highest=optimizer.learning_rate,
         lowest=optimizer.min_learning_rate,
-        step=step.number,
+        step=step.number if optimizer.schedule_by == "step" else state.counts.selections + 1,
         total_steps=run.started.total_steps,
     )
 
@@ -194,10 +196,12 @@ def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -
     assert step.built is not None
     assert state.current is not None
     candidate = step.built.candidate
-    if candidate.hash == step.built.parent:
+    if candidate.hash == step.built.parent and run.config.evaluation.skip_unchanged:
         return SkipStep("unchanged")
+    if counts_as_measured(state, run, candidate):
+        return Decide("gate_candidate")
     skills = [(f"{place}/gate", candidate)]
-    if run.config.evaluation.use_gate:
+    if run.config.evaluation.use_gate and not state.current.stale_from:
         skills.append((f"{place}/current", state.current.skill))
     return _measure(state, _unmeasured(state, run, skills)) or Decide("gate_candidate")
 
@@ -237,14 +241,14 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
 
 def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
     """The comparison's rollouts, then more items if the policy wants them, then the sums."""
-    task = _measure(state, comparison_evaluations(state, epoch))
+    task = _measure(state, comparison_evaluations(state, run, epoch))
     if isinstance(task, Score) and more_to_compare(state, run):
         return Decide("extend_comparison")
     return task
 
 
-def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evaluation]:
-    """An epoch's first and last skill on the drawn items; one evaluation when they are the same text."""
+def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState) -> list[Evaluation]:
+    """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
     assert epoch.comparison is not None
     assert state.current is not None
     place = f"e{epoch.number}/slow"
@@ -255,7 +259,7 @@ def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evalu
         items=epoch.comparison.items,
         skill=state.current.skill,
     )
-    if epoch.comparison.previous == epoch.comparison.current:
+    if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
         return [current]
     previous = Evaluation(
         place=f"{place}/previous",
@@ -273,7 +277,9 @@ def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
     candidate = epoch.proposed.candidate
     if candidate is not None and run.config.optimizer.slow_update_gate_with_selection:
         place = f"e{epoch.number}/slow"
-        skills = [(f"{place}/gate", candidate), (f"{place}/standing", state.current.skill)]
+        skills = [(f"{place}/gate", candidate)]
+        if not state.current.stale_from:
+            skills.append((f"{place}/standing", state.current.skill))
         waiting = _measure(state, _unmeasured(state, run, skills))
         if waiting is not None:
             return waiting
@@ -286,7 +292,9 @@ def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
 def _final_task(state: TrainerState, run: RunData) -> Task:
     assert state.current is not None
     assert state.best is not None
-    if state.current.skill.hash != state.best.skill.hash:
+    evaluation = run.config.evaluation
+    may_promote = evaluation.eval_test or evaluation.promote_without_tests
+    if may_promote and state.current.skill.hash != state.best.skill.hash:
         waiting = _measure(state, _unmeasured(state, run, [("final/val", state.current.skill)]))
         if waiting is not None:
             return waiting
