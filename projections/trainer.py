@@ -102,12 +102,13 @@ class StepState:
 
 @frozen(kw_only=True)
 class EpochState:
-    """The open epoch: its plan, where it began and how far its end-of-epoch work is."""
+    """The open epoch: its plan, where it began, what its steps came to, and how far its end-of-epoch work is."""
 
     number: int
     batches: tuple[Batch, ...]
     meta_skill: str
     first_skill: SkillTree
+    last_skill: SkillTree | None = None
     comparison: ComparisonDrawn | None = None
     proposed: SlowUpdateProposed | None = None
     applied: SlowUpdateApplied | None = None
@@ -377,7 +378,8 @@ def _with_epoch(state: TrainerState, epoch: EpochState) -> TrainerState:
 
 def _comparison(state: TrainerState, event: ComparisonDrawn) -> TrainerState:
     assert state.epoch is not None
-    return _with_epoch(state, replace(state.epoch, comparison=event))
+    assert state.current is not None
+    return _with_epoch(state, replace(state.epoch, comparison=event, last_skill=state.current.skill))
 
 
 def _comparison_extended(state: TrainerState, event: ComparisonExtended) -> TrainerState:

@@ -39,24 +39,25 @@ def registered(group: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
 
 
-def _find(group: str, name: str, key: str) -> object:
-    """The adapter of that name, or of that other name for it."""
+def _find(group: str, name: str, config: RunConfig, key: str) -> object:
+    """The adapter of that name, or the one that the name also stands for."""
     known = registered(group)
     name = name if name in known else BACKEND_NAMES.get(name, name)
     if name not in known and name in ADAPTERS:
         why, instead = ADAPTERS[name]
-        raise ConfigError(f"{key} is {name!r}, but {why}", hint=instead)
+        raise ConfigError(f"{config.place(key)}{key} is {name!r}, but {why}", hint=instead)
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"installed: {', '.join(known)}"
-        raise ConfigError(f"{key} is {name!r}, but no such adapter is installed", hint=hint)
+        raise ConfigError(f"{config.place(key)}{key} is {name!r}, but no such adapter is installed", hint=hint)
     return known[name].load()
 
 
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
-    opener = cast(OpenModel, _find(MODELS, own.backend, "model.backend"))
+    named = f"model.{role}_backend" if config.sources.get(f"model.{role}_backend") else "model.backend"
+    opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
     settings = ModelSettings(
         role=role,
         backend=own.backend,
@@ -82,7 +83,7 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
 def open_environment(config: RunConfig) -> Environment:
     """The environment of a run; raises ConfigError for an option it does not know."""
     env = config.env
-    opener = cast(OpenEnvironment, _find(ENVIRONMENTS, env.name, "env.name"))
+    opener = cast(OpenEnvironment, _find(ENVIRONMENTS, env.name, config, "env.name"))
     data = DataSettings(
         split_mode=env.split_mode,
         split_ratio=env.split_ratio,

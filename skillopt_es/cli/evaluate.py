@@ -128,6 +128,7 @@ def _of_run(
     if state.started is None or state.current is None or state.best is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
     config = with_overrides(recorded_run(state.started, folder).config, overrides)
+    tell_of(config)
     known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
     return config, known[which] if skill_file is None else _skill_of(config, skill_file), folder.resolve().name
 

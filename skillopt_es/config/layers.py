@@ -121,7 +121,7 @@ class _Layers:
     def parsed(self, folder: Path | str) -> RunConfig:
         """The typed run."""
         config = parse_config(self.tree, folder=folder, sources=self.sources)
-        return evolve(config, notices=tuple(self.notices.values()))
+        return evolve(config, notices=tuple(self.notices.values()), sources=self.sources)
 
 
 def _laid_over(old: Json, new: Json) -> Json:

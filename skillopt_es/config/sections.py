@@ -119,6 +119,7 @@ class OptimizerConfig:
     schedule_by: Literal["step", "selection"]
     keep_memory: bool
     compare_equal_skills: bool
+    notes_after_guidance: bool
 
 
 @frozen(kw_only=True)
@@ -178,7 +179,11 @@ class EnvConfig:
 
 @frozen(kw_only=True)
 class RunConfig:
-    """A whole run; `folder` is where the config file lies, to which relative paths belong."""
+    """
+    A whole run; `folder` is where the config file lies, to which relative paths belong.
+
+    `notices` is what the user has to be told about keys without effect, `sources` says where each key's value is from.
+    """
 
     optimizer_model: RoleConfig
     target_model: RoleConfig
@@ -190,11 +195,16 @@ class RunConfig:
     env: EnvConfig
     folder: str
     resolved: Mapping[str, Json]
-    notices: tuple[str, ...] = ()
+    notices: tuple[str, ...] = field(default=(), eq=False)
+    sources: Mapping[str, str] = field(factory=dict, eq=False)
 
     def path(self, value: str) -> Path:
         """A path of the config, seen from the config file's folder."""
         return Path(self.folder, value).resolve()
+
+    def place(self, key: str) -> str:
+        """Where a key's value was written, to begin an error with."""
+        return f"{self.sources[key]}: " if key in self.sources else ""
 
     def role(self, role: Role) -> RoleConfig:
         """One role's model settings."""

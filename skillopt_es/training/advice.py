@@ -76,7 +76,7 @@ async def write_meta_skill(
 ) -> MetaSkillWritten:
     """The optimizer's memory for the next epoch, or why there is none."""
     assert state.epoch is not None
-    assert state.current is not None
+    assert state.epoch.last_skill is not None
     request = question(
         run.config,
         slot=f"e{job.epoch}/meta",
@@ -84,7 +84,7 @@ async def write_meta_skill(
         prompt="meta_skill",
         sections=(
             skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
-            skill_section(state.current.skill, "Skill now"),
+            skill_section(state.epoch.last_skill, "Skill now"),
             "## Your previous notes\n" + (state.epoch.meta_skill or "(none yet)"),
             _comparison_section(selected_pairs(state, run), state, run, evidence),
         ),
@@ -107,14 +107,14 @@ async def write_meta_skill(
 
 def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run: RunData, evidence: Evidence) -> str:
     assert state.epoch is not None
-    assert state.current is not None
+    assert state.epoch.last_skill is not None
     counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}
     lines = [
         f"## The same {len(compared)} tasks under both skills",
         ", ".join(f"{category} {count}" for category, count in counts.items()),
     ]
     most = run.config.gradient.max_trajectory_chars // 2
-    before, now = state.epoch.first_skill.text, state.current.skill.text
+    before, now = state.epoch.first_skill.text, state.epoch.last_skill.text
     for category in _ORDER:
         lines.append(f"\n### {_TITLES[category]}")
         rows = [row for row in compared if row.pair.category == category]

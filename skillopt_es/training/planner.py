@@ -232,7 +232,7 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
     jobs: list[Job] = []
     if slow and epoch.proposed is None:
         jobs.append(SlowUpdateJob(epoch.number))
-    if meta:
+    if meta and not (slow and run.config.optimizer.notes_after_guidance):
         jobs.append(MetaSkillJob(epoch.number))
     if jobs:
         return Questions(tuple(jobs))

@@ -71,7 +71,7 @@ def of(kind: type[E], events: list[Event]) -> list[E]:
 
 
 def world_of(says: Mapping[str, object], environment: ScriptedEnvironment | None = None) -> ScriptedWorld:
-    """A world whose optimizer says this at these stages, or slots that begin so (`@e1/s1`), else what it always says."""
+    """A world whose optimizer says this at these stages, or slots that begin so (`@e1/s1`), else as ever."""
 
     def answer(request: ChatRequest) -> str:
         for name, said in says.items():
@@ -155,6 +155,26 @@ def test_one_text_is_tried_twice_for_a_comparison_in_the_original(tmp_path: Path
     events = train(tmp_path, "train.num_epochs=2", "optimizer.compare_equal_skills=true", NO_SLOW, world=world)
     places = [event.place for event in of(RolloutCompleted, events) if event.place.startswith("e2/slow")]
     assert places == ["e2/slow/previous"] * 5 + ["e2/slow/current"] * 5
+
+
+def test_notes_are_written_after_the_guidance_was_judged_in_the_original(tmp_path: Path) -> None:
+    """From the same question: what the guidance made of the skill is not in it."""
+    asked: dict[bool, list[str]] = {}
+    for after in (False, True):
+        asked[after] = []
+
+        def answer(request: ChatRequest, seen: list[str] = asked[after]) -> str:
+            if request.slot == "e2/meta":
+                seen.append(request.messages[1].content)
+            return optimizer_reply(request)
+
+        world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", answer))
+        settings = ("train.num_epochs=2", f"optimizer.notes_after_guidance={str(after).lower()}")
+        events = train(tmp_path / str(after), *settings, world=world)
+        applied, written = of(SlowUpdateApplied, events)[-1], of(MetaSkillWritten, events)[-1]
+        assert applied.skill.text not in asked[after][0]
+        assert (events.index(applied) < events.index(written)) is after
+    assert asked[False] == asked[True]
 
 
 # --- scores --------------------------------------------------------------------------------------------------------
@@ -283,6 +303,7 @@ def test_the_preset_turns_every_such_key(tmp_path: Path) -> None:
         "optimizer.compare_equal_skills",
         "optimizer.exact_budget",
         "optimizer.keep_memory",
+        "optimizer.notes_after_guidance",
         "optimizer.schedule_by",
         "evaluation.partial_passes",
         "evaluation.promote_without_tests",
