@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
@@ -93,17 +94,20 @@ def open_environment(config: RunConfig) -> Environment:
         data_path=str(config.path(env.data_path)) if env.data_path else "",
         limit=env.limit,
     )
-    return opener(
-        EnvironmentSettings(
-            name=env.name,
-            folder=config.folder,
-            data=data,
-            timeout_seconds=env.exec_timeout,
-            max_completion_tokens=env.max_completion_tokens,
-            options=env.options,
-            shared_keys=tuple(key.name for key in fields(EnvConfig) if key.name != "options"),
-        )
+    settings = EnvironmentSettings(
+        name=env.name,
+        folder=config.folder,
+        data=data,
+        timeout_seconds=env.exec_timeout,
+        max_completion_tokens=env.max_completion_tokens,
+        options=env.options,
+        shared_keys=tuple(key.name for key in fields(EnvConfig) if key.name != "options"),
     )
+    try:
+        return opener(settings)
+    except ConfigError as error:  # an environment knows its keys, but not where they were written
+        named = re.match(r"env\.\w+", error.message)
+        raise ConfigError(config.place(named[0] if named else "") + error.message, hint=error.hint) from error
 
 
 @frozen

@@ -225,7 +225,8 @@ def _parse_override(text: str) -> Tree:
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or not ("." in key or key in FLAT):
-        raise ConfigError(f"--set {text}: write it as section.key=value, such as train.batch_size=20")
+        said = f"{key}=…" if equals else key  # what follows may be a secret
+        raise ConfigError(f"--set {said}: write it as section.key=value, such as train.batch_size=20")
     try:
         parsed: Json = yaml.safe_load(value) if value and not _BASE_60.fullmatch(value) else value
     except yaml.YAMLError:

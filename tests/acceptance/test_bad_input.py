@@ -89,7 +89,11 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "base-missing": (file("config.yaml", "_base_: none.yaml\n"), "none.yaml: no such config file", ""),
     "unknown-backend": (config(model={"backend": "opneai"}), "model.backend is 'opneai'", "did you mean openai?"),
     "unknown-environment": (config(env={"name": "task"}), "env.name is 'task'", "did you mean tasks?"),
-    "unknown-option": (config(env={"gradr": "exact"}), "env.gradr: environment 'tasks' has no such", "env.grader?"),
+    "unknown-option": (
+        config(env={"gradr": "exact"}),
+        "config.yaml: env.gradr: environment 'tasks' has no such",
+        "env.grader?",
+    ),
     "unknown-grader": (config(env={"grader": "exakt"}), "env.grader: must be one of exact", ""),
     "wrong-word": (config(evaluation={"gate_metric": "best"}), "is 'best', but must be one of hard, soft, mixed", ""),
     "not-built": (

@@ -120,6 +120,13 @@ def test_an_override_that_is_none(text: str) -> None:
         load_config(None, [text])
 
 
+def test_an_override_with_a_secret_is_not_shown() -> None:
+    """Whatever it is for."""
+    with pytest.raises(ConfigError) as caught:
+        load_config(None, ["my_api_key=sk-0123456789"])
+    assert caught.value.message.startswith("--set my_api_key=…: write it as")
+
+
 # --- what only shows when something is opened ----------------------------------------------------------------------
 
 ROWS = "".join(f'{{"id": "{name}", "input": "?", "expected": "x", "split": "{name}"}}\n' for name in ("train", "val"))
