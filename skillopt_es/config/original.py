@@ -167,11 +167,6 @@ FATES: Mapping[str, Fate] = {
     "optimizer.skill_update_mode": NotBuilt(
         "rewriting a whole skill", "leave the key out: a skill is changed by edits", ("patch", "edits")
     ),
-    "optimizer.use_skill_aware_reflection": NotBuilt("skill-aware reflection", "leave the key out", (False,)),
-    "optimizer.skill_aware_appendix_source": NotBuilt(
-        "skill-aware reflection", "leave the key out", ("both", "failure_only")
-    ),
-    "optimizer.skill_aware_consolidate_threshold": NotBuilt("skill-aware reflection", "leave the key out", (0,)),
     "env.out_root": Retired("a run's folder is named on the command line, by --dir and --run"),
     "env.split_output_dir": Retired("no split is written to files: the log holds which item is in which split"),
 }
@@ -190,6 +185,9 @@ _READ = {
         "slow_update_gate_with_selection",
         "longitudinal_pair_policy",
         "use_meta_skill",
+        "use_skill_aware_reflection",
+        "skill_aware_appendix_source",
+        "skill_aware_consolidate_threshold",
     ),
     "evaluation": (
         "use_gate",

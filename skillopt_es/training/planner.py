@@ -12,6 +12,7 @@ from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutComp
 from skillopt_es.events.values import Evidence, SkillTree
 from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
 from skillopt_es.skill.schedule import edit_budget
+from skillopt_es.training.appendix import notes_for_candidate, notes_task
 from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured
@@ -42,13 +43,17 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return _measure(state, [_selection(run, "baseline", initial)])
-    if state.step is not None and state.epoch is not None:
-        return _step_task(state, run, state.epoch, state.step)
     if state.epoch is not None and state.epochs_done < state.epoch.number:
-        return _epoch_end_task(state, run, state.epoch)
+        return _epoch_task(state, run, state.epoch)
     if state.epochs_done < run.config.train.num_epochs:
         return Decide("plan_epoch")
     return _final_task(state, run)
+
+
+def _epoch_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+    if state.unwritten:
+        return Decide("write_appendix")
+    return _epoch_end_task(state, run, epoch) if state.step is None else _step_task(state, run, epoch, state.step)
 
 
 # --- evaluations ---------------------------------------------------------------------------------------------------
@@ -96,10 +101,11 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
-    if step.ranked is None:
-        return _selection_of_edits(state, run, step, place)
+    if step.built is None and step.ranked is None:
+        return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
     if step.built is None:
-        built = step.ranked.chosen or not run.config.evaluation.skip_unchanged
+        some = (step.ranked is not None and step.ranked.chosen) or notes_for_candidate(step)
+        built = some or not run.config.evaluation.skip_unchanged
         return Decide("build_candidate") if built else SkipStep("no_edit_chosen")
     return _gate_task(state, run, step, place)
 
@@ -112,13 +118,21 @@ def train_evaluations(place: str, step: StepState, current: Standing) -> list[Ev
     ]
 
 
-def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
-    usable = [patch for patch in step.patches.values() if patch.edits]
-    if step.patches and all(patch.result == "failed" for patch in step.patches.values()):
+def _collected(run: RunData, step: StepState, place: str) -> Task | None:
+    """What the patches of a step lead to besides their edits; None when it is time for the edits."""
+    patches = [*step.patches.values()]
+    if patches and all(patch.result == "failed" for patch in patches):
         return Decide("pause_for_optimizer")
-    if not usable:
-        broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
-        return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
+    about_notes = notes_task(run, step, place)
+    if about_notes is not None or any(patch.edits for patch in patches):
+        return about_notes
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    broken = any(patch.result in ("unusable", "failed") for patch in patches)
+    return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
+
+
+def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
     merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)

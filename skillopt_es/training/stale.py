@@ -27,7 +27,7 @@ def counts_as_measured(state: TrainerState, run: RunData, candidate: SkillTree) 
         and candidate.hash == current.skill.hash
         and candidate.hash not in state.measured
         and bool(current.stale_from)
-        and not current.origin.startswith("slow_update_placeholder")
+        and current.origin.startswith("slow_update_epoch")
     )
 
 

@@ -45,6 +45,13 @@ class AnalyseJob:
 
 
 @frozen(kw_only=True)
+class ConsolidateJob:
+    """Saying the same in fewer reminder notes."""
+
+    slot: str
+
+
+@frozen(kw_only=True)
 class MergeJob:
     """Several patches (or merges) into one."""
 
@@ -85,7 +92,7 @@ class MetaSkillJob:
     epoch: int
 
 
-Job = AnalyseJob | MergeJob | LearningRateJob | RankJob | SlowUpdateJob | MetaSkillJob
+Job = AnalyseJob | ConsolidateJob | MergeJob | LearningRateJob | RankJob | SlowUpdateJob | MetaSkillJob
 
 
 @frozen
@@ -121,8 +128,10 @@ Step = Literal[
     "plan_epoch",
     "plan_minibatches",
     "pause_for_optimizer",
+    "extend_appendix",
     "build_candidate",
     "gate_candidate",
+    "write_appendix",
     "place_slow_block",
     "skip_first_memory",
     "draw_comparison",

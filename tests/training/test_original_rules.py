@@ -299,12 +299,14 @@ def test_the_preset_turns_every_such_key(tmp_path: Path) -> None:
     }
     assert turned == {
         "model.reasoning_effort",
+        "optimizer.appendix_order",
         "optimizer.ask_again",
         "optimizer.compare_equal_skills",
         "optimizer.exact_budget",
         "optimizer.keep_memory",
         "optimizer.notes_after_guidance",
         "optimizer.schedule_by",
+        "optimizer.skill_aware_max_notes",
         "evaluation.partial_passes",
         "evaluation.promote_without_tests",
         "evaluation.skip_unchanged",
