@@ -24,6 +24,7 @@ from support.scripted import (
 
 from skillopt_es.config import load_config
 from skillopt_es.events.catalog import (
+    AppendixWritten,
     BestPromoted,
     CandidateGated,
     EditsRanked,
@@ -201,6 +202,24 @@ def test_forced_guidance_keeps_the_old_score_in_the_original(tmp_path: Path) -> 
     assert set(measured) == {"baseline", "gate", "val"}
     assert summarize(events[: after + 1]).current.value == standing.current.value
     assert not standing.best.stale_from
+
+
+def test_notes_after_the_verdict_keep_the_old_score_in_the_original(tmp_path: Path) -> None:
+    """Also over several steps, back to the skill that was measured; the best skill has none of them."""
+    noted = {"patch": {"edits": []}, "appendix_notes": ["Read the kind before you answer."]}
+    world = world_of({"@e1/s1/b0": noted})
+    settings = ("optimizer.use_skill_aware_reflection=true", "optimizer.appendix_order=upstream", "train.num_epochs=1")
+    events = train(tmp_path, *settings, "evaluation.stale_scores=true", NO_SLOW, world=world)
+    [written] = of(AppendixWritten, events)
+    after = fold(events[: events.index(written) + 1])
+    assert after.current is not None
+    assert after.best is not None
+    assert (after.current.stale_from, after.current.value) == (written.previous, written.previous_value)
+    assert after.best.skill.hash == written.previous == written.stale_from
+    gate = of(CandidateGated, events)[0]
+    assert (gate.stale_from, gate.current_value) == (written.previous, written.previous_value)
+    assert not [event for event in of(SkillScored, events) if event.place.endswith("/current")]
+    assert summarize(events[: events.index(written) + 1]).current.value == written.previous_value
 
 
 def test_a_promoted_skill_has_the_score_it_was_promoted_for(tmp_path: Path) -> None:
