@@ -1,8 +1,8 @@
 """
 The original's own config: its flat names, and what becomes of each of its keys that no section here has.
 
-A key that a section knows is read there and needs no line here. Who builds one of the others adds it to its section
-and takes its line away; a test names the lines that are left over.
+A key that a section knows is read there. Who builds one of the others adds it to its section and moves its name from
+FATES to _READ; a test names what is left over.
 """
 
 from __future__ import annotations
