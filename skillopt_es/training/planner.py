@@ -15,6 +15,7 @@ from skillopt_es.skill.schedule import edit_budget
 from skillopt_es.training.appendix import notes_for_candidate, notes_task
 from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.sampling import comparison_seed
 from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.tasks import (
     AnalyseJob,
@@ -60,7 +61,14 @@ def _epoch_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
 
 
 def _selection(run: RunData, place: str, skill: SkillTree) -> Evaluation:
-    return Evaluation(place=place, purpose="selection", split="val", items=run.selection_items, skill=skill)
+    return Evaluation(
+        place=place,
+        purpose="selection",
+        split="val",
+        items=run.selection_items,
+        skill=skill,
+        seed=run.config.train.seed,
+    )
 
 
 def _measure(state: TrainerState, evaluations: Sequence[Evaluation]) -> Task | None:
@@ -79,7 +87,9 @@ def _missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
         return []
     done: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
     return [
-        Unit(place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill)
+        Unit(
+            place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill, seed=evaluation.seed
+        )
         for item in evaluation.items
         if item not in done
     ]
@@ -113,7 +123,14 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
 def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
     """The training rollouts of a step, one evaluation a batch."""
     return [
-        Evaluation(place=f"{place}/b{index}", purpose="train", split="train", items=batch.items, skill=current.skill)
+        Evaluation(
+            place=f"{place}/b{index}",
+            purpose="train",
+            split="train",
+            items=batch.items,
+            skill=current.skill,
+            seed=batch.seed,
+        )
         for index, batch in enumerate(step.batches)
     ]
 
@@ -266,12 +283,14 @@ def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState)
     assert epoch.comparison is not None
     assert state.current is not None
     place = f"e{epoch.number}/slow"
+    seed = comparison_seed(run.config.train.seed, epoch.number)
     current = Evaluation(
         place=f"{place}/current",
         purpose="slow_current",
         split="train",
         items=epoch.comparison.items,
         skill=state.current.skill,
+        seed=seed,
     )
     if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
         return [current]
@@ -281,6 +300,7 @@ def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState)
         split="train",
         items=epoch.comparison.items,
         skill=epoch.first_skill,
+        seed=seed,
     )
     return [previous, current]
 
@@ -328,6 +348,13 @@ def test_evaluations(state: TrainerState, run: RunData) -> list[Evaluation]:
     for name, skill in named:
         texts.setdefault(skill.hash, (name, skill))
     return [
-        Evaluation(place=f"final/test/{name}", purpose="test", split="test", items=run.test_items, skill=skill)
+        Evaluation(
+            place=f"final/test/{name}",
+            purpose="test",
+            split="test",
+            items=run.test_items,
+            skill=skill,
+            seed=run.config.train.seed,
+        )
         for name, skill in texts.values()
     ]

@@ -18,16 +18,18 @@ class Evaluation:
     split: Split
     items: tuple[str, ...]
     skill: SkillTree
+    seed: int
 
 
 @frozen(kw_only=True)
 class Unit:
-    """One item to be tried under one skill."""
+    """One item to be tried under one skill; what is drawn for it is drawn from the seed."""
 
     place: str
     purpose: Purpose
     item: str
     skill: SkillTree
+    seed: int
 
 
 @frozen

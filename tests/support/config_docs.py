@@ -11,12 +11,12 @@ from typing import Any
 import attrs
 import yaml
 
-from skillopt_es.adapters.environments.searchqa.environment import SearchQAOptions
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.original import FATES, NotBuilt, Retired, Secret
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.translation import KNOWN
 from skillopt_es.config.values import described
+from skillopt_es.wiring import ENVIRONMENTS, registered
 
 ROOT = Path(__file__).parent.parent.parent
 FILE = ROOT / "docs" / "config.md"
@@ -56,9 +56,18 @@ def _keys(base: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
             yield _row(f"`{name}`", f"`{_yaml(default)}`", allowed, remarks[f"{section}.{name}"])
         yield MODEL if section == "model" else ""
         yield "\n"
-    names = " and ".join(f"`{field.name}` ({field.default})" for field in attrs.fields(SearchQAOptions))
-    yield "All other keys under `env:` are the environment's own: for `tasks` see [tasks.md](tasks.md); "
-    yield f"`searchqa` has {names}.\n"
+    yield "All other keys under `env:` are the environment's own. `tasks`: see [tasks.md](tasks.md). The others:\n\n"
+    for name, point in registered(ENVIRONMENTS).items():
+        if name != "tasks":
+            options = attrs.fields(_options(point.load().__module__))
+            keys = ", ".join(f"`{field.name}` ({_yaml(field.default)})" for field in options)
+            yield f"- `{name}`: {keys}\n"
+
+
+def _options(package: str) -> Any:
+    """The class of an environment's own keys."""
+    modules = [module for name, module in sys.modules.items() if name.startswith(package)]
+    return next(value for module in modules for name, value in vars(module).items() if name.endswith("Options"))
 
 
 def _remarks() -> Iterator[tuple[str, str]]:

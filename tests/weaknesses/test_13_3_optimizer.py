@@ -87,9 +87,9 @@ def test_what_analysts_saw_is_not_given_the_counts_of_failure_codes() -> None:
 class Nameless(ScriptedEnvironment):
     """Fails without saying why."""
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """No failure code."""
-        return evolve(await ScriptedEnvironment.attempt(self, item, skill, ask), failure="")
+        return evolve(await ScriptedEnvironment.attempt(self, item, skill, ask, seed=seed), failure="")
 
 
 def test_a_failure_without_a_code_is_an_unknown_one(tmp_path: Path) -> None:
