@@ -10,11 +10,11 @@ from typing import TypeVar
 
 import pytest
 import yaml
-from attrs import frozen
 from support.logs import call_slots, events_of
 from support.scripted import (
     CONFIG,
     KINDS,
+    PartialEnvironment,
     ScriptedEnvironment,
     ScriptedModel,
     ScriptedWorld,
@@ -42,8 +42,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.ports import Ask, ChatRequest, Episode, Item
+from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import fold
 from skillopt_es.session import start
@@ -279,21 +278,9 @@ def test_without_tests_nothing_is_promoted_in_the_original(tests: str, promoted:
     assert len(of(RunCompleted, events)) == 1
 
 
-@frozen
-class Partial(ScriptedEnvironment):
-    """Gives a tenth of a point for a wrong answer and nine tenths for a right one."""
-
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
-        """Never quite solved."""
-        episode = await ScriptedEnvironment.attempt(self, item, skill, ask)
-        assert isinstance(episode.outcome, Measured)
-        hard = 0.9 if episode.outcome.hard else 0.1
-        return Episode(outcome=Measured(hard, hard), task="", records=episode.records, failure="partial")
-
-
 def test_any_part_of_a_task_is_a_pass_in_the_original(tmp_path: Path) -> None:
     """For analysts and for comparisons."""
-    world = world_of({"analyst": edit("- know apple")}, Partial())
+    world = world_of({"analyst": edit("- know apple")}, PartialEnvironment())
     events = train(tmp_path, "train.num_epochs=2", "evaluation.partial_passes=true", world=world)
     assert {group.kind for event in of(MinibatchesPlanned, events) for group in event.groups} == {"success"}
     [proposed] = of(SlowUpdateProposed, events)
