@@ -7,9 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from skillopt_es.adapters.models.simulated.kinds import Rule, Topic
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
-from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE, Rule, Topic, chance, rules_in
+from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, RULES, chance, rules_in
 from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
 
@@ -87,7 +88,7 @@ def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried
     if not (wanted and left) or WARNING in question.section("Your notes from earlier epochs"):
         return wanted
     # Drawn from the items and the rules alone: how a prompt is worded shall not change what the demo shows.
-    seen = (*sorted(each.item for each in question.trajectories), *(rule.name for rule in rules_in(skill, STYLE)))
+    seen = (*sorted(each.item for each in question.trajectories), *(rule.name for rule in rules_in(skill, RULES)))
     luck = chance("misjudgement", *seen)
     worst = left[int(chance("which", *seen) * len(left))]
     if luck < ONLY_BAD:
@@ -148,7 +149,7 @@ def _merge(question: Question) -> Reply:
 
 def _meaning(content: str) -> str:
     """What an edit is about, so that two wordings of a rule are one."""
-    known = rules_in(content, (*STYLE, *HARMFUL, BREVITY))
+    known = rules_in(content, (*RULES, *HARMFUL, BREVITY))
     return known[0].name if known else " ".join(content.casefold().split())
 
 
@@ -188,8 +189,8 @@ def _guide(question: Question) -> Reply:
 
 
 def _note(question: Question) -> Reply:
-    before = rules_in(question.skill("Skill at the end of the previous epoch"), STYLE)
-    now = rules_in(_skill(question), STYLE)
+    before = rules_in(question.skill("Skill at the end of the previous epoch"), RULES)
+    now = rules_in(_skill(question), RULES)
     new = [rule.name for rule in now if rule not in before]
     notes = [
         "Rules that name one kind of value and show its form help.",

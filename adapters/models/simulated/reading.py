@@ -9,7 +9,8 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.adapters.models.simulated.rules import Topic, topic_of
+from skillopt_es.adapters.models.simulated.kinds import Topic
+from skillopt_es.adapters.models.simulated.rules import topic_of
 from skillopt_es.events.values import Json
 
 _FENCED = re.compile(
@@ -50,7 +51,7 @@ class Trajectory:
         if asked is None:
             return None
         topic, found = asked
-        return topic if topic.house(found) in _first(_EVALUATION, self.text) else None
+        return topic if topic.wanted_by(_first(_EVALUATION, self.text), found) else None
 
 
 class Question(str):

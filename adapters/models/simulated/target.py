@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from skillopt_es.adapters.models.simulated.kinds import Rule
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, rules_named_in, without_appendix
-from skillopt_es.adapters.models.simulated.rules import HABITS, Rule, chance, topic_of
+from skillopt_es.adapters.models.simulated.rules import HABITS, chance, topic_of
 from skillopt_es.ports import ChatRequest
 
 UNKNOWN = "I am a simulated model and do not know this."
