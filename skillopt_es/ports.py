@@ -67,12 +67,13 @@ class Usage:
 
 @frozen(kw_only=True)
 class Try:
-    """One attempt on the wire that did not give the answer, and how long was waited after it."""
+    """One attempt on the wire that did not give the answer, what it used, and how long was waited after it."""
 
     kind: str
     status: int | None
     message: str
     waited_ms: int
+    usage: Usage = field(factory=Usage)
 
 
 @frozen(kw_only=True)

@@ -21,9 +21,9 @@ import json
 import re
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
-from skillopt_es.ports import FailureKind
+from skillopt_es.ports import FailureKind, Usage
 
 QUOTA_CODES = frozenset(
     {
@@ -66,7 +66,7 @@ _RETRY_BY_KIND: Mapping[FailureKind, bool] = {
 
 @frozen(kw_only=True)
 class Failure:
-    """One try that gave no answer; `server_wait` is how long the server asked us to stay away."""
+    """One try that gave no answer; `server_wait` is how long the server asked us to stay away, `usage` what it took."""
 
     kind: FailureKind
     message: str
@@ -76,6 +76,7 @@ class Failure:
     param: str = ""
     request_id: str = ""
     server_wait: float | None = None
+    usage: Usage = field(factory=Usage)
 
 
 @frozen

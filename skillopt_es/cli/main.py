@@ -19,7 +19,7 @@ COMMANDS = {
     "runs": ("status", "All runs in a directory."),
     "status": ("status", "Where a run stands."),
     "show": ("log", "One event or one call, whole."),
-    "usage": ("usage", "Calls and tokens by stage and step."),
+    "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),
     "export": ("export", "Write a run's skill or its events to files."),

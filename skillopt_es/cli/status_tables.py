@@ -11,6 +11,7 @@ from attrs import asdict
 
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.options import print_table, shown_value
+from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
@@ -93,6 +94,7 @@ def status_json(found: Detailed) -> Json:
     return {
         **cast("dict[str, Json]", overview_json(found.overview)),
         "resumed": summary.resumed,
+        "usage": total_json(found.spent),
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
         "completed": asdict(summary.completed) if summary.completed else None,
@@ -111,8 +113,7 @@ def print_status(found: Detailed, directory: Path) -> None:
     click.echo(f"validation  {_validation(summary)}")
     if summary.tests:
         click.echo(f"test        {_test(summary)}")
-    failed = f" ({found.failed_calls:,} failed)" if found.failed_calls else ""
-    click.echo(f"calls       {each.calls:,}{failed}; `usage` has the tokens")
+    click.echo(f"used        {shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
     click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
     if summary.lines:
         click.echo()

@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 
 from skillopt_es.cli.options import print_json, shown_value
+from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.values import Json, Score
+from skillopt_es.overview import Spent, spent
 from skillopt_es.projections.trainer import TrainerState
 
 _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1}
@@ -17,10 +19,11 @@ _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1}
 def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
     """Writes the best skill beside the log and prints the outcome; the exit code."""
     best = write_best(state, folder)
+    used = spent(folder)
     if as_json:
-        print_json(_as_json(state, folder, best))
+        print_json(_as_json(state, folder, best, used))
     else:
-        _print(state, folder, best)
+        _print(state, folder, best, used)
     if state.paused is None:
         return 0
     click.echo(f"error: {state.paused.message}", err=True)
@@ -53,7 +56,7 @@ def _score(score: Score | None) -> Json:
     return {"hard": score.hard, "soft": score.soft, "measured": score.measured, "unmeasured": score.unmeasured}
 
 
-def _as_json(state: TrainerState, folder: Path, best: Path) -> Json:
+def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json:
     assert state.best is not None
     done = state.completed
     return {
@@ -74,6 +77,7 @@ def _as_json(state: TrainerState, folder: Path, best: Path) -> Json:
         "test_initial": _score(done.test_initial) if done else None,
         "test_best": _score(done.test_best) if done else None,
         "test_final": _score(done.test_final) if done else None,
+        "usage": total_json(used),
         "paused": state.paused.message if state.paused else None,
     }
 
@@ -84,7 +88,7 @@ def _baseline(state: TrainerState) -> Score | None:
     return measured.score if measured else None
 
 
-def _print(state: TrainerState, folder: Path, best: Path) -> None:
+def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     assert state.best is not None
     counts = state.counts
     click.echo(f"run         {folder.name} ({state.status})")
@@ -96,6 +100,7 @@ def _print(state: TrainerState, folder: Path, best: Path) -> None:
     if state.completed is not None and state.completed.test_best is not None:
         first = state.completed.test_initial
         click.echo(f"test        {shown_value(first.hard if first else None)} -> {state.completed.test_best.hard:.4f}")
+    click.echo(f"used        {shown_usage(used.usage.total, used.currency)}")
     click.echo(f"best skill  {best} (from {state.best.origin})")
     where = _where(folder)
     if state.completed is not None:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import cattrs
 
+from skillopt_es.config.prices import check_prices
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, SHARED_ROLE_KEYS, EnvConfig, RoleConfig, RunConfig, Tree
 from skillopt_es.config.values import (
     CONVERTER,
@@ -47,6 +48,7 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
     if optimizer.min_learning_rate > optimizer.learning_rate:
         allowed = f"at most learning_rate ({optimizer.learning_rate})"
         raise reader.error("optimizer.min_learning_rate", optimizer.min_learning_rate, allowed)
+    check_prices(config.prices, reader.source("prices.models") or reader.source("prices.unit"))
     roles: tuple[Role, ...] = ("optimizer", "target")
     for role in roles:
         if not config.role(role).model:
@@ -61,6 +63,10 @@ class _Reader:
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
+
+    def source(self, key: str) -> str:
+        """Where a key's value came from; empty when that is not known."""
+        return self._sources.get(key, "")
 
     def error(self, key: str, value: Json, allowed: str, hint: str = "") -> ConfigError:
         source = self._sources.get(key)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol, cast
 
-from attrs import evolve, frozen
+from attrs import asdict, evolve, frozen
 
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
@@ -225,8 +225,19 @@ def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
 
 
 def _tries(tries: Sequence[Try]) -> str:
-    rows = [{"kind": t.kind, "status": t.status, "message": t.message, "waited_ms": t.waited_ms} for t in tries]
-    return json.dumps(rows, sort_keys=True, separators=(",", ":"))
+    return json.dumps([_try(one) for one in tries], sort_keys=True, separators=(",", ":"))
+
+
+def _try(one: Try) -> dict[str, object]:
+    """A try as it is recorded; without a word about tokens when none were reported."""
+    row: dict[str, object] = {
+        "kind": one.kind,
+        "status": one.status,
+        "message": one.message,
+        "waited_ms": one.waited_ms,
+    }
+    used = {name: count for name, count in asdict(one.usage).items() if count is not None}
+    return {**row, "usage": used} if used else row
 
 
 def answer_of(row: CallRow, texts: Texts) -> Answer:

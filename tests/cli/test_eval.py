@@ -61,7 +61,7 @@ def test_it_prints_scores_types_and_tokens(config: Path, server: ModelServer) ->
     assert done.code == 0, done.err
     assert "test: hard 0.3750, soft 0.6875 (8 measured, 0 not measured)" in done.out
     assert "defect        2  0.5000  0.7500" in done.out
-    assert "8 calls (8 made now), 56 tokens in, 24 out" in done.out
+    assert "8 calls, 56 tokens in, 24 out (8 calls made now)" in done.out
 
 
 def test_the_same_again_costs_nothing(config: Path, server: ModelServer) -> None:

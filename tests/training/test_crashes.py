@@ -19,6 +19,7 @@ from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.verify import verify
+from skillopt_es.overview import spent
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import resume, start
 from skillopt_es.training.tasks import Task
@@ -83,6 +84,7 @@ def assert_recovers(folder: Path, whole: Path) -> None:
     asked = Counter([*again.target.asked, *again.optimizer.asked])
     assert not asked & recorded, "a recorded call was made again"
     assert Counter(call_slots(run)) == Counter(call_slots(whole))
+    assert spent(run).usage == spent(whole).usage, "what was used is not what an undisturbed run used"
     report = verify(run)
     assert report.ok, report.problems
 
