@@ -200,7 +200,7 @@ def _end_step(summary: Summary, number: int, verdict: str, candidate: float | No
 
 def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
     summary = evolve(summary, slow=event)
-    if event.action in ("reject", "no_content") or event.skill.hash == summary.current.skill:
+    if event.skill.hash == summary.current.skill:
         return summary
     place = Place(skill=event.skill.hash, value=event.candidate_value)
     best = place if event.action == "accept_new_best" else summary.best

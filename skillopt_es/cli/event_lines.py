@@ -127,6 +127,7 @@ def _patch(event: PatchProposed) -> str:
 
 def _merged(event: PatchesMerged) -> str:
     joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
+    joined += f"; not reached, {event.failed}" if event.failed else ""
     return f"{event.merge}: {counted(len(event.inputs), 'input')} to {counted(len(event.edits), 'edit')}{joined}"
 
 
@@ -138,6 +139,7 @@ def _learning_rate(event: LearningRateChosen) -> str:
 
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
+    fallback += f"; not reached, {event.failed}" if event.failed else ""
     return (
         f"step {event.step}: {len(event.chosen)} of {counted(len(event.pool), 'edit')}, budget {event.budget}{fallback}"
     )

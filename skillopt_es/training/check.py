@@ -14,13 +14,18 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from skillopt_es.events.catalog import (
+    EditsRanked,
     Event,
+    LearningRateChosen,
+    MetaSkillWritten,
+    PatchesMerged,
     PatchProposed,
     Recorded,
     RolloutCompleted,
     RunPaused,
     RunResumed,
     RunStarted,
+    SlowUpdateProposed,
 )
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import Journal
@@ -36,6 +41,23 @@ from skillopt_es.training.planner import next_task
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Rollouts, Unit
 from skillopt_es.wiring import REAL_WORLD
+
+# Of each answer of the optimizer: what names its question, and what is not there when it could not be reached.
+_QUESTIONS: Mapping[type[Event], tuple[tuple[str, ...], Mapping[str, object]]] = {
+    PatchProposed: (("patch", "step", "items", "kind"), {"edits": ()}),
+    PatchesMerged: (("merge", "step", "group", "level", "inputs"), {"edits": ()}),
+    LearningRateChosen: (("step", "available"), {"budget": 0}),
+    EditsRanked: (("step", "budget", "pool"), {"chosen": ()}),
+    SlowUpdateProposed: (("epoch", "pairs"), {"guidance": "", "candidate": None}),
+    MetaSkillWritten: (("epoch",), {"content": ""}),
+}
+
+
+def _not_reached(event: Event) -> bool:
+    """Whether an event says that the optimizer could not be reached."""
+    if type(event) not in _QUESTIONS:
+        return False
+    return getattr(event, "result", "") == "failed" or bool(getattr(event, "failed", ""))
 
 
 @frozen
@@ -137,10 +159,10 @@ class _Walk:
                 return self._compared(recorded, wanted)
             case Unit() as unit:
                 return _mismatch(recorded, f"stands where {unit.item} was to be tried at {unit.place}")
-            case PatchProposed() as patch if isinstance(event, PatchProposed) and event.result == "failed":
-                # That an analyst could not be reached is evidence; asked again later, its slot has an answer too.
-                same = ("patch", "step", "items", "kind")
-                return self._compared(recorded, {"edits": (), **{name: getattr(patch, name) for name in same}})
+            case derived if type(event) is type(derived) and _not_reached(event):
+                # That the optimizer was not there is evidence; asked again later, the same slot has an answer too.
+                same, nothing = _QUESTIONS[type(event)]
+                return self._compared(recorded, {**nothing, **{name: getattr(derived, name) for name in same}})
             case derived:
                 return self._derived(recorded, derived)
 

@@ -10,7 +10,15 @@ from collections.abc import Mapping, Sequence
 
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Evidence, SkillTree
-from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
+from skillopt_es.projections.trainer import (
+    EpochState,
+    Standing,
+    StepState,
+    TrainerState,
+    at_owed_epoch,
+    is_train,
+    unanswered,
+)
 from skillopt_es.skill.schedule import edit_budget
 from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
@@ -41,6 +49,11 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return _measure(state, [_selection(run, "baseline", initial)])
+    return _late_advice_task(state, run) or _due_task(state, run)
+
+
+def _due_task(state: TrainerState, run: RunData) -> Task:
+    """What the step, the epoch or the run needs next."""
     if state.step is not None and state.epoch is not None:
         return _step_task(state, run, state.epoch, state.step)
     if state.epoch is not None and state.epochs_done < state.epoch.number:
@@ -95,7 +108,7 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
-    if step.ranked is None:
+    if step.ranked is None or step.ranked.failed:
         return _selection_of_edits(run, step, place)
     if step.built is None:
         return Decide("build_candidate") if step.ranked.chosen else SkipStep("no_edit_chosen")
@@ -111,10 +124,10 @@ def train_evaluations(place: str, step: StepState, current: Standing) -> list[Ev
 
 
 def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
-    usable = [patch for patch in step.patches.values() if patch.edits]
-    if step.patches and all(patch.result == "failed" for patch in step.patches.values()):
+    nobody = bool(step.patches) and all(patch.result == "failed" for patch in step.patches.values())
+    if nobody or unanswered(step):
         return Decide("pause_for_optimizer")
-    if not usable:
+    if not any(patch.edits for patch in step.patches.values()):
         broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
         return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
     merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
@@ -232,7 +245,38 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
         jobs.append(MetaSkillJob(epoch.number))
     if jobs:
         return Questions(tuple(jobs))
-    return _slow_gate_task(state, run, epoch)
+    return _slow_gate_task(state, run, epoch) or Decide("apply_slow_update")
+
+
+def _late_advice_task(state: TrainerState, run: RunData) -> Task | None:
+    """
+    What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
+
+    The next epoch's own advice takes its place. After the last epoch there is one more try.
+    """
+    owed = state.owed
+    if owed is None:
+        return None
+    if owed.epoch.proposed is not None:
+        gate = _slow_gate_task(at_owed_epoch(state), run, owed.epoch)
+        return gate or Decide("apply_late_slow_update")
+    here = state.steps_done
+    over = state.epochs_done == run.config.train.num_epochs
+    if not over and (here == owed.epoch.number * run.started.steps_per_epoch or _step_has_begun(state)):
+        return None
+    jobs: list[Job] = []
+    if owed.slow and owed.slow_asked != here:
+        jobs.append(SlowUpdateJob(owed.epoch.number, after=here))
+    if owed.memory and owed.memory_asked != here:
+        jobs.append(MetaSkillJob(owed.epoch.number, after=here))
+    return Questions(tuple(jobs)) if jobs else None
+
+
+def _step_has_begun(state: TrainerState) -> bool:
+    """Whether anything of the open step has happened."""
+    if state.step is None:
+        return False
+    return state.step.groups is not None or any(is_train(place, state.step.number) for place in state.rollouts)
 
 
 def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
@@ -267,17 +311,17 @@ def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evalu
     return [previous, current]
 
 
-def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
+    """What must be measured before an epoch's guidance can be judged; None when nothing is missing."""
     assert epoch.proposed is not None
     assert state.current is not None
     candidate = epoch.proposed.candidate
-    if candidate is not None and run.config.optimizer.slow_update_gate_with_selection:
+    unchanged = candidate is None or candidate.hash == state.current.skill.hash
+    if candidate is not None and not unchanged and run.config.optimizer.slow_update_gate_with_selection:
         place = f"e{epoch.number}/slow"
         skills = [(f"{place}/gate", candidate), (f"{place}/standing", state.current.skill)]
-        waiting = _measure(state, _unmeasured(state, run, skills))
-        if waiting is not None:
-            return waiting
-    return Decide("apply_slow_update")
+        return _measure(state, _unmeasured(state, run, skills))
+    return None
 
 
 # --- the end of the run --------------------------------------------------------------------------------------------
