@@ -67,7 +67,7 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
         ],
         "memory": state.memory,
         "measured": {skill: score_json(measurement.score) for skill, measurement in state.measured.items()},
-        "tests": {skill: score_json(score) for skill, score in state.tests.items()},
+        "tests": {skill: score_json(scored.score) for skill, scored in state.tests.items()},
         "counts": asdict(state.counts),
     }
 

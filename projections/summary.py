@@ -84,6 +84,7 @@ class Summary:
     epochs: int = 0
     step: int = 0
     steps: int = 0
+    initial: str = ""
     current: Place = field(factory=Place)
     best: Place = field(factory=Place)
     resumed: int = 0
@@ -123,7 +124,15 @@ def summarize(events: Iterable[Event]) -> Summary:
 def _started(summary: Summary, event: RunStarted) -> Summary:
     place = Place(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
-    return evolve(summary, status="running", steps=event.total_steps, epochs=epochs, current=place, best=place)
+    return evolve(
+        summary,
+        status="running",
+        steps=event.total_steps,
+        epochs=epochs,
+        initial=place.skill,
+        current=place,
+        best=place,
+    )
 
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
@@ -142,7 +151,12 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
     if event.purpose == "train":
         return evolve(summary, open=evolve(summary.open, train=(*summary.open.train, event.score)))
     line = EvaluationLine(
-        place=event.place, purpose=event.purpose, skill=event.skill, score=event.score, value=event.value
+        place=event.place,
+        purpose=event.purpose,
+        skill=event.skill,
+        score=event.score,
+        value=event.value,
+        by_type=event.by_type,
     )
     summary = evolve(summary, evaluations=(*summary.evaluations, line))
     if event.purpose != "selection":

@@ -152,7 +152,7 @@ class TrainerState:
     rollouts: Mapping[str, Rollouts] = field(factory=dict)
     scored: Mapping[str, SkillScored] = field(factory=dict)
     measured: Ledger[str, Measurement] = field(factory=Ledger)
-    tests: Mapping[str, Score] = field(factory=dict)
+    tests: Mapping[str, SkillScored] = field(factory=dict)
     buffer: tuple[Attempt, ...] = ()
     memory: str = ""
     counts: Counts = field(factory=Counts)
@@ -256,7 +256,7 @@ def _rollout(state: TrainerState, event: RolloutCompleted) -> TrainerState:
 def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
     state = replace(state, scored={**state.scored, event.place: event})
     if event.purpose == "test":
-        return replace(state, tests={**state.tests, event.skill: event.score})
+        return replace(state, tests={**state.tests, event.skill: event})
     if event.purpose != "selection" or event.skill in state.measured:
         return state
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})

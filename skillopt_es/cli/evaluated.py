@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.options import print_json, print_table
+from skillopt_es.cli.options import print_json
+from skillopt_es.cli.score_tables import print_by_type, score_json
 from skillopt_es.cli.usage import shown_usage, usage_json
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.values import Failed, Json, Measured, Score
+from skillopt_es.events.values import Failed, Json, Measured
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.scoring import SplitResult
 
@@ -34,18 +35,8 @@ def _print_split(result: SplitResult, currency: str) -> None:
         click.echo(f"{result.split}: no score ({counted})")
     else:
         click.echo(f"{result.split}: hard {score.hard:.4f}, soft {score.soft:.4f} ({counted})")
-    if len(result.by_type) > 1:
-        print_table(
-            ("type", "items", "hard", "soft"), [_row(*pair) for pair in result.by_type.items()], right=(1, 2, 3)
-        )
+    print_by_type(result.by_type)
     click.echo(f"{shown_usage(result.usage, currency)} ({result.made:,} calls made now)")
-
-
-def _row(name: str, score: Score) -> tuple[str, str, str, str]:
-    if not score.measured:
-        return name, f"0 of {score.unmeasured}", "-", "-"
-    items = f"{score.measured} of {score.measured + score.unmeasured}" if score.unmeasured else str(score.measured)
-    return name, items, f"{score.hard:.4f}", f"{score.soft:.4f}"
 
 
 def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
@@ -69,15 +60,10 @@ def _split_json(result: SplitResult) -> Json:
         "measured": result.score.measured,
         "unmeasured": result.score.unmeasured,
         "problem": result.problem or None,
-        "by_type": {name: _score_json(score) for name, score in result.by_type.items()},
+        "by_type": {name: score_json(score) for name, score in result.by_type.items()},
         "calls_made_now": result.made,
         "usage": usage_json(result.usage),
     }
-
-
-def _score_json(score: Score) -> Json:
-    hard, soft = (score.hard, score.soft) if score.measured else (None, None)
-    return {"hard": hard, "soft": soft, "measured": score.measured, "unmeasured": score.unmeasured}
 
 
 def write_rows(evaluated: Evaluated, file: Path) -> None:

@@ -63,7 +63,7 @@ _MILESTONES: Mapping[type[Event], str] = {
 
 def milestone(event: Event) -> str:
     """A line for an event that deserves one while a run is watched, else nothing."""
-    if isinstance(event, SkillScored) and (event.place == "baseline" or event.purpose == "test"):
+    if isinstance(event, SkillScored) and (event.place in ("baseline", "final/val") or event.purpose == "test"):
         return f"  {in_words(event)}"
     form = _MILESTONES.get(type(event))
     return form.format(in_words(event)) if form else ""

@@ -11,6 +11,7 @@ from attrs import asdict
 
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.options import print_table, shown_value
+from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
@@ -95,6 +96,7 @@ def status_json(found: Detailed) -> Json:
         **cast("dict[str, Json]", overview_json(found.overview)),
         "resumed": summary.resumed,
         "usage": total_json(found.spent),
+        "tests": tests_json(_tests(summary)),
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
         "completed": asdict(summary.completed) if summary.completed else None,
@@ -111,14 +113,14 @@ def print_status(found: Detailed, directory: Path) -> None:
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
     click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{_resumed(summary)}")
     click.echo(f"validation  {_validation(summary)}")
-    if summary.tests:
-        click.echo(f"test        {_test(summary)}")
+    print_tests(_tests(summary))
     click.echo(f"used        {shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
     click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
     if summary.lines:
         click.echo()
         rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
         print_table(_STEP_HEADERS, rows, right=(0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
+    print_test_types(_tests(summary))
     click.echo()
     click.echo(f"next        {_next(each, directory)}")
 
@@ -143,13 +145,10 @@ def _validation(summary: Summary) -> str:
     return f"initial {first}, current {shown_value(summary.current.value)}, best {shown_value(summary.best.value)}"
 
 
-def _test(summary: Summary) -> str:
-    """The tests so far; once the run is complete, those of equal skills under every name."""
-    done = summary.completed
-    if done is None:
-        return ", ".join(f"{line.place.split('/')[-1]} {line.score.hard:.4f}" for line in summary.tests)
-    scores = {"initial": done.test_initial, "best": done.test_best, "final": done.test_final}
-    return ", ".join(f"{name} {score.hard:.4f}" for name, score in scores.items() if score is not None)
+def _tests(summary: Summary) -> dict[str, Scored]:
+    """The tests so far."""
+    named = {"initial": summary.initial, "best": summary.best.skill, "final": summary.current.skill}
+    return tests_by_name(summary.tests, **named)
 
 
 def _step_row(line: StepLine) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
         skill=evaluation.skill.hash,
         score=total,
         value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
-        by_type={name: mean_score(group) for name, group in by_type.items()},
+        by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
     )
 
 
@@ -169,7 +169,9 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
     details = {
         "nothing_to_fix": f"{len(step.patches)} analysts proposed nothing" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
-        "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
+        "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits"
+        if step.ranked
+        else "the budget is 0: no analyst was asked",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
     return StepSkipped(step=step.number, reason=task.reason, detail=details[task.reason])
@@ -415,12 +417,13 @@ def _complete_run(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
     best, final = state.best.skill.hash, state.current.skill.hash
+    tests = {skill: scored.score for skill, scored in state.tests.items()}
     return RunCompleted(
         best=best,
         final=final,
-        test_initial=state.tests.get(run.started.skill.hash),
-        test_best=state.tests.get(best),
-        test_final=state.tests.get(final),
+        test_initial=tests.get(run.started.skill.hash),
+        test_best=tests.get(best),
+        test_final=tests.get(final),
     )
 
 

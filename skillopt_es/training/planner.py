@@ -104,7 +104,10 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     place = f"e{epoch.number}/s{step.number}"
     if step.groups is None:
         assert state.current is not None
-        return _measure(state, train_evaluations(place, step, state.current)) or Decide("plan_minibatches")
+        rollouts = _measure(state, train_evaluations(place, step, state.current))
+        if rollouts is None and _nothing_allowed(run, step):
+            return SkipStep("no_edit_chosen")
+        return rollouts or Decide("plan_minibatches")
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
@@ -140,6 +143,12 @@ def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
     if len(pool) <= budget or budget == 0:
         return ChooseAll(pool=pool, budget=budget)
     return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
+
+
+def _nothing_allowed(run: RunData, step: StepState) -> bool:
+    """Whether a step may apply no edit, whatever analysts would say: then none of them is asked."""
+    optimizer = run.config.optimizer
+    return optimizer.learning_rate == 0 or (optimizer.lr_control_mode == "fixed" and _budget(run, step, 0) == 0)
 
 
 def _budget(run: RunData, step: StepState, available: int) -> int:
