@@ -212,6 +212,7 @@ class ChatCompletions:
             hint=hint_for(failed, self._settings),
             latency_ms=result.latency_ms,
             tries=tuple(tries),
+            perhaps_request=failed.perhaps_request,
         )
 
 

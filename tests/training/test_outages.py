@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -328,3 +329,64 @@ def test_stopping_finishes_what_is_in_flight_and_resumes_exactly(tmp_path: Path)
     assert isinstance(events_of(run)[-1], RunPaused)
     asyncio.run(resume(run, ScriptedWorld().session()))
     assert decisions_of(run) == decisions_of(train(tmp_path / "b", ScriptedWorld()))
+
+
+def odd(*slots: str, stage: str = "") -> Callable[[ChatRequest], str]:
+    """Models that take every question but these: HTTP 400 for a reason nobody knows."""
+
+    def answer(request: ChatRequest) -> str:
+        if request.slot in slots or (stage and request.stage == stage):
+            raise CallFailed("config", "HTTP 400: invalid prompt", status=400, perhaps_request=True)
+        return target_reply(request) if request.stage == "rollout" else optimizer_reply(request)
+
+    return answer
+
+
+class Slow(ScriptedModel):
+    """Answers, as every endpoint does, not before the calls that were opened with this one have begun."""
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """A little later."""
+        await asyncio.sleep(0.001)
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_one_question_that_is_refused_is_one_item_that_was_not_measured(workers: int, tmp_path: Path) -> None:
+    """Also when it is the very first one; counted, named, and no reason to stop while few are."""
+    world = ScriptedWorld(target=Slow("scripted target", odd("baseline/item/v0")))
+    run = train(tmp_path, world, "rollout.max_failed_share=0.1", f"env.workers={workers}")
+    assert read_state(run).status == "completed"
+    [failed] = [e for e in events_of(run) if isinstance(e, RolloutCompleted) and isinstance(e.outcome, Failed)]
+    assert (failed.item, failed.failure) == ("v0", "bad_request")
+    with EventLog.open(run) as log:
+        assert asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
+
+
+def test_too_many_refused_questions_pause_the_run_and_name_one(tmp_path: Path) -> None:
+    """Under the limit that holds for everything that is not measured."""
+    run = train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", odd("baseline/item/v3"))))
+    paused = events_of(run)[-1]
+    assert isinstance(paused, RunPaused)
+    assert paused.message == (
+        "1 of 12 items at baseline could not be measured (1 bad_request); first, v3: HTTP 400: invalid prompt"
+    )
+
+
+def test_a_question_of_the_optimizer_that_is_refused_has_the_fallback_of_a_useless_reply(tmp_path: Path) -> None:
+    """Asking it again would not help, so it must not pause the run for ever."""
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", odd(stage="merge")))
+    run = train(tmp_path, world)
+    assert read_state(run).status == "completed"
+    merges = [event for event in events_of(run) if isinstance(event, PatchesMerged)]
+    assert {merge.fallback for merge in merges} == {"bad_request: HTTP 400: invalid prompt"}
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_a_model_that_takes_no_question_at_all_stops_the_run(workers: int, tmp_path: Path) -> None:
+    """The error names the role and the place."""
+    world = ScriptedWorld(target=Slow("scripted target", odd(stage="rollout")))
+    with pytest.raises(BackendError, match=r"the target model at baseline/item/v\d+: HTTP 400: invalid prompt"):
+        train(tmp_path, world, f"env.workers={workers}")
+    assert len(world.target.asked) <= 2 * workers
+    assert not any(isinstance(event, RolloutCompleted) for event in events_of(tmp_path / "run"))
