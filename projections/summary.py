@@ -96,6 +96,11 @@ class Summary:
     completed: RunCompleted | None = None
 
     @property
+    def is_evaluation(self) -> bool:
+        """Whether this is no training run but an evaluation of one skill."""
+        return self.status != "new" and self.steps == 0
+
+    @property
     def baseline(self) -> EvaluationLine | None:
         """The initial skill on the validation items, once it is measured."""
         return next((line for line in self.evaluations if line.purpose == "selection"), None)

@@ -44,12 +44,18 @@ def overview(folder: Path) -> Overview:
         summary = summarize(recorded.event for recorded in log.read(types=OVERVIEW))
         return Overview(
             folder=folder,
-            status=status_now(summary.status, folder),
+            status=_status(summary, folder),
             summary=summary,
             events=0 if last is None else int(str(last[0])),
             calls=len(Journal(log.reader)),
             written=log.run.created_at if last is None else str(last[1]),
         )
+
+
+def _status(summary: Summary, folder: Path) -> Status:
+    """An evaluation that nobody is writing and that has a score is done."""
+    status = status_now(summary.status, folder)
+    return "scored" if status == "stopped" and summary.is_evaluation and summary.tests else status
 
 
 def overviews(directory: Path) -> list[Overview | Unreadable]:

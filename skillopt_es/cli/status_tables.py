@@ -11,7 +11,7 @@ from attrs import asdict
 
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.options import print_table, shown_value
-from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, tests_by_name, tests_json
+from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
@@ -54,8 +54,8 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     return (
         each.folder.name,
         each.status,
-        f"{summary.epoch}/{summary.epochs}",
-        f"{summary.step}/{summary.steps}",
+        "-" if summary.is_evaluation else f"{summary.epoch}/{summary.epochs}",
+        "-" if summary.is_evaluation else f"{summary.step}/{summary.steps}",
         shown_value(summary.current.value),
         shown_value(summary.best.value),
         f"{each.calls:,}",
@@ -71,6 +71,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
     return {
         "run": each.folder.name,
         "folder": str(each.folder),
+        "kind": "evaluation" if summary.is_evaluation else "training",
         "status": each.status,
         "paused": summary.paused or None,
         "epoch": summary.epoch,
@@ -106,6 +107,9 @@ def status_json(found: Detailed) -> Json:
 def print_status(found: Detailed, directory: Path) -> None:
     """The run's head, its steps, and what to type next."""
     each, summary = found.overview, found.overview.summary
+    if summary.is_evaluation:
+        _print_evaluation(found)
+        return
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     click.echo(f"run         {each.folder.name} ({each.status}{why})")
     if found.started is not None:
@@ -123,6 +127,26 @@ def print_status(found: Detailed, directory: Path) -> None:
     print_test_types(_tests(summary))
     click.echo()
     click.echo(f"next        {_next(each, directory)}")
+
+
+def _print_evaluation(found: Detailed) -> None:
+    """An evaluation's scores, pass by pass."""
+    each, summary = found.overview, found.overview.summary
+    why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
+    click.echo(f"evaluation  {each.folder.name} ({each.status}{why})")
+    if found.started is not None:
+        click.echo(f"scores      {found.started.skill.main} ({found.started.skill.hash[:12]}), no training run")
+    click.echo(f"used        {shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
+    click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
+    for line in summary.tests:
+        click.echo()
+        left = f", {line.score.unmeasured} not measured" if line.score.unmeasured else ""
+        click.echo(
+            f"{line.place}: hard {line.score.hard:.4f}, soft {line.score.soft:.4f} ({line.score.measured} items{left})"
+        )
+        print_by_type(line.by_type)
+    click.echo()
+    click.echo("next        the same `skillopt-es eval` again asks for what is missing, and nothing twice")
 
 
 def _what(started: RunStarted) -> str:

@@ -51,6 +51,19 @@ def write_best(state: TrainerState, folder: Path) -> Path:
     return folder / "best" / state.best.skill.main
 
 
+def _nothing_learned(state: TrainerState) -> str:
+    """Why a run came to nothing, where that can be told."""
+    assert state.started is not None
+    model = state.started.config.get("model")
+    backends = {value for key, value in model.items() if key.endswith("backend")} if isinstance(model, dict) else set()
+    if state.completed is None or state.counts.accepted or "simulated" not in backends:
+        return ""
+    return (
+        "no edit was kept: simulated models can only do tasks like the demo's, and learn nothing from others; "
+        "name a real endpoint in model.backend"
+    )
+
+
 def _tests(state: TrainerState) -> dict[str, Scored]:
     assert state.started is not None
     assert state.best is not None
@@ -79,6 +92,7 @@ def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json
         },
         **{f"test_{name}": scored_json(tests.get(name)) for name in ("initial", "best", "final")},
         "usage": total_json(used),
+        "note": _nothing_learned(state) or None,
         "paused": state.paused.message if state.paused else None,
     }
 
@@ -102,6 +116,9 @@ def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     click.echo(f"used        {shown_usage(used.usage.total, used.currency)}")
     click.echo(f"best skill  {best} (from {state.best.origin})")
     print_test_types(_tests(state))
+    note = _nothing_learned(state)
+    if note:
+        click.echo(f"\nnote        {note}")
     click.echo()
     where = _where(folder)
     if state.completed is not None:

@@ -15,7 +15,7 @@ from skillopt_es.training.prompt_text import question, skill_section
 from skillopt_es.training.replies import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, read_advice
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import MetaSkillJob, SlowUpdateJob
-from skillopt_es.training.trajectories import shown
+from skillopt_es.training.trajectories import fenced, shown
 
 _ORDER = ("regressed", "persistent_fail", "improved", "stable_success")
 _TITLES = {
@@ -133,7 +133,8 @@ def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run
         if not rows:
             lines.append("(none)")
         for row in rows:
-            lines.append(f"#### {row.pair.item}: answered {row.previous.prediction!r}, now {row.current.prediction!r}")
+            said = f"answered: {row.previous.prediction!r}\nnow: {row.current.prediction!r}"
+            lines.append(fenced("result", f"item: {row.pair.item}\n{said}"))
             if category != "stable_success":
                 lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before))
                 lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now))
