@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol, cast
 
-from attrs import asdict, evolve, frozen
+from attrs import asdict, frozen
 
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
@@ -108,23 +108,16 @@ class LiveCalls:
         known = self._known(request.slot, digest)
         if known is not None:
             return answer_of(known, self._texts)
-        base = FinishedCall(
-            slot=request.slot,
-            role=role,
-            stage=request.stage,
-            model=model.identity,
-            request=recorded,
-            outcome="answered",
-        )
+        asked = _Asked(role, request, model.identity, recorded)
         texts = [message.content for message in request.messages]
         try:
             reply = await self._complete(role, model, request)
         except CallFailed as failure:
             if failure.perhaps_request and await self._answers_others(model.identity):
                 failure.kind = "bad_request"
-            await self._record(_failed(base, failure), texts)
+            await self._record(_failed(asked, failure), texts)
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
-        row = await self._record(_answered(base, reply), [*texts, reply.text])
+        row = await self._record(_answered(asked, reply), [*texts, reply.text])
         return Answer(reply.text, reply.finish, row.ref)
 
     async def _complete(self, role: Role, model: ChatModel, request: ChatRequest) -> ChatReply:
@@ -228,10 +221,25 @@ def wire_form(request: ChatRequest) -> str:
     return json.dumps({"messages": messages, "params": params}, sort_keys=True, separators=(",", ":"))
 
 
-def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
+@frozen
+class _Asked:
+    """What a finished call's record says of the question."""
+
+    role: Role
+    request: ChatRequest
+    model: str
+    recorded: str
+
+
+def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
     usage: Usage = reply.usage
-    return evolve(
-        base,
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
         response=text_digest(reply.text),
         finish=reply.finish,
         reply_model=reply.model,
@@ -245,9 +253,13 @@ def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
     )
 
 
-def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
-    return evolve(
-        base,
+def _failed(asked: _Asked, failure: CallFailed) -> FinishedCall:
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
         outcome="failed",
         error_kind=failure.kind,
         error_message=failure.message,
@@ -258,6 +270,8 @@ def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
 
 
 def _tries(tries: Sequence[Try]) -> str:
+    if not tries:
+        return "[]"
     return json.dumps([_try(one) for one in tries], sort_keys=True, separators=(",", ":"))
 
 

@@ -45,7 +45,7 @@ from skillopt_es.wiring import REAL_WORLD
 
 # Of each answer of the optimizer: what names its question, and what is not there when it could not be reached.
 _QUESTIONS: Mapping[type[Event], tuple[tuple[str, ...], Mapping[str, object]]] = {
-    PatchProposed: (("patch", "step", "items", "kind"), {"edits": ()}),
+    PatchProposed: (("patch", "step", "items", "kind"), {"edits": (), "notes": ()}),
     PatchesMerged: (("merge", "step", "group", "level", "inputs"), {"edits": ()}),
     LearningRateChosen: (("step", "available"), {"budget": 0}),
     EditsRanked: (("step", "budget", "pool"), {"chosen": ()}),

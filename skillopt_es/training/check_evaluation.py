@@ -60,7 +60,9 @@ def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch 
             return None if found == wanted else mismatch(recorded, f"is of {found}, but {wanted} is evaluated")
         case SkillScored() if event.place in state.rollouts and f"{event.place}/".startswith(f"eval/{event.split}/"):
             items = tuple(state.rollouts[event.place])
-            evaluation = Evaluation(place=event.place, purpose="test", split=event.split, items=items, skill=skill)
+            evaluation = Evaluation(
+                place=event.place, purpose="test", split=event.split, items=items, skill=skill, seed=0
+            )
             derived = decisions.score(evaluation, state, run)
             if derived == event:
                 return None
