@@ -20,6 +20,7 @@ from support.scripted import (
     target_reply,
 )
 
+from skillopt_es.adapters.models.simulated.reading import Question
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -345,3 +346,22 @@ def test_the_order_of_answers_does_not_reach_the_merge(tmp_path: Path) -> None:
     assert analysts != patches
     assert patches == sorted(patches)
     assert fold(events).steps_done == 1
+
+
+# --- texts from outside --------------------------------------------------------------------------------------------
+
+
+def test_ids_and_codes_stand_inside_fences_in_every_question(tmp_path: Path) -> None:
+    """Of analysts with the buffer of earlier steps, and of the questions at an epoch's end."""
+    seen: dict[str, str] = {}
+
+    def noting(request: ChatRequest) -> str:
+        seen[request.slot] = request.messages[1].content
+        return optimizer_reply(request)
+
+    train(tmp_path, world=ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", noting)))
+    assert any("Earlier steps of this epoch" in text and "wrong_answer" in text for text in seen.values())
+    assert {"e2/slow/advice", "e2/meta"} <= set(seen)
+    for slot, text in seen.items():
+        outside = Question(text).outside
+        assert not re.search(r"\bt\d+\b|wrong_answer|unknown_kind", outside), (slot, outside)
