@@ -46,7 +46,8 @@ async def propose_slow_update(
         ),
         schema=SLOW_UPDATE_SCHEMA,
     )
-    consulted = await consult(calls, request, partial(read_advice, key="slow_update_content"))
+    read = partial(read_advice, key="slow_update_content")
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     pairs = tuple(row.pair for row in compared)
     reply = consulted.value
     guidance = "" if reply is None else clean_of_markers(reply.content)
@@ -74,19 +75,26 @@ async def write_meta_skill(
 ) -> MetaSkillWritten:
     """The optimizer's memory for the next epoch, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
+    assert state.epoch is not None
+    assert state.epoch.last_skill is not None
+    skills = (
+        skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
+        skill_section(state.epoch.last_skill, "Skill now"),
+    )
     request = question(
         run.config,
         slot=_slot(f"e{job.epoch}/meta", job.after),
         stage="meta_skill",
         prompt="meta_skill",
         sections=(
-            *_skills(state),
-            "## Your previous notes\n" + (state.memory or "(none yet)"),
+            *(skills if job.after is None else _skills(state)),
+            "## Your previous notes\n" + (state.epoch.meta_skill or "(none yet)"),
             _comparison_section(selected_pairs(state, run), state, run, evidence),
         ),
         schema=META_SKILL_SCHEMA,
     )
-    consulted = await consult(calls, request, partial(read_advice, key="meta_skill_content"))
+    read = partial(read_advice, key="meta_skill_content")
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     reply = consulted.value
     if reply is None:
         return MetaSkillWritten(
@@ -136,6 +144,6 @@ def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run
             said = f"answered: {row.previous.prediction!r}\nnow: {row.current.prediction!r}"
             lines.append(fenced("result", f"item: {row.pair.item}\n{said}"))
             if category != "stable_success":
-                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before))
-                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now))
+                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before, run=run))
+                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now, run=run))
     return "\n".join(lines)
