@@ -1,5 +1,5 @@
 """
-One limiter per adapter, in front of the wire: calls in flight, calls and tokens a minute, pauses, the circuit.
+One limiter per role's model, in front of the wire: calls in flight, calls and tokens a minute, pauses, the circuit.
 
 Order: a slot first, then whatever wait the buckets and a pause ask for, then the circuit. A caller that waits keeps its
 slot: nobody behind it could go earlier. Waiting for the next try of a failed call holds no slot.
@@ -8,6 +8,8 @@ slot: nobody behind it could go earlier. Waiting for the next try of a failed ca
 from __future__ import annotations
 
 import asyncio
+import math
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from skillopt_es.adapters.models.errors import Failure
@@ -19,6 +21,8 @@ Sleep = Callable[[float], Awaitable[None]]
 
 # The part of a minute's allowance that may be used at once; no minute exceeds its allowance by more than this.
 _BURST = 0.1
+_GROWTH = 0.1
+_HALVE_AT_MOST_EVERY = 1.0
 
 
 class TokenBucket:
@@ -50,15 +54,79 @@ class TokenBucket:
         self._filled_at = now
 
 
+class Slots:
+    """
+    Room for so many calls in flight: fewer after a 429, one in ten more for every round that went well.
+
+    A burst of 429s is one piece of news, so only one within a second, and only for a call that began after the last
+    one, halves the room.
+    """
+
+    def __init__(self, most: int, clock: Clock) -> None:
+        self._most = most
+        self._room = float(most)
+        self._clock = clock
+        self._inside = 0
+        self._shrunk_at = -math.inf
+        self._queue: deque[asyncio.Future[None]] = deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def room(self) -> int:
+        """How many calls may be in flight just now."""
+        return int(self._room)
+
+    async def acquire(self) -> None:
+        """Wait for a place, first come first served."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:  # futures belong to one event loop, the adapter may outlive it
+            self._loop, self._inside = loop, 0
+            self._queue.clear()
+        if self._inside < self.room and not self._queue:
+            self._inside += 1
+            return
+        place = loop.create_future()
+        self._queue.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.release()
+            raise
+
+    def release(self) -> None:
+        """Give the place to the next in the queue."""
+        self._inside -= 1
+        self._let_in()
+
+    def went_well(self) -> None:
+        """An answer came: a little more room."""
+        if self._room < self._most:
+            self._room = min(float(self._most), self._room + 1 / self._room + _GROWTH)
+            self._let_in()
+
+    def too_many(self, began: float) -> None:
+        """The endpoint said 429 to a call that began then: half the room."""
+        now = self._clock()
+        if began > self._shrunk_at and now - self._shrunk_at >= _HALVE_AT_MOST_EVERY:
+            self._room = max(1.0, self._room / 2)
+            self._shrunk_at = now
+
+    def _let_in(self) -> None:
+        while self._queue and self._inside < self.room:
+            place = self._queue.popleft()
+            if not place.done():
+                self._inside += 1
+                place.set_result(None)
+
+
 class Limiter:
     """Lets calls through to one endpoint; after a systemic failure it lets none through again."""
 
     def __init__(
         self, *, concurrency: int, requests_per_minute: int, tokens_per_minute: int, clock: Clock, sleep: Sleep
     ) -> None:
-        self._concurrency = concurrency
-        self._slots = asyncio.Semaphore(concurrency)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._slots = Slots(concurrency, clock)
         self._requests = TokenBucket(requests_per_minute, clock) if requests_per_minute > 0 else None
         self._tokens = TokenBucket(tokens_per_minute, clock) if tokens_per_minute > 0 else None
         self._clock = clock
@@ -76,30 +144,40 @@ class Limiter:
         """Whether callers must estimate tokens."""
         return self._tokens is not None
 
+    @property
+    def room(self) -> int:
+        """How many calls may be in flight just now."""
+        return self._slots.room
+
     async def enter(self, tokens: int) -> Failure | None:
         """Wait for a slot and keep it until `leave`; a failure instead means: no slot, do not call."""
         if self._failure:
             return self._failure
-        slots = self._slots_here()
-        await slots.acquire()
+        await self._slots.acquire()
         try:
             await self._wait(tokens)
         except BaseException:
-            slots.release()
+            self._slots.release()
             raise
         if self._failure:
-            slots.release()
+            self._slots.release()
         return self._failure
 
     def leave(self) -> None:
         """Give the slot back."""
         self._slots.release()
 
-    def learn(self, failed: Failure, *, final: bool) -> None:
-        """Pause everybody for the server's wait after a 429; open the circuit when nothing can work any more."""
-        wait = failed.server_wait or 0.0
-        if failed.kind == "rate_limit" and 0 < wait <= LONGEST_SERVER_WAIT:
-            self._paused_until = max(self._paused_until, self._clock() + wait)
+    def answered(self, spent_for: float | None) -> None:
+        """A call went well; `spent_for` is for how long the endpoint will take no further one."""
+        self._slots.went_well()
+        if spent_for is not None:
+            self._pause(spent_for)
+
+    def learn(self, failed: Failure, *, final: bool, began: float = 0.0) -> None:
+        """Slow everybody down after a 429; open the circuit when nothing can work any more."""
+        if failed.kind == "rate_limit":
+            self._slots.too_many(began)
+            self._pause(failed.server_wait or 0.0)
         if final and failed.kind in SYSTEMIC and not self._failure:
             self._failure = failed
 
@@ -108,13 +186,9 @@ class Limiter:
         if self._tokens:
             self._tokens.refund(estimated - used)
 
-    def _slots_here(self) -> asyncio.Semaphore:
-        # A semaphore belongs to one event loop, the adapter may outlive it.
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop = loop
-            self._slots = asyncio.Semaphore(self._concurrency)
-        return self._slots
+    def _pause(self, seconds: float) -> None:
+        if 0 < seconds <= LONGEST_SERVER_WAIT:
+            self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     async def _wait(self, tokens: int) -> None:
         wait = self._requests.reserve(1) if self._requests else 0.0

@@ -68,6 +68,13 @@ _RESUMABLE_MODEL = (
     "concurrency",
     "requests_per_minute",
     "tokens_per_minute",
+    "deadline_seconds",
+    "stream",
+    "max_output_tokens",
+    "auth_mode",
+    "ad_scope",
+    "managed_identity_client_id",
+    "allow_hosts",
 )
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import cattrs
 
+from skillopt_es.config.backends import OWN_KEYS, backend_of, written
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, SHARED_ROLE_KEYS, EnvConfig, RoleConfig, RunConfig, Tree
 from skillopt_es.config.values import (
     CONVERTER,
@@ -87,14 +88,17 @@ class _Reader:
 
     def role(self, model: Tree, role: Role) -> RoleConfig:
         for key in model:
-            if key not in MODEL_KEYS:
-                raise self._unknown(f"model.{key}", MODEL_KEYS)
+            if key not in MODEL_KEYS and key not in OWN_KEYS:
+                raise self._unknown(f"model.{key}", (*MODEL_KEYS, *OWN_KEYS))
             self._refuse_secrets(f"model.{key}", model[key])
-        values: dict[str, object] = {"model": self._text(f"model.{role}", model.get(role, ""))}
+        backend = backend_of(model, role)
+        name = self._text(f"model.{backend.key}", backend.value)
+        place = written(model, role, name, "model")
+        values: dict[str, object] = {"backend": name, "model": self._text(f"model.{place.key}", place.value)}
         for key in SHARED_ROLE_KEYS:
-            own = f"{role}_{key}"
-            name = own if model.get(own) is not None else key
-            values[key] = self._value(f"model.{name}", RoleConfig, key, model.get(name))
+            if key != "backend":
+                place = written(model, role, name, key)
+                values[key] = self._value(f"model.{place.key}", RoleConfig, key, place.value)
         return RoleConfig(**values)  # type: ignore[arg-type]  # each value was read with its field's type
 
     def _refuse_secrets(self, key: str, value: Json) -> None:
@@ -133,6 +137,8 @@ class _Reader:
     def _value(self, key: str, cls: type, name: str, value: Json) -> object:
         attribute = attrs.fields_dict(cls)[name]
         aliases = attribute.metadata.get("aliases")
+        if aliases is not None and isinstance(value, bool) and str(value).lower() in aliases:
+            value = str(value).lower()
         if aliases is not None and not isinstance(value, bool | float | list | dict):
             word = "" if value is None else str(value).strip().lower()
             value = aliases.get(word, value if isinstance(value, int) else word)

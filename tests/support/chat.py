@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import evolve
 
+from skillopt_es.adapters.models import openai
+from skillopt_es.adapters.models.http_model import HttpModel, Outside
 from skillopt_es.ports import ChatRequest, Message, ModelSettings
 
 SETTINGS = ModelSettings(
@@ -23,6 +27,18 @@ SETTINGS = ModelSettings(
     structured_output="auto",
     extra_body={},
     extra_headers={},
+    protocol="auto",
+    stream=False,
+    deadline_seconds=3600,
+    max_output_tokens=0,
+    unsupported_fields="error",
+    thinking="server_default",
+    region="",
+    api_version="",
+    auth_mode="auto",
+    ad_scope="",
+    managed_identity_client_id="",
+    allow_hosts="",
     seed=7,
 )
 QUESTION = ChatRequest(
@@ -41,3 +57,10 @@ def settings(base_url: str, **changes: object) -> ModelSettings:
 def question(number: int = 1, **changes: object) -> ChatRequest:
     """The question of one item."""
     return evolve(QUESTION, slot=f"rollout/e1/s1/b0/item-{number}", **changes)
+
+
+def open_chat(given: ModelSettings, environ: Mapping[str, str], **outside: object) -> HttpModel:
+    """An OpenAI-compatible model under a test's own clock."""
+    model = openai.open_model(given, environ, Outside(**outside))  # type: ignore[arg-type]
+    assert isinstance(model, HttpModel)
+    return model

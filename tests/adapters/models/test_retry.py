@@ -8,11 +8,10 @@ from email.utils import formatdate
 
 import pytest
 from attrs import evolve
-from support.chat import question, settings
+from support.chat import open_chat, question, settings
 from support.fake_time import FakeTime
 from support.model_server import Answer, ModelServer
 
-from skillopt_es.adapters.models.chat_completions import ChatCompletions
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.retry import RetryPolicy, seeded_draw, server_wait
 from skillopt_es.ports import CallFailed, ChatReply
@@ -94,7 +93,7 @@ def ask(
     rest = iter(answers)
 
     async def call(base_url: str) -> ChatReply | CallFailed:
-        model = ChatCompletions(
+        model = open_chat(
             settings(base_url),
             {},
             clock=clock or time.clock,

@@ -43,6 +43,18 @@ def _settings(role: Role) -> ModelSettings:
         structured_output="auto",
         extra_body={},
         extra_headers={},
+        protocol="auto",
+        stream=False,
+        deadline_seconds=3600,
+        max_output_tokens=0,
+        unsupported_fields="error",
+        thinking="server_default",
+        region="",
+        api_version="",
+        auth_mode="auto",
+        ad_scope="",
+        managed_identity_client_id="",
+        allow_hosts="",
         seed=0,
     )
 
