@@ -301,6 +301,8 @@ class ModelSettings:
     ad_scope: str
     managed_identity_client_id: str
     allow_hosts: str
+    temperature: float | None
+    reasoning_effort: str
     seed: int
 
 

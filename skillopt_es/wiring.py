@@ -31,7 +31,6 @@ from skillopt_es.ports import (
 
 MODELS = "skillopt_es.models"
 ENVIRONMENTS = "skillopt_es.environments"
-_OF_THE_REQUEST = frozenset({"temperature", "reasoning_effort"})  # an adapter sees them with each request
 
 
 def registered(group: str) -> dict[str, EntryPoint]:
@@ -52,7 +51,7 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
     opener = cast(OpenModel, _find(MODELS, own.backend, "model.backend"))
-    given = {key.name: getattr(own, key.name) for key in fields(RoleConfig) if key.name not in _OF_THE_REQUEST}
+    given = {key.name: getattr(own, key.name) for key in fields(RoleConfig)}
     return opener(ModelSettings(role=role, seed=config.train.seed, **given), environ)
 
 

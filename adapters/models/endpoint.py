@@ -43,9 +43,10 @@ def open_endpoint(
     key_header: str = "Authorization",
     headers_of_api: Mapping[str, str] = _NONE,
     query: str = "",
+    example: str = "http://host:8000/v1",
 ) -> Endpoint:
     """The endpoint for `base_url` + path; raises ConfigError naming the setting or environment variable at fault."""
-    url = _checked_url(settings, path)
+    url = _checked_url(settings, path, example)
     if query:
         url = url.copy_with(query=query.encode())
     key = _key(settings, environ)
@@ -75,7 +76,7 @@ def setting(role: Role, name: str) -> str:
     return f"model.{role}_{name} (or model.{name})"
 
 
-def _checked_url(settings: ModelSettings, path: str) -> httpx.URL:
+def _checked_url(settings: ModelSettings, path: str, example: str) -> httpx.URL:
     where = setting(settings.role, "base_url")
     try:
         url = httpx.URL(settings.base_url.strip())
@@ -86,7 +87,7 @@ def _checked_url(settings: ModelSettings, path: str) -> httpx.URL:
             f"{where} holds credentials", hint="name an environment variable in model.api_key_env instead"
         )
     if url.scheme not in {"http", "https"} or not url.host or not 0 < (url.port or 1) < 65536:
-        raise ConfigError(f"{where} must be like http://host:8000/v1, not {settings.base_url!r}")
+        raise ConfigError(f"{where} must be like {example}, not {settings.base_url!r}")
     if url.query or url.fragment or url.path.rstrip("/").endswith(path):
         raise ConfigError(f"{where} must end before {path}, ? and #: {settings.base_url!r}")
     return url.copy_with(path=url.path.rstrip("/") + path)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from skillopt_es.adapters.models import chat_completions, responses
 from skillopt_es.adapters.models.endpoint import open_endpoint
+from skillopt_es.adapters.models.families import check_openai
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.settings_check import refuse_others
 from skillopt_es.adapters.models.wire import Wire
@@ -32,6 +33,7 @@ RESPONSES_ONLY = (
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for an unusable URL, key variable or extra field."""
     refuse_others(settings, frozenset({"protocol"}))
+    check_openai(settings)
     wire, path, api = wire_for(settings)
     return HttpModel(
         settings,

@@ -116,6 +116,8 @@ def settings_for(base_url: str, concurrency: int) -> ModelSettings:
         ad_scope="",
         managed_identity_client_id="",
         allow_hosts="",
+        temperature=None,
+        reasoning_effort="",
         seed=1,
     )
 

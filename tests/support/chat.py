@@ -39,6 +39,8 @@ SETTINGS = ModelSettings(
     ad_scope="",
     managed_identity_client_id="",
     allow_hosts="",
+    temperature=None,
+    reasoning_effort="",
     seed=7,
 )
 QUESTION = ChatRequest(

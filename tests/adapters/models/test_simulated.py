@@ -55,6 +55,8 @@ def _settings(role: Role) -> ModelSettings:
         ad_scope="",
         managed_identity_client_id="",
         allow_hosts="",
+        temperature=None,
+        reasoning_effort="",
         seed=0,
     )
 
