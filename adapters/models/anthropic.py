@@ -51,7 +51,7 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
         schemas=settings.structured_output != "off",
         stream=settings.stream,
     )
-    if settings.token_field != "auto":  # noqa: S105 - a field's name
+    if settings.token_field == "max_completion_tokens":  # noqa: S105 - a field's name
         raise ConfigError(
             f"{setting(settings.role, 'token_field')} is {settings.token_field!r}, but anthropic calls it max_tokens",
             hint="set it to auto",

@@ -100,7 +100,7 @@ def settings_for(base_url: str, concurrency: int) -> ModelSettings:
         attempts=3,
         backoff_seconds=1,
         backoff_cap_seconds=30,
-        token_field="max_completion_tokens",
+        token_field="auto",
         structured_output="auto",
         extra_body={},
         extra_headers={},

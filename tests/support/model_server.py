@@ -35,7 +35,8 @@ class Answer:
     What the endpoint sends back after `delay` seconds.
 
     `raw` replaces the whole body; `error` is OpenAI's error object; `cut` breaks off in the middle of the body,
-    `drop` closes the connection without a word.
+    `drop` closes the connection without a word; `piece` sends the body in pieces of that many bytes, each `gap` seconds
+    after the last.
     """
 
     text: str | None = "ok"
@@ -50,6 +51,8 @@ class Answer:
     delay: float = 0.0
     cut: bool = False
     drop: bool = False
+    piece: int = 0
+    gap: float = 0.0
 
     @property
     def body(self) -> bytes:
@@ -185,12 +188,25 @@ class ModelServer:
             self.errors.append(error)
             return Answer(status=500, error="the test's own handler failed")
 
+    async def _send_in_pieces(
+        self, request: web.BaseRequest, answer: Answer, headers: Mapping[str, str]
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(status=answer.status, headers=headers)
+        await response.prepare(request)
+        for at in range(0, len(answer.body), answer.piece):
+            await response.write(answer.body[at : at + answer.piece])
+            await asyncio.sleep(answer.gap)
+        await response.write_eof()
+        return response
+
     async def _send(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
         body = answer.body
+        headers = {"Content-Type": "application/json", **answer.headers}
+        if answer.piece:
+            return await self._send_in_pieces(request, answer, headers)
         if not (answer.cut or answer.drop):
-            headers = {"Content-Type": "application/json", **answer.headers}
             return web.Response(status=answer.status, body=body, headers=headers)
-        response = web.StreamResponse(status=answer.status, headers=answer.headers)
+        response = web.StreamResponse(status=answer.status, headers=headers)
         if answer.cut:
             response.content_length = len(body)
             await response.prepare(request)
