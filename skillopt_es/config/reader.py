@@ -52,6 +52,21 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
     for role in roles:
         if not config.role(role).model:
             raise reader.error(f"model.{role}", "", "the name of a model")
+    _check_lengths(config, reader)
+
+
+def _check_lengths(config: RunConfig, reader: _Reader) -> None:
+    """An answer that is asked for must be one that the model can give: it is never cut behind the user's back."""
+    asked = {
+        "optimizer": ("optimizer.max_completion_tokens", config.optimizer.max_completion_tokens),
+        "target": ("env.max_completion_tokens", config.env.max_completion_tokens),
+    }
+    for role, (key, tokens) in asked.items():
+        most = config.role(cast(Role, role)).max_output_tokens
+        if most and tokens > most:
+            raise reader.error(
+                key, tokens, f"at most {most}, as model.{role}_max_output_tokens (or model.max_output_tokens) says"
+            )
 
 
 C = TypeVar("C")

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from skillopt_es.adapters.models import anthropic, azure, minimax, openai, qwen
 from skillopt_es.adapters.models.http_model import HttpModel, Outside

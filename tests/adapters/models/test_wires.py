@@ -399,7 +399,7 @@ def test_an_endpoint_that_does_not_stream_is_understood(spoken: Format) -> None:
 
 STREAM_ERRORS = {
     "chat": b'data: {"error": {"message": "busy", "type": "overloaded_error"}}\n\n',
-    "responses": b'event: error\ndata: {"type": "error", "error": {"type": "rate_limit_exceeded", "message": "busy"}}\n\n',
+    "responses": b'event: error\ndata: {"type": "error", "code": "rate_limit_exceeded", "message": "busy"}\n\n',
     "messages": b'event: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "busy"}}\n\n',
 }
 
