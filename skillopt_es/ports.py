@@ -224,8 +224,15 @@ class Splits:
 class Ask(Protocol):
     """The target model, bound to one unit of work: journaled, limited, asked again when its reply was cut."""
 
-    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
-        """The target's answer; a recorded one costs nothing."""
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] = (),
+        tool_choice: str = "",
+    ) -> ChatReply:
+        """The target's answer; a recorded one costs nothing. With tools it may ask for some of them first."""
         ...
 
 

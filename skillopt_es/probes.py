@@ -20,7 +20,7 @@ from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Mes
 from skillopt_es.wiring import open_environment, open_model
 
 _ROLES: tuple[Role, ...] = ("target", "optimizer")
-_MAY_THINK = frozenset({"qwen", "minimax"})
+_MAY_THINK = frozenset({"qwen_chat", "minimax_chat"})
 _UNREACHED = ("transport", "timeout")
 _LONGEST_WAIT = 60.0
 # Enough for a model that thinks a little before it says one word; one that thinks more is cut, which is an answer too.

@@ -51,7 +51,8 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
     opener = cast(OpenModel, _find(MODELS, own.backend, "model.backend"))
-    given = {key.name: getattr(own, key.name) for key in fields(RoleConfig)}
+    wanted = {key.name for key in fields(ModelSettings)}
+    given = {key.name: getattr(own, key.name) for key in fields(RoleConfig) if key.name in wanted}
     return opener(ModelSettings(role=role, seed=config.train.seed, **given), environ)
 
 

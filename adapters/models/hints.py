@@ -49,7 +49,7 @@ def _auth_hint(settings: ModelSettings) -> str:
         return f"name the environment variable that holds the key in {setting(settings.role, 'api_key_env')}"
     where = f"; a key is of one region, and {setting(settings.role, 'region')} is {settings.region or 'global_en'}"
     key = f"check the key in the environment variable {settings.api_key_env}"
-    return key + where if settings.backend == "minimax" else key
+    return key + where if settings.backend == "minimax_chat" else key
 
 
 def _config_hint(failed: Failure, settings: ModelSettings) -> str:

@@ -1,4 +1,4 @@
-"""MiniMax: `model.backend: minimax`. Chat completions with regions, a thinking switch, and errors inside a 200."""
+"""MiniMax: `model.backend: minimax_chat`. Chat completions with regions, a thinking switch, and errors inside a 200."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Qwen and its like on vLLM or SGLang: `model.backend: qwen`.
+Qwen and its like on vLLM or SGLang: `model.backend: qwen_chat`.
 
 Chat completions, with a switch for thinking in the chat template and thoughts that may stand in the answer.
 """

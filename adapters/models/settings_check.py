@@ -10,9 +10,9 @@ from skillopt_es.ports import ModelSettings
 
 # The settings that only some backends have, what they are when nobody set them, and whose they are.
 _SPECIAL: Mapping[str, tuple[object, str]] = {
-    "thinking": ("server_default", "anthropic, minimax and qwen"),
+    "thinking": ("server_default", "anthropic, minimax_chat and qwen_chat"),
     "protocol": ("auto", "openai and azure_openai"),
-    "region": ("", "minimax"),
+    "region": ("", "minimax_chat"),
     "api_version": ("", "azure_openai"),
     "auth_mode": ("auto", "azure_openai"),
     "ad_scope": ("", "azure_openai"),

@@ -24,8 +24,8 @@ BACKEND_ALIASES: Mapping[str, str] = {
     "azure-openai": "azure_openai",
     "claude": "anthropic",
     "claude_chat": "anthropic",
-    "qwen_chat": "qwen",
-    "minimax_chat": "minimax",
+    "qwen": "qwen_chat",
+    "minimax": "minimax_chat",
 }
 _AZURE = {
     "endpoint": "base_url",
@@ -57,8 +57,8 @@ _OWN_KEYS: Mapping[str, Mapping[str, str]] = {
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
     "openai": ("openai_compatible", "azure_openai"),
     "azure_openai": ("azure_openai",),
-    "qwen": ("qwen_chat",),
-    "minimax": ("minimax",),
+    "qwen_chat": ("qwen_chat",),
+    "minimax_chat": ("minimax",),
 }
 _NOT_AZURE = frozenset({"openai_compatible", "compat", "openai"})  # an auth mode that says: this is no Azure at all
 _ROLES: tuple[Role, ...] = ("optimizer", "target")

@@ -378,11 +378,13 @@ FORMATS: Mapping[str, Format] = {
             counts_reasoning=False,
             schema_field="output_config",
         ),
-        Format(name="qwen", open=qwen.open_model, changes={"backend": "qwen"}, path="/v1/chat/completions", **_CHAT),
+        Format(
+            name="qwen", open=qwen.open_model, changes={"backend": "qwen_chat"}, path="/v1/chat/completions", **_CHAT
+        ),
         Format(
             name="minimax",
             open=minimax.open_model,
-            changes={"backend": "minimax"},
+            changes={"backend": "minimax_chat"},
             path="/v1/chat/completions",
             **_CHAT,
         ),
