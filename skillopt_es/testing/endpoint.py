@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -67,17 +68,22 @@ class Endpoint:
             except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
                 pass  # the caller went away, or the check is over
             finally:
-                connections.discard(task)
                 writer.close()
+                with contextlib.suppress(ConnectionError):
+                    await writer.wait_closed()
+                connections.discard(task)
 
         server = await asyncio.start_server(connected, "127.0.0.1", 0)
         self.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         self._up.set()
         await self._stop.wait()
+        for _ in range(20):  # a connection that waits to be accepted becomes a task some turns later
+            await asyncio.sleep(0)
         server.close()
-        for task in list(connections):
+        for task in connections:
             task.cancel()
-        await asyncio.gather(*connections, return_exceptions=True)
+        while connections:
+            await asyncio.wait(connections)
 
     async def _talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while True:
