@@ -5,7 +5,7 @@ A real model endpoint on loopback: plain functions answer, every request is kept
         ...  # server.base_url, server.requests, server.most_in_flight, server.connections
 
 As a process of its own, from tests/: `python -m support.model_server --delay-ms 50 --faults 429:0.2,500:0.05`.
-It prints its base_url as the first line and runs until it is ended.
+It prints its base_url as the first line and runs until it is ended; a line sent to it is answered with its counts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import asyncio
 import hashlib
 import importlib
 import json
+import sys
 import threading
 import time
 from collections import Counter
@@ -283,6 +284,9 @@ def main() -> None:
         handler = with_faults(handler, _parse_faults(options.faults), options.seed)
     with ModelServer(handler, port=options.port, keep=False) as server:
         print(server.base_url, flush=True)
+        for _ in sys.stdin:  # who asks is told what was seen so far
+            seen = {"connections": server.connections, "open": server.open_connections, "most": server.most_in_flight}
+            print(json.dumps(seen), flush=True)
         threading.Event().wait()
 
 
