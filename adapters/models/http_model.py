@@ -21,7 +21,7 @@ from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import hint_for
 from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.adapters.models.retry import Draw, RetryPolicy, seeded_draw, server_wait, spent_wait
+from skillopt_es.adapters.models.retry import Draw, PastTries, RetryPolicy, seeded_draw, server_wait, spent_wait
 from skillopt_es.adapters.models.wire import ALL_FEATURES, Feature, Wire, has, without
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
@@ -119,7 +119,7 @@ class HttpModel:
         """The answer, after whatever retries make sense; raises CallFailed."""
         question = self._question(request)
         tries: list[Try] = []
-        attempt = empties = 0
+        past = PastTries()
         deadline: float | None = None
         renewed = False
         while isinstance(result := await self._try(question, deadline), _Failed):
@@ -136,8 +136,7 @@ class HttpModel:
                 self._credential.forget()
                 tries.append(_try_of(failed, "token_renewed", 0.0))
                 continue
-            empties += failed.kind == "empty"
-            wait = self._retry.wait_after(failed, request.slot, attempt, empties) if result.on_wire else None
+            wait = self._retry.wait_after(failed, request.slot, past) if result.on_wire else None
             if wait is not None and self._clock() + wait >= deadline:
                 wait = None
             self._limiter.learn(failed, final=wait is None, began=result.began)
@@ -146,7 +145,7 @@ class HttpModel:
             if wait is None:
                 raise self._call_failed(result, tries)
             await self._outside.sleep(wait)
-            attempt += 1
+            past = past.and_then(failed)
         return evolve(result, tries=tuple(tries)) if tries else result
 
     async def aclose(self) -> None:

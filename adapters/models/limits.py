@@ -21,6 +21,10 @@ Sleep = Callable[[float], Awaitable[None]]
 
 # The part of a minute's allowance that may be used at once; no minute exceeds its allowance by more than this.
 _BURST = 0.1
+# What an older reply counts beside the next one, and the share of refused ones above which everybody waits.
+_MEMORY = 0.9
+_MOST_REFUSED = 0.5
+# How much room an answer gives back, and how often a 429 takes half of it.
 _GROWTH = 0.1
 _HALVE_AT_MOST_EVERY = 1.0
 
@@ -132,6 +136,7 @@ class Limiter:
         self._clock = clock
         self._sleep = sleep
         self._paused_until = 0.0
+        self._refused = self._replies = 0.0  # the last 429 and the last replies, older ones counting less
         self._failure: Failure | None = None
 
     @property
@@ -167,17 +172,24 @@ class Limiter:
         """Give the slot back."""
         self._slots.release()
 
-    def answered(self, spent_for: float | None) -> None:
+    def answered(self, spent_for: float | None = None) -> None:
         """A call went well; `spent_for` is for how long the endpoint will take no further one."""
+        self._remember(0.0)
         self._slots.went_well()
         if spent_for is not None:
             self._pause(spent_for)
 
     def learn(self, failed: Failure, *, final: bool, began: float = 0.0) -> None:
-        """Slow everybody down after a 429; open the circuit when nothing can work any more."""
+        """
+        Less room after a 429, and a pause for everybody when most calls are refused; the circuit when nothing can work.
+
+        A single 429 among answers is that call's own affair: it waits, the others go on.
+        """
         if failed.kind == "rate_limit":
             self._slots.too_many(began)
-            self._pause(failed.server_wait or 0.0)
+            self._remember(1.0)
+            if self._refused > _MOST_REFUSED * self._replies:
+                self._pause(failed.server_wait or 0.0)
         if final and failed.kind in SYSTEMIC and not self._failure:
             self._failure = failed
 
@@ -185,6 +197,10 @@ class Limiter:
         """Replace a call's estimated tokens by those it really used."""
         if self._tokens:
             self._tokens.refund(estimated - used)
+
+    def _remember(self, refused: float) -> None:
+        self._refused = self._refused * _MEMORY + refused
+        self._replies = self._replies * _MEMORY + 1.0
 
     def _pause(self, seconds: float) -> None:
         if 0 < seconds <= LONGEST_SERVER_WAIT:

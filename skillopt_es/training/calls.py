@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol, cast
 
-from attrs import asdict, evolve, frozen
+from attrs import asdict, frozen
 
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
@@ -103,14 +103,7 @@ class LiveCalls:
         known = self._known(request.slot, digest)
         if known is not None:
             return answer_of(known, self._texts)
-        base = FinishedCall(
-            slot=request.slot,
-            role=role,
-            stage=request.stage,
-            model=model.identity,
-            request=recorded,
-            outcome="answered",
-        )
+        asked = _Asked(role, request, model.identity, recorded)
         texts = [message.content for message in request.messages]
         try:
             async with self._at_once[role]:  # free again before the answer is durable: the next call need not wait
@@ -118,9 +111,9 @@ class LiveCalls:
                     raise NotStarted
                 reply = await model.complete(request)
         except CallFailed as failure:
-            await self._record(_failed(base, failure), texts)
+            await self._record(_failed(asked, failure), texts)
             raise _as_backend_error(failure) if failure.systemic else failure from failure.__cause__
-        row = await self._record(_answered(base, reply), [*texts, recorded_answer(reply)])
+        row = await self._record(_answered(asked, reply), [*texts, recorded_answer(reply)])
         return Answer(reply.text, reply.finish, row.ref, reply.tool_calls)
 
     async def _record(self, call: FinishedCall, texts: Sequence[str]) -> CallRow:
@@ -227,10 +220,25 @@ def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
     return parsed["text"], tuple(ToolCall(**call) for call in parsed["tool_calls"])
 
 
-def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
+@frozen
+class _Asked:
+    """What a finished call's record says of the question."""
+
+    role: Role
+    request: ChatRequest
+    model: str
+    recorded: str
+
+
+def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
     usage: Usage = reply.usage
-    return evolve(
-        base,
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
         response=text_digest(recorded_answer(reply)),
         finish=reply.finish,
         reply_model=reply.model,
@@ -244,9 +252,13 @@ def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
     )
 
 
-def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
-    return evolve(
-        base,
+def _failed(asked: _Asked, failure: CallFailed) -> FinishedCall:
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
         outcome="failed",
         error_kind=failure.kind,
         error_message=failure.message,
@@ -257,6 +269,8 @@ def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
 
 
 def _tries(tries: Sequence[Try]) -> str:
+    if not tries:
+        return "[]"
     rows = [{"kind": t.kind, "status": t.status, "message": t.message, "waited_ms": t.waited_ms} for t in tries]
     return json.dumps(rows, sort_keys=True, separators=(",", ":"))
 

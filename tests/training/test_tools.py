@@ -39,7 +39,7 @@ class ToolEnvironment(ScriptedEnvironment):
 
     requires = frozenset({"text", "tools"})
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Two turns."""
         assert isinstance(item, ScriptedItem)
         talk = [Message("system", f"## Skill\n{skill.text}"), Message("user", f"id: {item.id}")]
