@@ -13,8 +13,8 @@ from urllib.parse import quote, urlsplit
 import httpx
 from attrs import evolve, frozen
 
-from skillopt_es.adapters.models.azure_tokens import TokenCache, token_source
-from skillopt_es.adapters.models.credentials import Credential
+from skillopt_es.adapters.models.azure_tokens import token_source
+from skillopt_es.adapters.models.credentials import Credential, TokenCache
 from skillopt_es.adapters.models.endpoint import open_endpoint, setting
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.openai import uses_responses, wire_for

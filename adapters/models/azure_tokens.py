@@ -1,5 +1,5 @@
 """
-Azure's bearer tokens without its SDK: where they come from, and a cache that renews them before they expire.
+Azure's bearer tokens without its SDK: where they come from.
 
     azure_cli            `az account get-access-token`, as whoever ran `az login`
     managed_identity     the identity of the App Service, Azure ML job, AKS pod or virtual machine this runs on
@@ -10,90 +10,31 @@ Azure's bearer tokens without its SDK: where they come from, and a cache that re
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import os
-import shutil
-import signal
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 import httpx
-from attrs import frozen
 
+from skillopt_es.adapters.models.azure_cli import azure_cli
+from skillopt_es.adapters.models.credentials import Source, Token, read_token
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.limits import Clock
 from skillopt_es.adapters.models.proxy import Proxy, proxy_for
-from skillopt_es.adapters.models.reading import Object, as_object, as_text
+from skillopt_es.adapters.models.reading import as_object, as_text, parsed_json
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.errors import ConfigError
 from skillopt_es.ports import AuthMode, ModelSettings
 
-RENEW_BEFORE = 300.0
-CLI_SECONDS = 10.0
 _IMDS = "http://169.254.169.254"
 _LOGIN = "https://login.microsoftonline.com"
 _ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
-_UNKNOWN_LIFE = 3000.0
-
-
-@frozen(repr=False)
-class Token:
-    """A token and when it ends (wall clock)."""
-
-    text: str
-    expires: float
-
-
-Source = Callable[[float], Awaitable[Token | Failure]]
-
-
-class TokenCache:
-    """Keeps a token until it is about to end; callers that come together cause one request."""
-
-    def __init__(self, source: Source, *, wall_clock: Clock) -> None:
-        self._source = source
-        self._wall_clock = wall_clock
-        self._known: Token | None = None
-        self._asking: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
-
-    async def token(self) -> str | Failure:
-        """A token that is good for five minutes at least, or why there is none."""
-        known = self._good()
-        if known is not None:
-            return known
-        async with self._lock():
-            known = self._good()
-            if known is not None:
-                return known
-            found = await self._source(self._wall_clock())
-            if isinstance(found, Failure):
-                return found
-            self._known = found
-            return found.text
-
-    def forget(self) -> None:
-        """The endpoint refused the last token."""
-        self._known = None
-
-    def _good(self) -> str | None:
-        known = self._known
-        return known.text if known is not None and known.expires - self._wall_clock() > RENEW_BEFORE else None
-
-    def _lock(self) -> asyncio.Lock:
-        loop = asyncio.get_running_loop()
-        if self._asking is None or self._asking[0] is not loop:
-            self._asking = (loop, asyncio.Lock())
-        return self._asking[1]
 
 
 def token_source(mode: AuthMode, scope: str, environ: Mapping[str, str], settings: ModelSettings) -> Source:
     """Where tokens come from; raises ConfigError for what this machine lacks for it."""
     if mode == "azure_cli":
-        return _azure_cli(scope, environ, settings)
+        return azure_cli(_resource(scope), environ, settings)
     if mode == "managed_identity":
         return _managed_identity(scope, environ, settings)
     if mode == "workload_identity":
@@ -112,52 +53,6 @@ def _required(environ: Mapping[str, str], settings: ModelSettings, *names: str) 
                 hint=f"set {', '.join(names)}, or choose another auth_mode",
             )
     return [environ[name].strip() for name in names]
-
-
-# --- the command line -----------------------------------------------------------------------------------------------
-
-
-def _azure_cli(scope: str, environ: Mapping[str, str], settings: ModelSettings) -> Source:
-    program = shutil.which("az", path=environ.get("PATH"))
-    if program is None:
-        raise ConfigError(
-            f"{setting(settings.role, 'auth_mode')} is azure_cli, but there is no `az` command",
-            hint="install the Azure CLI and run `az login`, or name a key's variable in model.api_key_env",
-        )
-    command = (program, "account", "get-access-token", "--output", "json", "--resource", _resource(scope))
-    own = {name: value for name, value in environ.items() if name != settings.api_key_env}
-    return lambda now: _ask_cli(command, {**own, "AZURE_CORE_NO_COLOR": "true"}, now)
-
-
-async def _ask_cli(command: tuple[str, ...], environ: Mapping[str, str], now: float) -> Token | Failure:
-    pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe, env=dict(environ), start_new_session=True
-    )
-    try:
-        async with asyncio.timeout(CLI_SECONDS):
-            out, err = await process.communicate()
-    except TimeoutError:
-        return failure("transport", f"`az account get-access-token` did not answer within {CLI_SECONDS:g} s")
-    finally:
-        await _end(process)
-    if process.returncode != 0:
-        said = " ".join(err.decode(errors="replace").split())
-        if "az login" in said:
-            return failure("auth", "the Azure CLI is not logged in: run `az login`")
-        return failure("auth", f"`az account get-access-token` failed: {said[:300]}")
-    return _token(out, now, "`az account get-access-token`")
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Also what it started, when it is given up."""
-    if process.returncode is None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
-
-
-# --- identities of the machine --------------------------------------------------------------------------------------
 
 
 def _managed_identity(scope: str, environ: Mapping[str, str], settings: ModelSettings) -> Source:
@@ -237,50 +132,14 @@ async def _request(
     if response.status_code in _PASSING or response.status_code >= 500:
         return failure("server", f"{who} answered HTTP {response.status_code}", status=response.status_code)
     if response.status_code != 200:
-        said = as_object(_parsed(response.content))
+        said = as_object(parsed_json(response.content))
         why = as_text(said.get("error_description")) or as_text(said.get("error")) or as_text(said.get("message"))
         return failure("auth", f"{who} gives no token (HTTP {response.status_code}): {clean.error(why[:300])}")
-    return _token(response.content, now, who)
+    return read_token(response.content, now, who)
 
 
 _PASSING = frozenset({404, 410, 429})
 _PATIENCE = httpx.Timeout(30, connect=3)
-
-
-def _token(body: bytes, now: float, who: str) -> Token | Failure:
-    said = as_object(_parsed(body))
-    text = as_text(said.get("access_token")) or as_text(said.get("accessToken"))
-    if not text or not text.isascii() or not text.isprintable():
-        return failure("auth", f"{who} answered without a token")
-    return Token(text, _expiry(said, now))
-
-
-def _expiry(said: Object, now: float) -> float:
-    at = _number(said.get("expires_on"))
-    if at is not None:
-        return at
-    seconds = _number(said.get("expires_in"))
-    if seconds is not None:
-        return now + seconds
-    try:  # older command lines only tell the local time
-        return datetime.fromisoformat(as_text(said.get("expiresOn"))).timestamp()
-    except ValueError:
-        return now + _UNKNOWN_LIFE
-
-
-def _number(value: object) -> float | None:
-    try:
-        return float(value) if isinstance(value, str | int | float) else None
-    except ValueError:
-        return None
-
-
-def _parsed(body: bytes) -> object:
-    try:
-        parsed: object = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    return parsed
 
 
 def _resource(scope: str) -> str:

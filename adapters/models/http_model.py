@@ -12,16 +12,17 @@ import json
 import math
 import time
 
-from attrs import evolve, field, frozen
+from attrs import define, evolve, field, frozen
 
 from skillopt_es.adapters.models.credentials import Credential
 from skillopt_es.adapters.models.endpoint import Endpoint, setting
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import hint_for
-from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep
+from skillopt_es.adapters.models.limits import Limiter, Sleep
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import Draw, PastTries, RetryPolicy, seeded_draw, server_wait, spent_wait
+from skillopt_es.adapters.models.slots import Clock
 from skillopt_es.adapters.models.wire import ALL_FEATURES, Feature, Wire, has, without
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
@@ -63,6 +64,23 @@ class _Failed:
     latency_ms: int = 0
     on_wire: bool = True
     began: float = 0.0
+    token: str = field(default="", repr=False)
+
+
+@define
+class _Course:
+    """How one call went so far."""
+
+    question: _Question
+    tries: list[Try] = field(factory=list)
+    past: PastTries = field(factory=PastTries)
+    deadline: float | None = None
+    renewed: bool = False
+
+    def note(self, failed: Failure, kind: str, wait: float = 0.0) -> None:
+        """One more try that gave no answer."""
+        waited_ms = round(1000 * wait)
+        self.tries.append(Try(kind=kind, status=failed.status, message=failed.message, waited_ms=waited_ms))
 
 
 class HttpModel:
@@ -117,36 +135,19 @@ class HttpModel:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The answer, after whatever retries make sense; raises CallFailed."""
-        question = self._question(request)
-        tries: list[Try] = []
-        past = PastTries()
-        deadline: float | None = None
-        renewed = False
-        while isinstance(result := await self._try(question, deadline), _Failed):
-            failed = result.failure
-            deadline = result.began + self._seconds if deadline is None else deadline
-            refused = self._refused_feature(failed, question)
-            if refused is not None:
-                self._refused.add(refused)
-                tries.append(_try_of(failed, "downgrade", 0.0))
-                question = self._question(request)
+        course = _Course(self._question(request))
+        while isinstance(result := await self._try(course), _Failed):
+            if self._mended(course, result):
                 continue
-            if self._credential is not None and failed.status == 401 and result.on_wire and not renewed:
-                renewed = True
-                self._credential.forget()
-                tries.append(_try_of(failed, "token_renewed", 0.0))
-                continue
-            wait = self._retry.wait_after(failed, request.slot, past) if result.on_wire else None
-            if wait is not None and self._clock() + wait >= deadline:
-                wait = None
-            self._limiter.learn(failed, final=wait is None, began=result.began)
+            wait = self._wait_after(course, result)
+            self._limiter.learn(result.failure, final=wait is None, began=result.began)
             if result.on_wire:
-                tries.append(_try_of(failed, failed.kind, wait or 0.0))
+                course.note(result.failure, result.failure.kind, wait or 0.0)
             if wait is None:
-                raise self._call_failed(result, tries)
+                raise self._call_failed(result, course.tries)
             await self._outside.sleep(wait)
-            past = past.and_then(failed)
-        return evolve(result, tries=tuple(tries)) if tries else result
+            course.past = course.past.and_then(result.failure)
+        return evolve(result, tries=tuple(course.tries)) if course.tries else result
 
     async def aclose(self) -> None:
         """Give back connections."""
@@ -164,12 +165,38 @@ class HttpModel:
         tokens = len(body) // 4 + request.max_tokens if self._limiter.counts_tokens else 0
         return _Question(request, body, _short_hash(request.slot), tokens, features)
 
-    async def _try(self, question: _Question, deadline: float | None) -> ChatReply | _Failed:
+    def _mended(self, course: _Course, result: _Failed) -> bool:
+        """Whether the same question can be asked at once in another way: without a field, or with a new token."""
+        failed = result.failure
+        refused = self._refused_feature(failed, course.question)
+        if refused is not None:
+            self._refused.add(refused)
+            course.note(failed, "downgrade")
+            course.question = self._question(course.question.request)
+            return True
+        if self._credential is not None and failed.status == 401 and result.on_wire and not course.renewed:
+            course.renewed = True
+            self._credential.forget(result.token)
+            course.note(failed, "token_renewed")
+            return True
+        return False
+
+    def _wait_after(self, course: _Course, result: _Failed) -> float | None:
+        """Seconds to the next try; None when there is none, or none before the call's deadline."""
+        if not result.on_wire:
+            return None
+        wait = self._retry.wait_after(result.failure, course.question.request.slot, course.past)
+        late = course.deadline is not None and wait is not None and self._clock() + wait >= course.deadline
+        return None if late else wait
+
+    async def _try(self, course: _Course) -> ChatReply | _Failed:
+        question = course.question
         refused = await self._limiter.enter(question.tokens)
         if refused is not None:
             return _Failed(refused, on_wire=False)
         start = self._clock()
-        seconds = self._seconds if deadline is None else deadline - start
+        if course.deadline is None:  # it begins when the call is first let through: a queue is nobody's fault
+            course.deadline = start + self._seconds
         try:
             token = await self._credential.token() if self._credential is not None else ""
             if isinstance(token, Failure):
@@ -178,7 +205,7 @@ class HttpModel:
                 self._token, self._redactor = token, Redactor((*self._endpoint.secrets, token))
             if not self._refused.isdisjoint(question.features):  # refused while this call waited for its slot
                 question = self._question(question.request)
-            raw = await self._exchange.post(question.body, question.request_id, token, seconds)
+            raw = await self._exchange.post(question.body, question.request_id, token, course.deadline - start)
         finally:
             self._limiter.leave()
         latency_ms = round(1000 * (self._clock() - start))
@@ -189,7 +216,7 @@ class HttpModel:
         if isinstance(result, Failure):
             wait = server_wait(raw.headers, self._outside.wall_clock())
             failed = evolve(self._redacted(result), server_wait=spent if wait is None else wait)
-            return _Failed(failed, latency_ms, began=start)
+            return _Failed(failed, latency_ms, began=start, token=token)
         self._limiter.answered(spent)
         return self._finished(result, question.tokens, latency_ms)
 
@@ -259,10 +286,6 @@ def _droppable(settings: ModelSettings) -> tuple[Feature, ...]:
     if settings.unsupported_fields == "drop":
         dropped |= {"temperature", "effort"}
     return tuple(feature for feature in ALL_FEATURES if feature in dropped)
-
-
-def _try_of(failed: Failure, kind: str, wait: float) -> Try:
-    return Try(kind=kind, status=failed.status, message=failed.message, waited_ms=round(1000 * wait))
 
 
 def _check_extra_body(settings: ModelSettings) -> None:

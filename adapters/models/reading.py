@@ -83,3 +83,12 @@ def total(*counts: int | None) -> int | None:
     if not counts or counts[0] is None:
         return None
     return sum(count for count in counts if count is not None)
+
+
+def parsed_json(body: bytes) -> object:
+    """What the bytes spell in JSON, None for what is none."""
+    try:
+        parsed: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return parsed

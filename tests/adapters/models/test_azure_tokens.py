@@ -21,8 +21,8 @@ from support.fake_time import FakeTime
 from support.model_server import Answer, ModelServer
 from support.wires import FORMATS, Said
 
-from skillopt_es.adapters.models import azure, azure_tokens
-from skillopt_es.adapters.models.azure_tokens import Token, TokenCache
+from skillopt_es.adapters.models import azure, azure_cli
+from skillopt_es.adapters.models.credentials import Token, TokenCache
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.http_model import Outside
 from skillopt_es.errors import ConfigError
@@ -166,7 +166,7 @@ def test_a_cli_without_a_token_is_one_sentence(tmp_path: Path, script: str, kind
 
 def test_a_cli_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is left, and the call may be tried again."""
-    monkeypatch.setattr(azure_tokens, "CLI_SECONDS", 0.2)
+    monkeypatch.setattr(azure_cli, "CLI_SECONDS", 0.2)
     environ = fake_az(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait")
     with ModelServer(answering) as server:
         [failed] = ask(trusted(server, "azure_cli"), environ)
@@ -301,8 +301,29 @@ def test_a_token_is_renewed_before_it_ends_by_one_caller() -> None:
         assert await cache.token() == "token-1"
         clock.now += 2
         assert set(await asyncio.gather(*(cache.token() for _ in range(100)))) == {"token-2"}
-        cache.forget()
-        assert await cache.token() == "token-3"
+        cache.forget("token-1")
+        assert await cache.token() == "token-2"
+        cache.forget("token-2")
+        assert set(await asyncio.gather(*(cache.token() for _ in range(100)))) == {"token-3"}
+
+    asyncio.run(scenario())
+
+
+def test_an_old_token_is_used_to_its_end_when_there_is_no_new_one() -> None:
+    """A token service that is down for a minute is not noticed."""
+    clock = FakeTime(now=0.0)
+    answers: list[Token | Failure] = [Token("old", 1000.0), failure("server", "down"), failure("server", "down")]
+
+    async def source(_: float) -> Token | Failure:
+        return answers.pop(0)
+
+    async def scenario() -> None:
+        cache = TokenCache(source, wall_clock=clock.clock)
+        assert await cache.token() == "old"
+        clock.now = 900.0
+        assert await cache.token() == "old"
+        clock.now = 1001.0
+        assert isinstance(await cache.token(), Failure)
 
     asyncio.run(scenario())
 
