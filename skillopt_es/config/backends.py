@@ -66,6 +66,18 @@ _BY_PREFIX = tuple(f"{prefix}_{name}" for prefix, names in _OWN_KEYS.items() for
 OWN_KEYS = (*_BY_PREFIX, *(f"{role}_{key}" for role in _ROLES for key in _BY_PREFIX))
 
 
+def spellings(key: str) -> tuple[str, ...]:
+    """How else a `model:` key may be written, with the same role in front or none; a later layer replaces them all."""
+    role = next((f"{role}_" for role in _ROLES if key.startswith(f"{role}_")), "")
+    ours = key.removeprefix(role)
+    return tuple(
+        f"{role}{prefix}_{name}"
+        for prefix, names in _OWN_KEYS.items()
+        for name, meant in names.items()
+        if meant == ours
+    )
+
+
 @frozen
 class Written:
     """A value and the key that it was written under."""

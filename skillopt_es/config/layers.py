@@ -16,6 +16,7 @@ from typing import cast
 
 import yaml
 
+from skillopt_es.config.backends import spellings
 from skillopt_es.config.reader import parse_config
 from skillopt_es.config.sections import SECTIONS, RunConfig, Tree
 from skillopt_es.config.values import nearest, shown
@@ -200,6 +201,8 @@ def _merge(tree: Tree, layer: Tree, source: str, sources: dict[str, str]) -> Non
         if not isinstance(values, dict):
             raise ConfigError(f"{source}: {section} is {values!r}, but must be a mapping of keys")
         into = cast(Tree, tree.setdefault(section, {}))
+        for spelling in (other for key in values if section == "model" for other in spellings(key)):
+            into.pop(spelling, None)  # an earlier layer's; one of this layer is put in below
         for key, value in values.items():
             old = into.get(key)
             mergeable = isinstance(old, dict) and isinstance(value, dict)

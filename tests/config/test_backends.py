@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from skillopt_es.config import RunConfig, load_config
+from skillopt_es.config import RunConfig, load_config, recorded_config
 from skillopt_es.errors import ConfigError
 from skillopt_es.wiring import open_model
 
@@ -171,3 +171,14 @@ def test_a_model_that_cannot_work_is_refused_when_it_is_opened(
     assert words in caught.value.message
     assert caught.value.hint or "must" in caught.value.message
     assert "\n" not in caught.value.message
+
+
+def test_a_later_layer_wins_however_an_earlier_one_is_spelled(tmp_path: Path) -> None:
+    """`--set model.base_url` beats the file's `qwen_chat_base_url`; the file's own order does not matter."""
+    given(tmp_path, backend="qwen", qwen_chat_base_url="http://file/v1", target_qwen_chat_thinking_mode="enabled")
+    words = ["model.base_url=http://set/v1", "model.target_thinking=disabled"]
+    config = load_config(tmp_path / "config.yaml", words)
+    assert {config.role("target").base_url, config.role("optimizer").base_url} == {"http://set/v1"}
+    assert config.role("target").thinking == "disabled"
+    changed = recorded_config(dict(config.resolved), tmp_path, {"model.base_url": "http://resumed/v1"})
+    assert changed.role("target").base_url == "http://resumed/v1"
