@@ -170,7 +170,11 @@ class AppendixConsolidated(Event):
 
 @frozen(kw_only=True)
 class PatchesMerged(Event):
-    """Several patches became one; `fallback` says why they were only concatenated, if they were."""
+    """
+    Several patches became one; `fallback` says why they were only concatenated, if they were.
+
+    `failed` says why there is nothing: the optimizer could not be reached.
+    """
 
     merge: str
     step: int
@@ -180,6 +184,7 @@ class PatchesMerged(Event):
     edits: tuple[Edit, ...]
     reasoning: str = ""
     fallback: str = ""
+    failed: str = ""
     calls: tuple[CallRef, ...] = ()
 
 
@@ -201,7 +206,7 @@ class LearningRateChosen(Event):
 
 @frozen(kw_only=True)
 class EditsRanked(Event):
-    """The step's budget was spent: which edits of the pool were chosen, in order."""
+    """The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached."""
 
     step: int
     budget: int
@@ -209,6 +214,7 @@ class EditsRanked(Event):
     chosen: tuple[str, ...]
     reasoning: str = ""
     fallback: str = ""
+    failed: str = ""
     calls: tuple[CallRef, ...] = ()
 
 
@@ -225,7 +231,11 @@ class CandidateBuilt(Event):
 
 @frozen(kw_only=True)
 class CandidateGated(Event):
-    """The candidate met the current skill on the validation items, and this is the verdict."""
+    """
+    The candidate met the current skill on the validation items, and this is the verdict.
+
+    `stale_from` is the skill whose score stood in for the current one's, where that was never measured.
+    """
 
     step: int
     candidate: str
@@ -240,6 +250,7 @@ class CandidateGated(Event):
     won: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -257,6 +268,7 @@ class AppendixWritten(Event):
     After the verdict a step's notes went into the current skill, which was not measured for it.
 
     `previous_value` is of the text before; `value` is null unless the new text had been measured at another time.
+    `stale_from` is the skill whose score goes on to stand for the new text, where that was asked for.
     """
 
     step: int
@@ -265,6 +277,7 @@ class AppendixWritten(Event):
     skill: SkillTree
     notes: tuple[str, ...]
     value: float | None = None
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -287,7 +300,7 @@ class ComparisonExtended(Event):
 
 @frozen(kw_only=True)
 class SlowUpdateProposed(Event):
-    """The optimizer wrote epoch-level guidance, or why not."""
+    """The optimizer wrote epoch-level guidance, or why not; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["guidance", "unusable", "failed"]
@@ -301,10 +314,14 @@ class SlowUpdateProposed(Event):
 
 @frozen(kw_only=True)
 class SlowUpdateApplied(Event):
-    """What became of an epoch's guidance, and the skill that is current afterwards."""
+    """
+    What became of an epoch's guidance, and the skill that is current afterwards.
+
+    `stale_from` is the skill whose score goes on to stand for a text that was not measured, or was compared with.
+    """
 
     epoch: int
-    action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "no_content"]
+    action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "unchanged", "postponed"]
     skill: SkillTree
     guidance: str = ""
     candidate: str = ""
@@ -313,11 +330,12 @@ class SlowUpdateApplied(Event):
     current_value: float | None = None
     best_value: float | None = None
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
 class MetaSkillWritten(Event):
-    """The optimizer's own memory for later epochs, or why there is none."""
+    """The optimizer's own memory for later epochs, or why there is none; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["written", "first_epoch", "unusable", "failed"]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from attrs import evolve
+
 from skillopt_es.adapters.models.errors import Failure, error_in, failure, request_id_in, status_in
 from skillopt_es.adapters.models.reading import (
     Object,
@@ -47,7 +49,8 @@ def read(status: int, headers: Mapping[str, str], parsed: Object) -> ChatReply |
     calls = tuple(_tool_call(block) for block in blocks if block.get("type") == "tool_use")
     finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
     if not text.strip() and finish in {"stop", "other"}:
-        return failure("empty", "the reply holds no text", status=status, request_id=request_id)
+        nothing = failure("empty", "the reply holds no text", status=status, request_id=request_id)
+        return evolve(nothing, usage=_usage(as_object(parsed.get("usage"))))
     return ChatReply(
         text=text,
         finish=finish,

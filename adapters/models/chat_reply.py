@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from attrs import evolve
+
 from skillopt_es.adapters.models.errors import ErrorBody, Failure, error_in, failure, request_id_in, status_in
 from skillopt_es.adapters.models.reading import (
     NOTHING,
@@ -35,7 +37,8 @@ def parse_reply(
     """The model's answer, or what went wrong instead; `split_thinking` takes inline thoughts out of it."""
 
     def read(status: int, headers: Mapping[str, str], parsed: Object) -> ChatReply | Failure:
-        return _read(status, parsed, headers, split_thinking=split_thinking)
+        found = _read(status, parsed, headers, split_thinking=split_thinking)
+        return found if isinstance(found, ChatReply) else evolve(found, usage=_usage(as_object(parsed.get("usage"))))
 
     return read_reply(status, headers, body, read, assemble)
 

@@ -79,8 +79,15 @@ class _Course:
 
     def note(self, failed: Failure, kind: str, wait: float = 0.0) -> None:
         """One more try that gave no answer."""
-        waited_ms = round(1000 * wait)
-        self.tries.append(Try(kind=kind, status=failed.status, message=failed.message, waited_ms=waited_ms))
+        self.tries.append(
+            Try(
+                kind=kind,
+                status=failed.status,
+                message=failed.message,
+                waited_ms=round(1000 * wait),
+                usage=failed.usage,
+            )
+        )
 
 
 class HttpModel:
@@ -266,6 +273,7 @@ class HttpModel:
             hint=hint_for(failed, self._settings),
             latency_ms=result.latency_ms,
             tries=tuple(tries),
+            perhaps_request=failed.perhaps_request,
         )
 
 

@@ -118,7 +118,7 @@ class Limiter:
             self._remember(1.0)
             if self._refused > _MOST_REFUSED * self._replies:
                 self._pause(failed.server_wait or 0.0)
-        if final and failed.kind in SYSTEMIC and not self._failure:
+        if final and failed.kind in SYSTEMIC and not failed.perhaps_request and not self._failure:
             self._failure = failed
 
     def settle(self, estimated: int, used: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.adapters.models.errors import Failure, error_in, failure, request_id_in, status_in
 from skillopt_es.adapters.models.reading import (
@@ -134,7 +134,8 @@ def _read(status: int, headers: Mapping[str, str], parsed: Object) -> ChatReply 
     )
     finish = _finish(parsed, refusal, calls)
     if not text.strip() and finish in {"stop", "other"}:
-        return failure("empty", "the reply holds no text", status=status, request_id=request_id)
+        nothing = failure("empty", "the reply holds no text", status=status, request_id=request_id)
+        return evolve(nothing, usage=_usage(as_object(parsed.get("usage"))))
     return ChatReply(
         text=text,
         finish=finish,

@@ -69,7 +69,7 @@ _MILESTONES: Mapping[type[Event], str] = {
 
 def milestone(event: Event) -> str:
     """A line for an event that deserves one while a run is watched, else nothing."""
-    if isinstance(event, SkillScored) and (event.place == "baseline" or event.purpose == "test"):
+    if isinstance(event, SkillScored) and (event.place in ("baseline", "final/val") or event.purpose == "test"):
         return f"  {in_words(event)}"
     form = _MILESTONES.get(type(event))
     return form.format(in_words(event)) if form else ""
@@ -148,11 +148,13 @@ def _appendix_consolidated(event: AppendixConsolidated) -> str:
 def _appendix_written(event: AppendixWritten) -> str:
     notes = counted(len(event.notes), "note")
     measured = "is not measured" if event.value is None else f"had measured {shown_value(event.value)}"
-    return f"step {event.step}: {notes} after the verdict, skill {event.skill.hash[:8]} {measured}"
+    stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
+    return f"step {event.step}: {notes} after the verdict, skill {event.skill.hash[:8]} {measured}{stale}"
 
 
 def _merged(event: PatchesMerged) -> str:
     joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
+    joined += f"; not reached, {event.failed}" if event.failed else ""
     return f"{event.merge}: {counted(len(event.inputs), 'input')} to {counted(len(event.edits), 'edit')}{joined}"
 
 
@@ -164,6 +166,7 @@ def _learning_rate(event: LearningRateChosen) -> str:
 
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
+    fallback += f"; not reached, {event.failed}" if event.failed else ""
     return (
         f"step {event.step}: {len(event.chosen)} of {counted(len(event.pool), 'edit')}, budget {event.budget}{fallback}"
     )
@@ -179,6 +182,7 @@ def _built(event: CandidateBuilt) -> str:
 def _gated(event: CandidateGated) -> str:
     values = f"{shown_value(event.current_value)} -> {shown_value(event.candidate_value)}"
     turned = f"won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
+    turned += f", against the score of skill {event.stale_from[:8]}" if event.stale_from else ""
     return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}, {turned}"
 
 
@@ -198,7 +202,8 @@ def _slow_proposed(event: SlowUpdateProposed) -> str:
 
 def _slow_applied(event: SlowUpdateApplied) -> str:
     value = "" if event.candidate_value is None else f" ({shown_value(event.candidate_value)})"
-    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}"
+    stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
+    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}{stale}"
 
 
 def _meta(event: MetaSkillWritten) -> str:

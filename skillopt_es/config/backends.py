@@ -1,5 +1,5 @@
 """
-The names of model backends, and the keys under which each backend's settings may also be written.
+Which backend a role has, and the keys under which each backend's settings may also be written.
 
 A role reads `<role>_<key>`, then the key under its backend's own name (`target_qwen_chat_thinking_mode`, then
 `qwen_chat_thinking_mode`), then the shared key. A blank value is none: the next place is asked.
@@ -11,22 +11,10 @@ from collections.abc import Iterator, Mapping
 
 from attrs import frozen
 
+from skillopt_es.config.adapter_names import BACKEND_NAMES, role_backend
 from skillopt_es.config.sections import SHARED_ROLE_KEYS, Tree
 from skillopt_es.events.values import Json, Role
 
-BACKEND_ALIASES: Mapping[str, str] = {
-    "openai_chat": "openai",
-    "openai_compatible": "openai",
-    "openai_compatible_chat": "openai",
-    "openai-compatible": "openai",
-    "compat": "openai",
-    "azure": "azure_openai",
-    "azure-openai": "azure_openai",
-    "claude": "anthropic",
-    "claude_chat": "anthropic",
-    "qwen": "qwen_chat",
-    "minimax": "minimax_chat",
-}
 _AZURE = {
     "endpoint": "base_url",
     "api_version": "api_version",
@@ -51,12 +39,13 @@ _MINIMAX = {**_COMMON, "region": "region", "enable_thinking": "thinking"}
 _OWN_KEYS: Mapping[str, Mapping[str, str]] = {
     "openai_compatible": _COMMON,
     "azure_openai": _AZURE,
+    "azure": {"endpoint": "base_url", "api_version": "api_version"},
     "qwen_chat": _QWEN,
     "minimax": _MINIMAX,
 }
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
-    "openai": ("openai_compatible", "azure_openai"),
-    "azure_openai": ("azure_openai",),
+    "openai": ("openai_compatible", "azure_openai", "azure"),
+    "azure_openai": ("azure_openai", "azure"),
     "qwen_chat": ("qwen_chat",),
     "minimax_chat": ("minimax",),
 }
@@ -87,14 +76,19 @@ class Written:
 
 
 def backend_of(model: Tree, role: Role) -> Written:
-    """The backend of a role; `openai_chat` with an Azure endpoint and no other auth mode is Azure's."""
-    found = _first(model, (f"{role}_backend", "backend")) or Written("backend", "")
-    word = str(found.value).strip().lower()
+    """The backend of a role; the original's `openai_chat` with an Azure endpoint and no other auth mode is Azure's."""
+    own, label = model.get(f"{role}_backend"), model.get("backend")
+    found = Written("backend", label) if own is None or own == "" else Written(f"{role}_backend", own)
+    if not isinstance(found.value, str) or not isinstance(label or "", str):
+        return found
+    name = role_backend(str(label or ""), str(own or ""), role).strip().lower()
+    name = BACKEND_NAMES.get(name, name)
+    spelled = found.value.strip().lower()
+    meant = spelled == "openai_chat" or BACKEND_NAMES.get(spelled, spelled) != "openai"
     mode = _first(model, (f"{role}_azure_openai_auth_mode", "azure_openai_auth_mode"))
     endpoint = _first(model, (f"{role}_azure_openai_endpoint", "azure_openai_endpoint"))
     elsewhere = mode is not None and str(mode.value).strip().lower() in _NOT_AZURE
-    name = BACKEND_ALIASES.get(word, word)
-    if word == "openai_chat" and endpoint is not None and not elsewhere:
+    if name == "openai" and meant and endpoint is not None and not elsewhere:
         name = "azure_openai"
     elif name == "azure_openai" and elsewhere:
         name = "openai"

@@ -19,7 +19,7 @@ from skillopt_es.training.tasks import MergeJob
 
 
 async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) -> PatchesMerged:
-    """One merge's edits; `fallback` says why when they are the inputs joined in order."""
+    """One merge's edits; `fallback` says why when they are the inputs joined in order, `failed` when there are none."""
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
@@ -40,8 +40,9 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         schema=MERGE_SCHEMA,
     )
     read = partial(read_merge, merge=job.merge, inputs=labels, source=source)
-    consulted = await consult(calls, request, read)
-    reply = consulted.value or MergeReply(edits=_joined(job.merge, tuple(labels.values())), reasoning="")
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
+    joined = () if consulted.failed else _joined(job.merge, tuple(labels.values()))
+    reply = consulted.value or MergeReply(edits=joined, reasoning="")
     return PatchesMerged(
         merge=job.merge,
         step=state.step.number,
@@ -50,7 +51,8 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         inputs=job.inputs,
         edits=reply.edits,
         reasoning=reply.reasoning,
-        fallback=consulted.why,
+        fallback="" if consulted.failed else consulted.why,
+        failed=consulted.why if consulted.failed else "",
         calls=consulted.calls,
     )
 

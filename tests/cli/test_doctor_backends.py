@@ -22,6 +22,8 @@ READY = Said(text='{"ready": true}')
 def examined(folder: Path, model: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, str]:
     """What was found by name: the worst of each, as `status: message | fix`."""
     config = {"model": {"optimizer": "big", "target": "small", "backoff_seconds": 0.01, "attempts": 1, **model}}
+    if "backend" in model:
+        config["model"]["optimizer_backend"] = model["backend"]
     config["env"] = {"name": "tasks", "data_path": "tasks.jsonl", "split_mode": "field", "grader": "exact"}  # type: ignore[dict-item]
     (folder / "config.yaml").write_text(yaml.safe_dump(config))
     rows = [{"id": split, "input": split, "expected": "x", "split": split} for split in ("train", "val", "test")]

@@ -30,6 +30,7 @@ def given(folder: Path, **model: Any) -> RunConfig:
         ("openai-compatible", "openai"),
         ("compat", "openai"),
         ("openai_chat", "openai"),
+        ("codex", "codex_exec"),
         ("azure", "azure_openai"),
         ("azure-openai", "azure_openai"),
         ("claude", "anthropic"),

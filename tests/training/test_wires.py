@@ -58,7 +58,8 @@ def scripted(spoken: Format, *, stream: bool = False) -> Handler:
 def overrides(spoken: Format, base_url: str, prefix: str = "", **more: Any) -> list[str]:
     """What a config says to use this format."""
     keys = {"base_url": spoken.base_url(base_url), "api_key_env": "TEST_KEY", **spoken.changes, **more}
-    return [f"model.{prefix}{name}={json.dumps(value)}" for name, value in keys.items()]
+    both = {} if prefix else {f"{role}_backend": spoken.changes["backend"] for role in ROLES}
+    return [f"model.{prefix}{name}={json.dumps(value)}" for name, value in {**keys, **both}.items()]
 
 
 def trained(folder: Path, words: list[str], environ: Mapping[str, str] = KEY) -> list[tuple[str, Any]]:

@@ -77,7 +77,7 @@ def _failing(trajectories: Sequence[Trajectory]) -> dict[Topic, int]:
 
 def _rejected(question: Question) -> list[str]:
     """What the edits that the gate refused in this epoch wanted to write."""
-    lines = _REJECTED.findall(question.section("Earlier steps of this epoch"))
+    lines = _REJECTED.findall(question.fenced("Earlier steps of this epoch"))
     return [line.partition("content=")[2].strip("'\"") for line in lines]
 
 
