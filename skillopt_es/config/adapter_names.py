@@ -20,8 +20,8 @@ BACKEND_NAMES: Mapping[str, str] = {
     "azure": "azure_openai",
     "azure-openai": "azure_openai",
     "codex": "codex_exec",
-    "claude": "claude_chat",
-    "anthropic": "claude_chat",
+    "claude": "anthropic",
+    "claude_chat": "anthropic",
     "cursor": "cursor_exec",
     "cursor_agent": "cursor_exec",
     "copilot": "copilot_chat",
@@ -39,10 +39,6 @@ _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
 
 # Adapters of the original that are not installed here: what they are, and what to use instead.
 ADAPTERS: Mapping[str, tuple[str, str]] = {
-    "azure_openai": ("the Azure backend is not built yet", _BACKENDS_INSTEAD),
-    "claude_chat": ("the Claude command as a chat backend is not built yet", _BACKENDS_INSTEAD),
-    "qwen_chat": ("the Qwen backend is not built yet", _BACKENDS_INSTEAD),
-    "minimax_chat": ("the MiniMax backend is not built yet", _BACKENDS_INSTEAD),
     "codex_exec": ("the Codex backend is not built yet", _BACKENDS_INSTEAD),
     "claude_code_exec": ("the Claude Code backend is not built yet", _BACKENDS_INSTEAD),
     "cursor_exec": ("the Cursor backend is not built yet", _BACKENDS_INSTEAD),

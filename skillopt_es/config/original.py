@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from attrs import frozen
 
 from skillopt_es.config.adapter_names import ENDPOINT
+from skillopt_es.config.backends import OWN_KEYS
 from skillopt_es.events.values import Json
 
 
@@ -40,51 +41,9 @@ class Retired:
 
 Fate = NotBuilt | Secret | Retired
 
-_AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
-_ROLES = ("", "optimizer_", "target_")
 
 # Per family: what it is for, what to use instead, and each key with the values of the original's shipped files.
 _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
-    (
-        "Azure's way of reaching OpenAI models",
-        ENDPOINT,
-        {
-            "azure_endpoint": (),
-            "azure_api_version": ("2024-12-01-preview",),
-            **{
-                f"{role}azure_openai_{key}": values
-                for role in _ROLES
-                for key, values in {
-                    "endpoint": (),
-                    "api_version": ("2024-12-01-preview",),
-                    "auth_mode": (),
-                    "ad_scope": (_AZURE_SCOPE,),
-                    "managed_identity_client_id": (),
-                }.items()
-            },
-        },
-    ),
-    (
-        "the Qwen backend",
-        f"{ENDPOINT}, model.temperature, model.timeout_seconds, model.extra_body",
-        {
-            f"{role}qwen_chat_{key}": ()
-            for role in _ROLES
-            for key in ("base_url", "temperature", "timeout_seconds", "max_tokens", "enable_thinking", "thinking_mode")
-        },
-    ),
-    (
-        "the MiniMax backend",
-        ENDPOINT,
-        {
-            "minimax_region": (),
-            "minimax_base_url": (),
-            "minimax_model": ("MiniMax-M2.7", "MiniMax-M3"),
-            "minimax_temperature": ("0.7", 0.7),
-            "minimax_max_tokens": ("8000", 8000),
-            "minimax_enable_thinking": ("false", False),
-        },
-    ),
     (
         "the Codex backend",
         ENDPOINT,
@@ -150,8 +109,6 @@ _SECRETS = {
     "target_minimax_api_key": "MINIMAX_API_KEY",
 }
 
-_NEVER_READ = "the original never reads it; one role's endpoint is model.optimizer_base_url or model.target_base_url"
-
 FATES: Mapping[str, Fate] = {
     **{
         f"model.{key}": NotBuilt(what, instead, values)
@@ -159,8 +116,6 @@ FATES: Mapping[str, Fate] = {
         for key, values in keys.items()
     },
     **{f"model.{key}": Secret(variable) for key, variable in _SECRETS.items()},
-    "model.optimizer_minimax_base_url": Retired(_NEVER_READ),
-    "model.target_minimax_base_url": Retired(_NEVER_READ),
     "train.steps_per_epoch": Retired("it follows from the training items, train.batch_size and train.accumulation"),
     "gradient.max_analyst_rounds": Retired("it has no effect: an analyst is asked once"),
     "optimizer.meta_learning_rate": Retired("the original never reads it"),
@@ -257,6 +212,7 @@ def _leaves(keys: Iterable[str]) -> dict[str, str]:
 
 FLAT: Mapping[str, str] = {
     **_leaves(f"{section}.{name}" for section, names in _READ.items() for name in names),
+    **_leaves(f"model.{name}" for name in OWN_KEYS),
     **_leaves(key for key in FATES if key != "optimizer.meta_learning_rate"),
     **_leaves(f"env.{name}" for name in _OF_BENCHMARKS),
     **_RENAMED,

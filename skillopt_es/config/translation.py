@@ -8,6 +8,7 @@ from typing import cast
 import attrs
 from attrs import frozen
 
+from skillopt_es.config.backends import OWN_KEYS
 from skillopt_es.config.original import FATES, FLAT, NotBuilt, Secret
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, Tree
 from skillopt_es.config.values import nearest, shown
@@ -15,7 +16,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 
 KNOWN: Mapping[str, tuple[str, ...]] = {
-    "model": MODEL_KEYS,
+    "model": (*MODEL_KEYS, *OWN_KEYS),
     **{name: tuple(a.name for a in attrs.fields(cls) if a.name != "options") for name, cls in SECTIONS.items()},
 }
 
