@@ -5,26 +5,33 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve
 
-from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, without_answer
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError
-from skillopt_es.adapters.environments.spreadsheetbench.grading import Verdict, compare, report, wrong_cells
+from skillopt_es.adapters.environments.spreadsheetbench.grading import compare, wrong_cells
 from skillopt_es.adapters.environments.spreadsheetbench.items import Case, SheetItem, Shelf
 from skillopt_es.adapters.environments.spreadsheetbench.options import SpreadsheetOptions
 from skillopt_es.adapters.environments.spreadsheetbench.prompt import (
     NO_CODE,
     code_in,
     failed_prompt,
+    react_prompt,
     system_prompt,
     user_prompt,
     wrong_prompt,
 )
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range
+from skillopt_es.adapters.environments.spreadsheetbench.react import (
+    TOOLS,
+    Desk,
+    records_with_tools,
+    seconds_for_tools,
+)
+from skillopt_es.adapters.environments.spreadsheetbench.results import Result, episode
 from skillopt_es.adapters.environments.spreadsheetbench.workshop import (
     Opened,
-    Ran,
     open_workbooks,
     run_script,
     sandbox_for,
@@ -32,7 +39,7 @@ from skillopt_es.adapters.environments.spreadsheetbench.workshop import (
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.adapters.sandboxes.job import Sandbox, SandboxError
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.events.values import Failed, SkillTree
 from skillopt_es.ports import (
     Ask,
     ChatReply,
@@ -45,27 +52,6 @@ from skillopt_es.ports import (
 )
 
 _Key = tuple[tuple[Case, ...], tuple[Range, ...]]
-
-
-@frozen(kw_only=True)
-class Result:
-    """What came of one case: the script's end, and the comparison if there is something to compare."""
-
-    case: Case
-    ran: Ran
-    verdict: Verdict | None
-
-    @property
-    def passed(self) -> bool:
-        """Whether every graded cell is right."""
-        return self.verdict is not None and self.verdict.passed
-
-    @property
-    def failure(self) -> tuple[str, str]:
-        """A short code and what happened; both empty when it passed."""
-        if self.verdict is None:
-            return self.ran.problem, self.ran.detail
-        return ("", "") if self.verdict.passed else ("eval_mismatch", self.verdict.reason)
 
 
 @define
@@ -85,15 +71,20 @@ class SpreadsheetBench:
     def __init__(self, settings: EnvironmentSettings, options: SpreadsheetOptions) -> None:
         self._settings = settings
         self._options = options
-        self._systems = SystemPrompts(system_prompt)
+        self._systems = SystemPrompts(react_prompt if options.mode == "react" else system_prompt)
         self._sandbox: Sandbox | None = None
         self._opened: dict[_Key, Opened] = {}
-        self._opening: dict[_Key, asyncio.Lock] = {}
+        self._locks: dict[_Key, asyncio.Lock] = {}
 
     @property
     def name(self) -> str:
         """The registry name."""
         return self._settings.name
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """What the target has to be able to do."""
+        return frozenset({"text", "tools"}) if self._options.mode == "react" else frozenset({"text"})
 
     def load(self) -> Splits:
         """The items; raises ConfigError where code cannot be confined, DataError with file, line and what to do."""
@@ -111,10 +102,15 @@ class SpreadsheetBench:
         task = shorten(mine.instruction, TASK_LIMIT)
         try:
             opened = await self._open(mine)
-            talk = await self._talk(mine, opened, skill, ask)
-            records = [*records_of(talk.messages), TrajectoryRecord("reply", talk.reply.text)]
+            if self._options.mode == "react":
+                talk = await self._with_tools(mine, opened, skill, ask)
+            else:
+                talk = await self._talk(mine, opened, skill, ask)
+            records = records_with_tools(talk.messages)
+            if talk.reply.finish != "tools":  # else it is among the messages: no turn was left to answer it
+                records.append(TrajectoryRecord("reply", talk.reply.text))
             unanswered = without_answer(talk.reply, task, records, turns=talk.turns)
-            return unanswered or _episode(task, talk, records, await self._results(mine, opened, talk))
+            return unanswered or episode(task, talk.turns, records, await self._results(mine, opened, talk))
         except SandboxError as error:
             return _unmeasured("sandbox", str(error), task)
         except UnreadableError as error:
@@ -126,8 +122,7 @@ class SpreadsheetBench:
     async def _talk(self, item: SheetItem, opened: Opened, skill: SkillTree, ask: Ask) -> Conversation:
         """The conversation up to its last reply: one call, or in `multi` as many as the script needs."""
         most = self._options.max_turns if self._options.mode == "multi" else 1
-        asked = Message("user", user_prompt(item.instruction, item.instruction_type, item.position, opened.preview))
-        messages = [Message("system", self._systems.under(skill)), asked]
+        messages = self._opening(item, opened, skill)
         talk = Conversation(messages, await ask(messages, max_tokens=self._settings.max_completion_tokens))
         while True:
             said = code_in(talk.reply.text, self._options.scoring)
@@ -143,6 +138,32 @@ class SpreadsheetBench:
             talk.messages = [*talk.messages, Message("assistant", talk.reply.text), Message("user", complaint)]
             talk.reply = await ask(talk.messages, max_tokens=self._settings.max_completion_tokens)
             talk.turns += 1
+
+    async def _with_tools(self, item: SheetItem, opened: Opened, skill: SkillTree, ask: Ask) -> Conversation:
+        """The conversation up to a reply that asks for no tool; what is in solution.py then is the script."""
+        assert self._sandbox is not None
+        desk = Desk(
+            sandbox=self._sandbox,
+            given=item.cases[0].given.read_bytes(),
+            seconds=seconds_for_tools(self._settings.timeout_seconds),
+        )
+        most = self._settings.max_completion_tokens
+        messages = self._opening(item, opened, skill)
+        talk = Conversation(messages, await ask(messages, max_tokens=most, tools=TOOLS, tool_choice="auto"))
+        while talk.reply.tool_calls and talk.reply.finish == "tools":
+            said = Message("assistant", talk.reply.text, tool_calls=talk.reply.tool_calls)
+            found = [Message("tool", await desk.use(call), tool_call_id=call.id) for call in talk.reply.tool_calls]
+            talk.messages = [*talk.messages, said, *found]
+            if talk.turns >= self._options.max_turns:
+                break
+            talk.reply = await ask(talk.messages, max_tokens=most, tools=TOOLS, tool_choice="auto")
+            talk.turns += 1
+        talk.code = desk.solution
+        return talk
+
+    def _opening(self, item: SheetItem, opened: Opened, skill: SkillTree) -> list[Message]:
+        asked = user_prompt(item.instruction, item.instruction_type, item.position, opened.preview)
+        return [Message("system", self._systems.under(skill)), Message("user", asked)]
 
     async def _results(self, item: SheetItem, opened: Opened, talk: Conversation) -> list[Result]:
         """The last script on every case; none when there is no script."""
@@ -164,7 +185,7 @@ class SpreadsheetBench:
         if self._sandbox is None:
             raise ConfigError("the items have to be loaded before they can be tried")
         key = (item.cases, item.ranges)
-        async with self._opening.setdefault(key, asyncio.Lock()):
+        async with self._locks.setdefault(key, asyncio.Lock()):
             if key not in self._opened:
                 self._opened[key] = await open_workbooks(self._sandbox, item)
         return self._opened[key]
@@ -182,36 +203,6 @@ def _complaint(item: SheetItem, first: Result | None) -> str:
     if first.verdict is None:
         return failed_prompt(first.ran.output if first.ran.problem == "exec_error" else first.ran.detail)
     return wrong_prompt(wrong_cells(first.verdict)) if item.helped else ""
-
-
-def _episode(task: str, talk: Conversation, records: list[TrajectoryRecord], results: list[Result]) -> Episode:
-    passed = sum(result.passed for result in results)
-    solved = bool(results) and passed == len(results)
-    failure, detail = next((result.failure for result in results if not result.passed), ("", ""))
-    if not results:
-        failure, detail = "no_answer", "the reply holds no script"
-    return Episode(
-        outcome=Measured(float(solved), passed / len(results) if results else 0.0),
-        task=task,
-        records=(*records, TrajectoryRecord("feedback", _feedback(results, detail))),
-        turns=talk.turns,
-        failure=failure,
-        detail=detail,
-        prediction=f"a script that gets {passed} of {len(results)} workbooks right" if results else "",
-    )
-
-
-def _feedback(results: list[Result], detail: str) -> str:
-    blocks = ["[EVALUATION RESULT]" + ("" if results else f"\n{detail}")]
-    for result in results:
-        lines = [f"## Workbook {result.case.number}: {'PASS' if result.passed else 'FAIL'}"]
-        lines += [result.failure[1]] if result.failure[1] else []
-        if result.verdict is not None:
-            lines.append(report(result.verdict))
-        elif result.ran.problem == "exec_error":
-            lines.append(f"```\n{shorten(result.ran.output.strip(), 3000)}\n```")
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
 
 
 def _unmeasured(kind: str, why: str, task: str) -> Episode:

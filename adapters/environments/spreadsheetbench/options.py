@@ -10,7 +10,7 @@ from skillopt_es.adapters.environments.options import one_of, parsed_by, positiv
 from skillopt_es.adapters.environments.spreadsheetbench.cells import Scoring
 from skillopt_es.adapters.sandboxes.opening import Mode as SandboxMode
 
-Mode = Literal["single", "multi"]
+Mode = Literal["single", "multi", "react"]
 
 
 @frozen(kw_only=True)
@@ -22,7 +22,7 @@ class SpreadsheetOptions:
     be); an item that is only scored never gets it.
     """
 
-    mode: Mode = field(default="single", metadata=parsed_by(one_of("single", "multi")))
+    mode: Mode = field(default="single", metadata=parsed_by(one_of("single", "multi", "react")))
     max_turns: int = field(default=30, metadata=parsed_by(positive_int))
     data_root: str = field(default="", metadata=parsed_by(text))
     sandbox: SandboxMode = field(default="confined", metadata=parsed_by(one_of("confined", "unconfined")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skillopt_es.adapters.environments.spreadsheetbench.cells import Scoring
+from skillopt_es.adapters.environments.spreadsheetbench.react import PROTOCOL
 
 _ROLE = "You are an expert in Python and spreadsheets. You solve a task by writing a script that changes a workbook."
 
@@ -11,8 +12,8 @@ _RULES = """\
 - One self-contained Python script. INPUT_PATH and OUTPUT_PATH are defined already: read the first, save to the second.
 - The standard library, openpyxl and pandas are there, and nothing else: no network, no other program, no other file.
 - It is run on this workbook and may be run on others of the same layout: find rows and columns by what is in them.
-- What is graded is the values of cells after saving, as they are stored: nothing computes a formula.
-
+- What is graded is the values of cells after saving, as they are stored: nothing computes a formula."""
+_ANSWER = """\
 ## Answer
 Reply with the script in one fenced block that begins with ```python, and nothing after it."""
 
@@ -29,7 +30,12 @@ _MOST_OUTPUT = 3000
 
 def system_prompt(skill_section: str) -> str:
     """The system prompt around a skill section, which may be empty."""
-    return "\n\n".join(part for part in (_ROLE, _RULES, skill_section) if part)
+    return "\n\n".join(part for part in (_ROLE, f"{_RULES}\n\n{_ANSWER}", skill_section) if part)
+
+
+def react_prompt(skill_section: str) -> str:
+    """The system prompt of the mode with tools."""
+    return "\n\n".join(part for part in (_ROLE, _RULES, skill_section, PROTOCOL) if part)
 
 
 def user_prompt(instruction: str, kind: str, position: str, preview: str) -> str:

@@ -177,7 +177,7 @@ def said(episode: Episode) -> str:
         ("killed", "exec_error", "the script ended with code -9"),
         ("corrupted", "unreadable_output", "what the script saved is no workbook that can be read: BadZipFile"),
         ("prose", "exec_error", "SyntaxError"),
-        ("empty", "no_answer", "the reply holds no script"),
+        ("empty", "no_answer", "there is no script"),
     ],
 )
 def test_what_a_script_comes_to(world: World, name: str, failure: str, detail: str) -> None:
