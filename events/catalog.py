@@ -16,6 +16,7 @@ from attrs import field, frozen
 from skillopt_es.events.values import (
     Batch,
     CallRef,
+    Draft,
     Edit,
     EditReport,
     Evidence,
@@ -27,11 +28,13 @@ from skillopt_es.events.values import (
     Outcome,
     Pair,
     Purpose,
+    Rewrite,
     Score,
     Setting,
     SkillTree,
     Split,
     SplitIds,
+    Suggestion,
 )
 
 
@@ -123,14 +126,16 @@ class MinibatchesPlanned(Event):
 
 @frozen(kw_only=True)
 class PatchProposed(Event):
-    """One analyst looked at one minibatch: its edits, or why there are none."""
+    """One analyst looked at one minibatch: its edits, suggestions or draft, or why there are none."""
 
     patch: str
     step: int
     kind: Evidence
     items: tuple[str, ...]
-    result: Literal["edits", "nothing", "unusable", "failed"]
+    result: Literal["edits", "suggestions", "draft", "nothing", "unusable", "failed"]
     edits: tuple[Edit, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    drafts: tuple[Draft, ...] = ()
     patterns: tuple[FailurePattern, ...] = ()
     reasoning: str = ""
     note: str = ""
@@ -147,6 +152,8 @@ class PatchesMerged(Event):
     level: int
     inputs: tuple[str, ...]
     edits: tuple[Edit, ...]
+    suggestions: tuple[Suggestion, ...] = ()
+    drafts: tuple[Draft, ...] = ()
     reasoning: str = ""
     fallback: str = ""
     calls: tuple[CallRef, ...] = ()
@@ -182,13 +189,27 @@ class EditsRanked(Event):
 
 
 @frozen(kw_only=True)
+class SkillRewritten(Event):
+    """The optimizer wrote the whole skill anew from the chosen suggestions, or why it did not."""
+
+    step: int
+    result: Literal["written", "unusable", "failed"]
+    text: str = ""
+    changes: tuple[str, ...] = ()
+    reasoning: str = ""
+    note: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
 class CandidateBuilt(Event):
-    """The chosen edits were applied to the current skill."""
+    """The chosen edits were applied to the current skill, or a whole new text took its place (`rewrite`)."""
 
     step: int
     parent: str
     candidate: SkillTree
     reports: tuple[EditReport, ...]
+    rewrite: Rewrite | None = None
 
 
 @frozen(kw_only=True)
@@ -215,7 +236,7 @@ class StepSkipped(Event):
     """A step ended without a candidate."""
 
     step: int
-    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"]
+    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "no_rewrite", "unchanged"]
     detail: str = ""
 
 
@@ -319,6 +340,7 @@ CATALOG: tuple[type[Event], ...] = (
     PatchesMerged,
     LearningRateChosen,
     EditsRanked,
+    SkillRewritten,
     CandidateBuilt,
     CandidateGated,
     StepSkipped,
