@@ -33,12 +33,23 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Batch, Edit, Failed, FailurePattern, Json, Measured, Minibatch, Score, SkillTree
+from skillopt_es.events.values import (
+    Batch,
+    Failed,
+    FailurePattern,
+    Json,
+    Measured,
+    Minibatch,
+    Proposal,
+    Score,
+    SkillTree,
+)
 from skillopt_es.projections.persistent import Ledger
 
 E = TypeVar("E", bound=Event)
@@ -78,7 +89,7 @@ class Attempt:
     patterns: tuple[FailurePattern, ...]
     value_before: float | None
     value_after: float
-    rejected: tuple[Edit, ...] = ()
+    rejected: tuple[Proposal, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -92,6 +103,7 @@ class StepState:
     merges: Ledger[str, PatchesMerged] = field(factory=Ledger)
     learning_rate: LearningRateChosen | None = None
     ranked: EditsRanked | None = None
+    rewritten: SkillRewritten | None = None
     built: CandidateBuilt | None = None
 
 
@@ -275,6 +287,11 @@ def _ranked(state: TrainerState, event: EditsRanked) -> TrainerState:
     return _with_step(state, replace(state.step, ranked=event))
 
 
+def _rewritten(state: TrainerState, event: SkillRewritten) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, rewritten=event))
+
+
 def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
     assert state.step is not None
     return _with_step(state, replace(state.step, built=event))
@@ -312,10 +329,10 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
     for row in rows:
         if isinstance(row.outcome, Measured) and not row.outcome.passed:
             codes.setdefault(row.failure or "unknown", []).append(row.item)
-    rejected: tuple[Edit, ...] = ()
+    rejected: tuple[Proposal, ...] = ()
     if event.action == "reject" and step.ranked is not None:
-        by_id = edits_of(step)
-        rejected = tuple(by_id[edit] for edit in step.ranked.chosen)
+        by_id = proposals_of(step)
+        rejected = tuple(by_id[name] for name in step.ranked.chosen)
     return Attempt(
         step=step.number,
         action=event.action,
@@ -335,10 +352,15 @@ def is_train(place: str, step: int) -> bool:
     return len(parts) == 3 and parts[1] == f"s{step}" and parts[2].startswith("b")
 
 
-def edits_of(step: StepState) -> Mapping[str, Edit]:
-    """Every edit a step has seen, by id."""
+def proposals_of(step: StepState) -> Mapping[str, Proposal]:
+    """Every edit, suggestion or draft that a step has seen, by id."""
     sources: tuple[PatchProposed | PatchesMerged, ...] = (*step.patches.values(), *step.merges.values())
-    return {edit.id: edit for source in sources for edit in source.edits}
+    return {proposal.id: proposal for source in sources for proposal in proposals_in(source)}
+
+
+def proposals_in(made: PatchProposed | PatchesMerged) -> tuple[Proposal, ...]:
+    """What an analyst or a merge came to, whichever update mode it was made in."""
+    return made.edits or made.suggestions or made.drafts
 
 
 def _skipped(state: TrainerState, event: StepSkipped) -> TrainerState:
@@ -443,6 +465,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
+    SkillRewritten: _rewritten,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,

@@ -26,12 +26,13 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Failed, Measured, Outcome, Score
+from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
 
 _LONGEST = 100
 _PLURALS = {"batch": "batches"}
@@ -120,14 +121,20 @@ def _minibatches(event: MinibatchesPlanned) -> str:
 
 
 def _patch(event: PatchProposed) -> str:
-    if event.result in ("edits", "nothing"):
-        return f"{event.patch}: {counted(len(event.edits), 'edit')} from {counted(len(event.items), 'rollout')}"
+    if event.result not in ("unusable", "failed"):
+        return f"{event.patch}: {_proposed(event)} from {counted(len(event.items), 'rollout')}"
     return f"{event.patch}: {event.result}, {event.note}"
 
 
 def _merged(event: PatchesMerged) -> str:
     joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
-    return f"{event.merge}: {counted(len(event.inputs), 'input')} to {counted(len(event.edits), 'edit')}{joined}"
+    return f"{event.merge}: {counted(len(event.inputs), 'input')} to {_proposed(event)}{joined}"
+
+
+def _proposed(event: PatchProposed | PatchesMerged) -> str:
+    if event.suggestions:
+        return counted(len(event.suggestions), "suggestion")
+    return counted(len(event.drafts), "draft") if event.drafts else counted(len(event.edits), "edit")
 
 
 def _learning_rate(event: LearningRateChosen) -> str:
@@ -143,10 +150,28 @@ def _ranked(event: EditsRanked) -> str:
     )
 
 
+def _rewritten(event: SkillRewritten) -> str:
+    if event.result != "written":
+        return f"step {event.step}: {event.result}, {event.note}"
+    return f"step {event.step}: {counted(len(event.changes), 'change')}" + "".join(
+        f"; {each}" for each in event.changes
+    )
+
+
 def _built(event: CandidateBuilt) -> str:
+    if event.rewrite is not None:
+        return _built_anew(event, event.rewrite)
     applied = sum(report.status.startswith("applied") for report in event.reports)
     edits = counted(len(event.reports), "edit")
     return f"step {event.step}: {applied} of {edits} applied, skill {event.candidate.hash[:8]}"
+
+
+def _built_anew(event: CandidateBuilt, rewrite: Rewrite) -> str:
+    kept = sum(run.length for run in rewrite.kept)
+    new = event.candidate.text.count("\n") + 1 - kept
+    repairs = "".join(f", {each.part.replace('_', ' ')} {each.action.replace('_', ' ')}" for each in rewrite.repairs)
+    lines = f"{counted(new, 'new line')}, {kept} kept{repairs}"
+    return f"step {event.step}: rewritten, {lines}, skill {event.candidate.hash[:8]}"
 
 
 def _gated(event: CandidateGated) -> str:
@@ -202,6 +227,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
+    SkillRewritten: _rewritten,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,

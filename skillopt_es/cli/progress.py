@@ -23,7 +23,9 @@ from skillopt_es.training.tasks import Questions, Rollouts, Task
 _STAGES = {
     "AnalyseJob": "reflect",
     "MergeJob": "merge",
+    "LearningRateJob": "learning rate",
     "RankJob": "rank",
+    "RewriteJob": "rewrite",
     "SlowUpdateJob": "slow update",
     "MetaSkillJob": "meta skill",
 }

@@ -1,5 +1,5 @@
 """
-Taking a whole new text for a skill: what only other stages may write is put back as it was, whatever the text did to it.
+Taking a whole new text for a skill: what only other stages may write is put back as it was.
 
 Protected are the blocks between markers (`regions.py`) and the frontmatter, the lines of YAML that a file may begin
 with. A rewrite that drops one, alters one or makes one up is repaired, and each repair is named.
@@ -27,7 +27,8 @@ Part = Literal["slow_update", "appendix"]
 
 # A file that begins with a rule (---) has no frontmatter: the first line in it must be a key.
 _FRONTMATTER = re.compile(
-    r"\A---[ \t]*\r?\n(?=(?:[ \t]*(?:#[^\n]*)?\r?\n)*[\w\"'-]+[ \t]*:).*?^---[ \t]*(?:\r?\n|\Z)", re.DOTALL | re.MULTILINE
+    r"\A---[ \t]*\r?\n(?=(?:[ \t]*(?:#[^\n]*)?\r?\n)*[\w\"'-]+[ \t]*:).*?^---[ \t]*(?:\r?\n|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
 _LEADING_BLANKS = re.compile(r"\A(?:[ \t]*\r?\n)+")
 _PAIRS = ((SLOW_START, SLOW_END), (APPENDIX_START, APPENDIX_END))

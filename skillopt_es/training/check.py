@@ -140,7 +140,10 @@ class _Walk:
             case PatchProposed() as patch if isinstance(event, PatchProposed) and event.result == "failed":
                 # That an analyst could not be reached is evidence; asked again later, its slot has an answer too.
                 same = ("patch", "step", "items", "kind")
-                return self._compared(recorded, {"edits": (), **{name: getattr(patch, name) for name in same}})
+                return self._compared(
+                    recorded,
+                    {"edits": (), "suggestions": (), "drafts": (), **{name: getattr(patch, name) for name in same}},
+                )
             case derived:
                 return self._derived(recorded, derived)
 

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 from skillopt_es.events.catalog import (
     BestPromoted,
-    CandidateBuilt,
     CandidateGated,
     ComparisonDrawn,
     ComparisonExtended,
@@ -28,10 +27,10 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Evidence, GateAction, Measured, Minibatch, Outcome, Score, SkillTree
-from skillopt_es.projections.trainer import Measurement, Standing, StepState, TrainerState, edits_of
-from skillopt_es.skill.edits import apply_edits
+from skillopt_es.projections.trainer import Measurement, Standing, StepState, TrainerState
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
+from skillopt_es.training.candidate import built_candidate
 from skillopt_es.training.comparison import selected_pairs
 from skillopt_es.training.run_data import RunData
 
@@ -147,11 +146,10 @@ def _open_step(state: TrainerState) -> tuple[StepState, str]:
     return state.step, f"e{state.epoch.number}/s{state.step.number}"
 
 
-def choose_all(task: tasks.ChooseAll, state: TrainerState) -> Event:
-    """The whole pool, or nothing of it when the budget is 0."""
+def choose_first(task: tasks.ChooseFirst, state: TrainerState) -> Event:
+    """The pool up to the budget: all of it where it fits, nothing where the budget is 0."""
     step, _ = _open_step(state)
-    chosen = task.pool if task.budget else ()
-    return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=chosen)
+    return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=task.pool[: task.budget])
 
 
 def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
@@ -162,6 +160,7 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
         "nothing_to_fix": f"{len(step.patches)} analysts proposed nothing" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
         "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
+        "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
     return StepSkipped(step=step.number, reason=task.reason, detail=details[task.reason])
@@ -178,11 +177,8 @@ def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
 
 def _build_candidate(state: TrainerState, run: RunData) -> Event:
     step, _ = _open_step(state)
-    assert step.ranked is not None
     assert state.current is not None
-    by_id = edits_of(step)
-    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in step.ranked.chosen])
-    return CandidateBuilt(step=step.number, parent=state.current.skill.hash, candidate=candidate, reports=reports)
+    return built_candidate(step, state.current.skill)
 
 
 # --- the gate ------------------------------------------------------------------------------------------------------

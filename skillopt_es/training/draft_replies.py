@@ -24,7 +24,7 @@ from skillopt_es.training.reply_parts import (
     text_in,
 )
 
-_WRAPPED = re.compile(r"\A\s*(?P<fence>`{3,}|~{3,})(?:markdown|md)?[ \t]*\n(?P<text>.*)\n(?P=fence)\s*\Z", re.DOTALL)
+_WRAPPED = re.compile(r"\A\s*(?P<fence>`{3,}|~{3,})(?:markdown|md)[ \t]*\n(?P<text>.*)\n(?P=fence)\s*\Z", re.DOTALL)
 
 
 @frozen(kw_only=True)
@@ -36,8 +36,8 @@ class RewriteReply:
     reasoning: str
 
 
-def read_draft(text: str, *, patch: str, kind: Evidence, support: int, most: int) -> PatchReply | Unusable:
-    """An analyst's reply: the first usable draft, or none; how many edits a step may have (`most`) says nothing here."""
+def read_draft(text: str, *, patch: str, kind: Evidence, support: int) -> PatchReply | Unusable:
+    """An analyst's reply: the first usable draft, or none."""
     found = read_object(text)
     if isinstance(found, Unusable):
         return found
@@ -55,9 +55,7 @@ def read_draft(text: str, *, patch: str, kind: Evidence, support: int, most: int
     )
 
 
-def read_merged_draft(
-    text: str, *, merge: str, inputs: Mapping[str, Draft], source: Evidence
-) -> MergeReply | Unusable:
+def read_merged_draft(text: str, *, merge: str, inputs: Mapping[str, Draft], source: Evidence) -> MergeReply | Unusable:
     """A merger's reply: the first usable draft; `inputs` are the drafts under the labels that the prompt gave them."""
     found = read_object(text)
     if isinstance(found, Unusable):
@@ -79,20 +77,20 @@ def read_merged_draft(
     return MergeReply(drafts=(draft,), reasoning=text_in(found, "reasoning"))
 
 
-def _first_usable(inner: Mapping[str, Json], key: str) -> dict[str, Json] | None | Unusable:
+def _first_usable(inner: Mapping[str, Json], key: str) -> dict[str, Json] | Unusable | None:
     """The first draft that has a text of its own; None for an empty list."""
     rows = inner.get("skill_candidates")
     if not isinstance(rows, list):
         return Unusable(f"`{key}` must be a list with one object in it (an empty one if nothing should change)")
     for row in rows:
-        if isinstance(row, dict) and _is_skill(text_in(row, "new_skill")):
+        if isinstance(row, dict) and _is_skill(row):
             return row
     return Unusable(f"no object of `{key}` has a `new_skill` with a text of its own") if rows else None
 
 
-def _is_skill(text: str) -> bool:
-    """Whether a text has words beside what it may not touch anyway."""
-    return says_something(own_words(text))
+def _is_skill(row: Mapping[str, Json]) -> bool:
+    """Whether the new skill has words beside what it may not touch anyway."""
+    return says_something(own_words(_whole_text(row)))
 
 
 def _draft(
@@ -134,7 +132,7 @@ def read_rewrite(text: str) -> RewriteReply | Unusable:
     found = read_object(text)
     if isinstance(found, Unusable):
         return found
-    if not _is_skill(text_in(found, "new_skill")):
+    if not _is_skill(found):
         return Unusable("`new_skill` must be the whole new skill, with a text of its own")
     return RewriteReply(text=_whole_text(found), changes=_changes(found), reasoning=text_in(found, "reasoning"))
 

@@ -18,12 +18,13 @@ from skillopt_es.training.calls import Calls
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.learning_rate import choose_learning_rate
 from skillopt_es.training.reflect import analyse
+from skillopt_es.training.rewrite import rewrite
 from skillopt_es.training.rollout import Emission, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.select import rank
 from skillopt_es.training.tasks import (
     AnalyseJob,
-    ChooseAll,
+    ChooseFirst,
     Decide,
     Job,
     LearningRateJob,
@@ -31,6 +32,7 @@ from skillopt_es.training.tasks import (
     MetaSkillJob,
     Questions,
     RankJob,
+    RewriteJob,
     Rollouts,
     Score,
     SkipStep,
@@ -67,13 +69,13 @@ async def perform(task: Task, state: TrainerState, run: RunData, ports: Ports) -
             yield Emission([decided(task, state, run)], [])
 
 
-def decided(task: Score | ChooseAll | SkipStep | Decide, state: TrainerState, run: RunData) -> Event:
+def decided(task: Score | ChooseFirst | SkipStep | Decide, state: TrainerState, run: RunData) -> Event:
     """The event of a task that needs nothing but the state."""
     match task:
         case Score(evaluation):
             return decisions.score(evaluation, state, run)
-        case ChooseAll():
-            return decisions.choose_all(task, state)
+        case ChooseFirst():
+            return decisions.choose_first(task, state)
         case SkipStep():
             return decisions.skip_step(task, state)
         case Decide():
@@ -93,9 +95,18 @@ def _question(job: Job, state: TrainerState, run: RunData, ports: Ports) -> Work
                 return await choose_learning_rate(job, state, run, ports.calls)
             case RankJob():
                 return await rank(job, state, run, ports.calls)
-            case SlowUpdateJob():
-                return await propose_slow_update(job, state, run, ports.calls, ports.evidence)
-            case MetaSkillJob():
-                return await write_meta_skill(job, state, run, ports.calls, ports.evidence)
+            case RewriteJob():
+                return await rewrite(job, state, run, ports.calls)
+            case SlowUpdateJob() | MetaSkillJob():
+                return await _advice(job, state, run, ports)
 
     return ask
+
+
+async def _advice(job: SlowUpdateJob | MetaSkillJob, state: TrainerState, run: RunData, ports: Ports) -> Event:
+    """What the optimizer says at an epoch's end."""
+    match job:
+        case SlowUpdateJob():
+            return await propose_slow_update(job, state, run, ports.calls, ports.evidence)
+        case MetaSkillJob():
+            return await write_meta_skill(job, state, run, ports.calls, ports.evidence)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutCompleted
+from skillopt_es.events.catalog import EditsRanked, PatchesMerged, PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Evidence, SkillTree
-from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
+from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState, proposals_in
 from skillopt_es.skill.schedule import edit_budget
 from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import (
     AnalyseJob,
-    ChooseAll,
+    ChooseFirst,
     Decide,
     Evaluation,
     Job,
@@ -25,6 +25,7 @@ from skillopt_es.training.tasks import (
     MetaSkillJob,
     Questions,
     RankJob,
+    RewriteJob,
     Rollouts,
     Score,
     SkipStep,
@@ -98,8 +99,19 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     if step.ranked is None:
         return _selection_of_edits(run, step, place)
     if step.built is None:
-        return Decide("build_candidate") if step.ranked.chosen else SkipStep("no_edit_chosen")
+        return _candidate_task(run, step, step.ranked, place)
     return _gate_task(state, run, step, place)
+
+
+def _candidate_task(run: RunData, step: StepState, ranked: EditsRanked, place: str) -> Task:
+    if not ranked.chosen:
+        return SkipStep("no_edit_chosen")
+    if run.config.optimizer.skill_update_mode == "rewrite_from_suggestions":
+        if step.rewritten is None:
+            return Questions((RewriteJob(slot=f"{place}/rewrite", chosen=ranked.chosen),))
+        if step.rewritten.result != "written":
+            return SkipStep("no_rewrite")
+    return Decide("build_candidate")
 
 
 def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
@@ -111,7 +123,7 @@ def train_evaluations(place: str, step: StepState, current: Standing) -> list[Ev
 
 
 def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
-    usable = [patch for patch in step.patches.values() if patch.edits]
+    usable = [patch for patch in step.patches.values() if proposals_in(patch)]
     if step.patches and all(patch.result == "failed" for patch in step.patches.values()):
         return Decide("pause_for_optimizer")
     if not usable:
@@ -120,12 +132,19 @@ def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
     merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
-    pool = tuple(edit.id for edit in _node(step, top).edits) if top else ()
+    pool = tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
+    return _choice(run, step, place, pool)
+
+
+def _choice(run: RunData, step: StepState, place: str, pool: tuple[str, ...]) -> Task:
+    """Which of the pool to apply: a question where there are more than the step may apply."""
+    if run.config.optimizer.skill_update_mode == "full_rewrite_minibatch":
+        return ChooseFirst(pool=pool, budget=1)  # drafts exclude each other; there is no learning rate over them
     if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
         return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
     budget = _budget(run, step, len(pool))
     if len(pool) <= budget or budget == 0:
-        return ChooseAll(pool=pool, budget=budget)
+        return ChooseFirst(pool=pool, budget=budget)
     return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
 
 
@@ -152,7 +171,7 @@ def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job,
     for kind in ("failure", "success"):
         waiting, top = _group_plan(step, kind, place, batch_size)
         jobs += waiting
-        if top and _node(step, top).edits:
+        if top and proposals_in(_node(step, top)):
             tops.append(top)
     if jobs or len(tops) < 2:
         return tuple(jobs), tops[0] if tops else ""
@@ -165,7 +184,7 @@ def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job,
 def _group_plan(step: StepState, kind: Evidence, place: str, batch_size: int) -> tuple[list[Job], str]:
     """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
     assert step.groups is not None
-    nodes = [group.id for group in step.groups if group.kind == kind and step.patches[group.id].edits]
+    nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
     level = 0
     while len(nodes) > 1:
         level += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from skillopt_es.config import RunConfig
-from skillopt_es.events.values import Edit, Json, SkillTree, Stage
+from skillopt_es.events.values import Draft, Edit, Json, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
 from skillopt_es.projections.trainer import Attempt
 from skillopt_es.prompts import system_prompt
@@ -13,7 +13,15 @@ from skillopt_es.training.trajectories import fenced
 
 
 def question(
-    config: RunConfig, *, slot: str, stage: Stage, prompt: str, sections: Iterable[str], schema: Mapping[str, Json]
+    config: RunConfig,
+    *,
+    slot: str,
+    stage: Stage,
+    prompt: str,
+    sections: Iterable[str],
+    schema: Mapping[str, Json],
+    max_tokens: int | None = None,
+    effort: str = "",
 ) -> ChatRequest:
     """A request to the optimizer: a system prompt by name and the sections of the user message that are not empty."""
     role = config.optimizer_model
@@ -22,9 +30,9 @@ def question(
         slot=slot,
         stage=stage,
         messages=(Message("system", system_prompt(prompt)), Message("user", user)),
-        max_tokens=config.optimizer.max_completion_tokens,
+        max_tokens=config.optimizer.max_completion_tokens if max_tokens is None else max_tokens,
         temperature=role.temperature,
-        effort=role.reasoning_effort,
+        effort=effort or role.reasoning_effort,
         schema=schema,
     )
 
@@ -62,18 +70,32 @@ def buffer_section(buffer: Sequence[Attempt]) -> str:
         lines += [f"- an analyst saw: {pattern.type}: {pattern.description}" for pattern in attempt.patterns]
         if attempt.rejected:
             before = "unknown" if attempt.value_before is None else f"{attempt.value_before:.4f}"
-            lines.append(f"Rejected edits (score {before} -> {attempt.value_after:.4f}):")
-            lines += [f"{number}. {described(edit)}" for number, edit in enumerate(attempt.rejected, start=1)]
+            lines.append(f"Rejected {_called(attempt.rejected[0])} (score {before} -> {attempt.value_after:.4f}):")
+            lines += [f"{number}. {described(each)}" for number, each in enumerate(attempt.rejected, start=1)]
     return "\n".join(lines)
 
 
-def described(edit: Edit) -> str:
-    """One edit in one line."""
-    parts = [f"[{edit.op}]"]
-    if edit.file:
-        parts.append(f"file={edit.file!r}")
-    if edit.target:
-        parts.append(f"target={edit.target!r}")
-    if edit.content:
-        parts.append(f"content={edit.content!r}")
-    return "  ".join(parts)
+def _called(proposal: Proposal) -> str:
+    match proposal:
+        case Edit():
+            return "edits"
+        case Suggestion():
+            return "suggestions"
+        case Draft():
+            return "drafts"
+
+
+def described(proposal: Proposal) -> str:
+    """One edit, suggestion or draft in one line."""
+    match proposal:
+        case Edit():
+            return _in_line(proposal.op, file=proposal.file, target=proposal.target, content=proposal.content)
+        case Suggestion():
+            title, what = proposal.title, proposal.instruction
+            return _in_line(proposal.kind, title=title, instruction=what, priority=proposal.priority)
+        case Draft():
+            return _in_line("draft", title=proposal.title, changes="; ".join(proposal.changes))
+
+
+def _in_line(kind: str, **parts: str) -> str:
+    return "  ".join([f"[{kind}]", *(f"{name}={value!r}" for name, value in parts.items() if value)])

@@ -1,8 +1,8 @@
-"""Reflect: an analyst looks at one minibatch of trajectories and proposes edits."""
+"""Reflect: an analyst looks at one minibatch of trajectories and proposes edits, suggestions or a whole new skill."""
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Literal
 
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
@@ -11,8 +11,10 @@ from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import Consulted, consult
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.json_reader import Unusable
+from skillopt_es.training.modes import mode_of
 from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
-from skillopt_es.training.replies import FAILURE_SCHEMA, SUCCESS_SCHEMA, PatchReply, read_patch
+from skillopt_es.training.replies import PatchReply
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import AnalyseJob
 from skillopt_es.training.trajectories import shown
@@ -24,9 +26,11 @@ async def analyse(
     """The analyst's patch, or why there is none."""
     assert state.step is not None
     group = job.group
-    read = partial(
-        read_patch, patch=group.id, kind=group.kind, support=len(group.items), most=run.config.optimizer.learning_rate
-    )
+    mode = mode_of(run.config)
+
+    def read(text: str) -> PatchReply | Unusable:
+        return mode.read_patch(text, group.id, group.kind, len(group.items), run.config.optimizer.learning_rate)
+
     consulted = await consult(calls, analyst_request(group, state, run, evidence), read)
     return _proposal(group, state.step.number, consulted)
 
@@ -48,12 +52,22 @@ def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> 
         step=step,
         kind=group.kind,
         items=group.items,
-        result="edits" if reply.edits else "nothing",
+        result=_result(reply),
         edits=reply.edits,
+        suggestions=reply.suggestions,
+        drafts=reply.drafts,
         patterns=reply.patterns,
         reasoning=reply.reasoning,
         calls=consulted.calls,
     )
+
+
+def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "nothing"]:
+    if reply.edits:
+        return "edits"
+    if reply.suggestions:
+        return "suggestions"
+    return "draft" if reply.drafts else "nothing"
 
 
 def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidence: Evidence) -> ChatRequest:
@@ -64,18 +78,20 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
     rows = state.rollouts[group.place]
     most = run.config.gradient.max_trajectory_chars
     blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text) for item in group.items]
+    mode = mode_of(run.config)
     word = "Failed" if group.kind == "failure" else "Successful"
     return question(
         run.config,
         slot=group.id,
         stage="analyst",
-        prompt=f"analyst_{group.kind}",
+        prompt=f"analyst_{group.kind}{mode.prompts}",
         sections=(
             skill_section(skill),
-            f"## Budget\nPropose at most {run.config.optimizer.learning_rate} edits.",
+            mode.limit.format(most=run.config.optimizer.learning_rate),
             buffer_section(state.buffer),
             memory_section(state.epoch.meta_skill),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
         ),
-        schema=FAILURE_SCHEMA if group.kind == "failure" else SUCCESS_SCHEMA,
+        schema=mode.schemas[group.kind],
+        max_tokens=mode.most_tokens(run.config),
     )

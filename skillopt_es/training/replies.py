@@ -234,13 +234,9 @@ FAILURE_SCHEMA = object_of(
 SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=object_of(reasoning=STRING, edits=_EDITS))
 MERGE_SCHEMA = object_of(
     reasoning=STRING,
-    edits=list_of(
-        object_of(op=_OP, target=STRING, content=STRING, **{"from": list_of(STRING)}, support_count=INTEGER)
-    ),
+    edits=list_of(object_of(op=_OP, target=STRING, content=STRING, **{"from": list_of(STRING)}, support_count=INTEGER)),
 )
 RANKING_SCHEMA = object_of(reasoning=STRING, selected_indices=list_of(INTEGER))
-LEARNING_RATE_SCHEMA = object_of(
-    learning_rate=INTEGER, reasoning=STRING, confidence=STRING, risk_notes=list_of(STRING)
-)
+LEARNING_RATE_SCHEMA = object_of(learning_rate=INTEGER, reasoning=STRING, confidence=STRING, risk_notes=list_of(STRING))
 SLOW_UPDATE_SCHEMA = object_of(reasoning=STRING, slow_update_content=STRING)
 META_SKILL_SCHEMA = object_of(reasoning=STRING, meta_skill_content=STRING)

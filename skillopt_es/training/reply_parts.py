@@ -8,7 +8,6 @@ from typing import TypeVar, cast
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Evidence, FailurePattern, Json, Proposal
 
-
 P = TypeVar("P", bound=Proposal)
 
 

@@ -71,6 +71,14 @@ class RankJob:
     budget: int
 
 
+@frozen(kw_only=True)
+class RewriteJob:
+    """The whole skill anew, from the chosen suggestions."""
+
+    slot: str
+    chosen: tuple[str, ...]
+
+
 @frozen
 class SlowUpdateJob:
     """Epoch-level guidance."""
@@ -85,7 +93,7 @@ class MetaSkillJob:
     epoch: int
 
 
-Job = AnalyseJob | MergeJob | LearningRateJob | RankJob | SlowUpdateJob | MetaSkillJob
+Job = AnalyseJob | MergeJob | LearningRateJob | RankJob | RewriteJob | SlowUpdateJob | MetaSkillJob
 
 
 @frozen
@@ -103,8 +111,8 @@ class Score:
 
 
 @frozen(kw_only=True)
-class ChooseAll:
-    """The pool fits the budget (or the budget is 0): no question is needed."""
+class ChooseFirst:
+    """No question is needed, because the pool fits the budget, the budget is 0, or drafts are not ranked."""
 
     pool: tuple[str, ...]
     budget: int
@@ -114,7 +122,7 @@ class ChooseAll:
 class SkipStep:
     """The step has nothing to apply."""
 
-    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"]
+    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "no_rewrite", "unchanged"]
 
 
 Step = Literal[
@@ -141,4 +149,4 @@ class Decide:
     step: Step
 
 
-Task = Rollouts | Questions | Score | ChooseAll | SkipStep | Decide
+Task = Rollouts | Questions | Score | ChooseFirst | SkipStep | Decide

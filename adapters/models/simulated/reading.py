@@ -76,6 +76,10 @@ class Question(str):
         """The skill under one of these headings, all its files together."""
         return "\n".join(block["text"] for heading, block in self._blocks if heading in titles)
 
+    def fenced(self, label: str) -> list[str]:
+        """The fenced texts whose label begins like this, in order."""
+        return [block["text"] for _, block in self._blocks if block["label"].startswith(label)]
+
     @property
     def trajectories(self) -> list[Trajectory]:
         """The trajectories in order."""
