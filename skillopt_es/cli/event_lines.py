@@ -33,6 +33,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
+from skillopt_es.skill.alignment import lines_of
 
 _LONGEST = 100
 _PLURALS = {"batch": "batches"}
@@ -121,6 +122,8 @@ def _minibatches(event: MinibatchesPlanned) -> str:
 
 
 def _patch(event: PatchProposed) -> str:
+    if event.result == "nothing":
+        return f"{event.patch}: nothing to change from {counted(len(event.items), 'rollout')}"
     if event.result not in ("unusable", "failed"):
         return f"{event.patch}: {_proposed(event)} from {counted(len(event.items), 'rollout')}"
     return f"{event.patch}: {event.result}, {event.note}"
@@ -139,15 +142,13 @@ def _proposed(event: PatchProposed | PatchesMerged) -> str:
 
 def _learning_rate(event: LearningRateChosen) -> str:
     if event.result == "chosen":
-        return f"step {event.step}: {event.budget} of {counted(event.available, 'edit')}"
+        return f"step {event.step}: {event.budget} of {event.available}"
     return f"step {event.step}: {event.budget}, {event.result}, {event.note}"
 
 
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
-    return (
-        f"step {event.step}: {len(event.chosen)} of {counted(len(event.pool), 'edit')}, budget {event.budget}{fallback}"
-    )
+    return f"step {event.step}: {len(event.chosen)} of {len(event.pool)} chosen, budget {event.budget}{fallback}"
 
 
 def _rewritten(event: SkillRewritten) -> str:
@@ -168,7 +169,7 @@ def _built(event: CandidateBuilt) -> str:
 
 def _built_anew(event: CandidateBuilt, rewrite: Rewrite) -> str:
     kept = sum(run.length for run in rewrite.kept)
-    new = event.candidate.text.count("\n") + 1 - kept
+    new = len(lines_of(event.candidate.text)) - kept
     repairs = "".join(f", {each.part.replace('_', ' ')} {each.action.replace('_', ' ')}" for each in rewrite.repairs)
     lines = f"{counted(new, 'new line')}, {kept} kept{repairs}"
     return f"step {event.step}: rewritten, {lines}, skill {event.candidate.hash[:8]}"

@@ -21,8 +21,8 @@ _SMALL = 40_000  # pairs of lines that are compared each with each where no line
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text; joined by line breaks they are the text again."""
-    return text.split("\n")
+    """The lines of a text, whether or not a line break ends the last one."""
+    return text.removesuffix("\n").split("\n") if text else []
 
 
 def align(before: str, after: str) -> tuple[SameLines, ...]:

@@ -27,11 +27,12 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Evidence, GateAction, Measured, Minibatch, Outcome, Score, SkillTree
-from skillopt_es.projections.trainer import Measurement, Standing, StepState, TrainerState
+from skillopt_es.projections.trainer import Measurement, Standing, StepState, TrainerState, proposals_of
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
 from skillopt_es.training.candidate import built_candidate
 from skillopt_es.training.comparison import selected_pairs
+from skillopt_es.training.prompt_text import called
 from skillopt_es.training.run_data import RunData
 
 
@@ -159,11 +160,16 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
     details = {
         "nothing_to_fix": f"{len(step.patches)} analysts proposed nothing" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
-        "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
+        "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "",
         "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
     return StepSkipped(step=step.number, reason=task.reason, detail=details[task.reason])
+
+
+def _not_chosen(step: StepState, ranked: EditsRanked) -> str:
+    first = next((proposals_of(step)[name] for name in ranked.pool), None)
+    return f"budget {ranked.budget} of {len(ranked.pool)} {'edits' if first is None else called(first)}"
 
 
 def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:

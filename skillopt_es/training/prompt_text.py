@@ -70,12 +70,13 @@ def buffer_section(buffer: Sequence[Attempt]) -> str:
         lines += [f"- an analyst saw: {pattern.type}: {pattern.description}" for pattern in attempt.patterns]
         if attempt.rejected:
             before = "unknown" if attempt.value_before is None else f"{attempt.value_before:.4f}"
-            lines.append(f"Rejected {_called(attempt.rejected[0])} (score {before} -> {attempt.value_after:.4f}):")
+            lines.append(f"Rejected {called(attempt.rejected[0])} (score {before} -> {attempt.value_after:.4f}):")
             lines += [f"{number}. {described(each)}" for number, each in enumerate(attempt.rejected, start=1)]
     return "\n".join(lines)
 
 
-def _called(proposal: Proposal) -> str:
+def called(proposal: Proposal) -> str:
+    """What proposals of this kind are called."""
     match proposal:
         case Edit():
             return "edits"

@@ -10,7 +10,7 @@ import pytest
 from skillopt_es.events.catalog import CATALOG, Event, SkillScored
 from skillopt_es.events.codec import decode, encode
 from skillopt_es.events.errors import InvalidEvent
-from skillopt_es.events.values import Edit, EditReport, Score, SkillTree
+from skillopt_es.events.values import Draft, Edit, EditReport, Rewrite, Score, SkillTree, Suggestion
 
 # To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
 DEFAULTS: dict[str, dict[str, object]] = {
@@ -21,12 +21,21 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "RolloutCompleted": {"failure": "", "detail": "", "prediction": "", "trajectory": "", "calls": ()},
     "SkillScored": {"value": None, "exact": True},
     "MinibatchesPlanned": {},
-    "PatchProposed": {"edits": (), "patterns": (), "reasoning": "", "note": "", "calls": ()},
-    "PatchesMerged": {"reasoning": "", "fallback": "", "calls": ()},
+    "PatchProposed": {
+        "edits": (),
+        "suggestions": (),
+        "drafts": (),
+        "patterns": (),
+        "reasoning": "",
+        "note": "",
+        "calls": (),
+    },
+    "PatchesMerged": {"suggestions": (), "drafts": (), "reasoning": "", "fallback": "", "calls": ()},
     "LearningRateChosen": {"asked": None, "confidence": "", "risks": (), "reasoning": "", "note": "", "calls": ()},
     "ComparisonExtended": {},
     "EditsRanked": {"reasoning": "", "fallback": "", "calls": ()},
-    "CandidateBuilt": {},
+    "SkillRewritten": {"text": "", "changes": (), "reasoning": "", "note": "", "calls": ()},
+    "CandidateBuilt": {"rewrite": None},
     "CandidateGated": {"won": (), "lost": (), "known_from": ""},
     "StepSkipped": {"detail": ""},
     "ComparisonDrawn": {},
@@ -56,10 +65,30 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "origins_assumed": False,
     },
     "EditReport": {"note": ""},
+    "Suggestion": {
+        "title": "",
+        "motivation": "",
+        "priority": "medium",
+        "support": 1,
+        "source": "failure",
+        "origins": (),
+        "origins_assumed": False,
+    },
+    "Draft": {
+        "title": "",
+        "changes": (),
+        "support": 1,
+        "source": "failure",
+        "origins": (),
+        "origins_assumed": False,
+    },
+    "Rewrite": {"repairs": ()},
 }
 
 
-@pytest.mark.parametrize("kind", [*CATALOG, Score, SkillTree, Edit, EditReport], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [*CATALOG, Score, SkillTree, Edit, EditReport, Suggestion, Draft, Rewrite], ids=lambda kind: kind.__name__
+)
 def test_no_default_of_a_released_class_changes(kind: type) -> None:
     """Logs do not hold defaults, so a changed one would change what they say."""
     found = {field.name: field.default for field in attrs.fields(kind) if field.default is not attrs.NOTHING}

@@ -230,7 +230,7 @@ def test_a_number_that_would_stall_or_lift_the_training_is_refused(key: str, val
         config(tmp_path, [f"{key}={value}"])
 
 
-@pytest.mark.parametrize(("key", "value"), [("skill_update_mode", "rewrite"), ("use_skill_aware_reflection", "true")])
+@pytest.mark.parametrize(("key", "value"), [("use_skill_aware_reflection", "true")])
 def test_a_mode_that_is_not_built_is_refused(key: str, value: str, tmp_path: Path) -> None:
     """It never becomes another mode without a word."""
     with pytest.raises(ConfigError, match=f"unknown key optimizer.{key}"):

@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 
 from skillopt_es.adapters.models.simulated.reading import Question
-from skillopt_es.adapters.models.simulated.rules import Rule, chance
+from skillopt_es.adapters.models.simulated.rules import STYLE, Rule, chance, rules_in
 from skillopt_es.events.values import Json
 
-FORGETS_GUIDANCE = 0.25
+FORGETS_GUIDANCE = 0.4
 ADD, REMOVE = "Add the rule: ", "Remove the line: "
 
 _PROTECTED = re.compile(r"\n*<!-- (\w+)_START -->.*?<!-- \1_END -->\n*", re.DOTALL)
@@ -62,7 +62,9 @@ def rejected_in(question: Question) -> list[str]:
     for kind, line in _REJECTED.findall(question.section("Earlier steps of this epoch")):
         said = _SAYS.split(line)[-1].strip("'\"")
         if kind == "draft":
-            found += [change for change in said.split("; ") if not change.startswith("Removed: ")]
+            added = [change for change in said.split("; ") if not change.startswith("Removed: ")]
+            # One verdict on many changes: what concerns all answers is suspected first.
+            found += [change for change in added if not rules_in(change, STYLE)] or added
         elif kind != "remove_rule":
             found.append(said)
     return found
