@@ -116,7 +116,7 @@ def _draft(
 
 def _whole_text(row: Mapping[str, Json]) -> str:
     """The new skill with one line break at its end, and out of the fence that some models put around all of it."""
-    text = text_in(row, "new_skill")
+    text = text_in(row, "new_skill").replace("\r\n", "\n").replace("\r", "\n")
     wrapped = _WRAPPED.match(text)
     return f"{(wrapped['text'] if wrapped else text).rstrip()}\n"
 

@@ -31,13 +31,16 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Draft, SkillTree
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import ChatReply, ChatRequest, Usage
-from skillopt_es.projections.trainer import fold
+from skillopt_es.projections.persistent import Ledger
+from skillopt_es.projections.trainer import StepState, fold
 from skillopt_es.session import read_state, resume, start
 from skillopt_es.skill.ancestry import changes
 from skillopt_es.skill.regions import SLOW_START
 from skillopt_es.skill.rewriting import protected_parts
+from skillopt_es.training.candidate import built_candidate
 from skillopt_es.training.check import check
 
 SUGGEST, FULL = MODES
@@ -203,6 +206,18 @@ def test_a_candidate_can_be_walked_back_to_its_proposals(mode: str, tmp_path: Pa
 
 def _proposals(event: PatchProposed | PatchesMerged) -> tuple:  # type: ignore[type-arg]
     return event.edits or event.suggestions or event.drafts
+
+
+def test_a_rewrite_leaves_other_files_alone() -> None:
+    """Only the main file is written anew."""
+    parent = SkillTree(files={"SKILL.md": SKILL, "extra.md": "more\n"})
+    draft = Draft(id="p#1", text="# New\n\n- rule\n", support=2, origins=("p",))
+    patch = PatchProposed(patch="p", step=1, kind="failure", items=("t",), result="draft", drafts=(draft,))
+    ranked = EditsRanked(step=1, budget=1, pool=("p#1",), chosen=("p#1",))
+    step = StepState(number=1, batches=(), patches=Ledger().put("p", patch), ranked=ranked)
+    built = built_candidate(step, parent)
+    assert built.candidate.files["extra.md"] == "more\n"
+    assert built.candidate.text.startswith(f"{FRONT}\n# New\n\n- rule\n\n<!-- APPENDIX_START -->")
 
 
 # --- the same log, always ------------------------------------------------------------------------------------------

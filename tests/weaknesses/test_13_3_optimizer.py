@@ -159,7 +159,15 @@ def test_no_trajectory_can_end_its_own_fence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["analyst_failure", "analyst_success", "merge_failure", "merge_success", "merge_final"]
+    "name",
+    [
+        "rewrite_skill",
+        *(
+            f"{stage}{mode}"
+            for stage in ("analyst_failure", "analyst_success", "merge_failure", "merge_success", "merge_final")
+            for mode in ("", "_rewrite", "_full_rewrite")
+        ),
+    ],
 )
 def test_every_prompt_that_asks_for_edits_names_the_protected_regions(name: str) -> None:
     """By all four markers."""

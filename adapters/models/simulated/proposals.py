@@ -60,7 +60,8 @@ def rejected_in(question: Question) -> list[str]:
     """What the proposals that the gate refused in this epoch wanted to write."""
     found: list[str] = []
     for kind, line in _REJECTED.findall(question.section("Earlier steps of this epoch")):
-        said = _SAYS.split(line)[-1].strip("'\"")
+        says = _SAYS.search(line)
+        said = line[says.end() :].partition("  priority=")[0].strip("'\"") if says else ""
         if kind == "draft":
             added = [change for change in said.split("; ") if not change.startswith("Removed: ")]
             # One verdict on many changes: what concerns all answers is suspected first.
