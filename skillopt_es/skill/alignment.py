@@ -3,7 +3,7 @@ Which lines of a text survive in a newer one: the alignment of two texts, as run
 
 Lines that stand once in both texts decide first (as in a patience diff), so that blank and repeated lines follow what
 they belong to. Lines only ever keep their order: what moved is one line gone and one line new. The same two texts have
-the same alignment anywhere, and it takes no longer for hostile ones.
+the same alignment anywhere.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from attrs import frozen
 from skillopt_es.events.values import SameLines
 
 _SMALL = 40_000  # pairs of lines that are compared each with each where no line stands once
+_PATIENCE = 2_000_000  # lines looked at in all; texts made to take longer keep fewer lines
 
 
 def lines_of(text: str) -> list[str]:
@@ -30,11 +31,13 @@ def align(before: str, after: str) -> tuple[SameLines, ...]:
     old, new = lines_of(before), lines_of(after)
     pairs: list[tuple[int, int]] = []
     waiting = [_Range(0, len(old), 0, len(new))]
+    seen = 0
     while waiting:
         matched, rest = _trimmed(old, new, waiting.pop())
         pairs += matched
-        if rest is None:
+        if rest is None or seen > _PATIENCE:
             continue
+        seen += rest.old_end - rest.old + rest.new_end - rest.new
         anchors = _anchors(old, new, rest)
         if anchors:
             pairs += anchors

@@ -20,6 +20,7 @@ from skillopt_es.skill.regions import (
     SLOW_START,
     Span,
     protected_spans,
+    without_markers,
     without_protected_blocks,
 )
 
@@ -149,7 +150,7 @@ def _with_blocks(kept: list[_Piece], written: str, repairs: list[Repair]) -> str
         if same.text != piece.text:
             repairs.append(Repair(piece.part, "restored"))
         parts += [same.text, ""]
-    parts[::2] = [_without_markers(part, repairs) for part in parts[::2]]
+    parts[::2] = [_cleaned(part, repairs) for part in parts[::2]]
     text = "".join(parts)
     for block in waiting:
         assert block.part is not None
@@ -170,15 +171,13 @@ def _without_open_starts(text: str, repairs: list[Repair]) -> str:
         for start, end in _PAIRS:
             place = max(0, text.rfind(end))
             if start in text[place:]:
-                text = text[:place] + text[place:].replace(start, "")
+                text = text[:place] + without_markers(text[place:], (start,))[0]
                 repairs.append(Repair(_STARTS[start], "removed"))
     return text
 
 
-def _without_markers(text: str, repairs: list[Repair]) -> str:
-    """The text without markers that belong to no block, also without those that removal forms."""
-    while found := [marker for marker in _MARKERS if marker in text]:
-        for marker in found:
-            text = text.replace(marker, "")
-            repairs.append(Repair(_MARKERS[marker], "removed"))
-    return text
+def _cleaned(text: str, repairs: list[Repair]) -> str:
+    """The text without markers that belong to no block."""
+    cleaned, found = without_markers(text)
+    repairs += [Repair(_MARKERS[marker], "removed") for marker in _MARKERS if marker in found]
+    return cleaned

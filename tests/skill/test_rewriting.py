@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,3 +85,11 @@ def test_a_rule_at_the_top_is_no_frontmatter() -> None:
     assert frontmatter("---\n\nHello.\n\n---\n") == ""
     assert frontmatter("---\n# about\nname: x\n---") == "---\n# about\nname: x\n---"
     assert frontmatter("---\r\nname: x\r\n---\r\n# A\r\n") == "---\r\nname: x\r\n---\r\n"
+
+
+def test_markers_within_markers_take_no_long_time() -> None:
+    """Removing one forms the next, twenty thousand times."""
+    began = time.monotonic()
+    nested = repaired("# A\n", "<!-- SLOW_" * 20_000 + "UPDATE_START -->" * 20_000 + "- b")
+    assert nested.text == "- b\n"
+    assert time.monotonic() - began < 5
