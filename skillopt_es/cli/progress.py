@@ -20,7 +20,7 @@ from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.training.tasks import Questions, Rollouts, Task
 
-_STAGES = {
+STAGES = {
     "AnalyseJob": "reflect",
     "MergeJob": "merge",
     "LearningRateJob": "learning rate",
@@ -29,6 +29,7 @@ _STAGES = {
     "SlowUpdateJob": "slow update",
     "MetaSkillJob": "meta skill",
 }
+"""What each kind of question is called."""
 
 
 class Progress:
@@ -59,7 +60,7 @@ class Progress:
             case Rollouts(units):
                 self._stage, self._total = f"rollouts {units[0].place.split('/')[-1]}", len(units)
             case Questions(jobs):
-                self._stage, self._total = _STAGES[type(jobs[0]).__name__], len(jobs)
+                self._stage, self._total = STAGES[type(jobs[0]).__name__], len(jobs)
             case _:
                 return
         self._done = 0

@@ -6,7 +6,9 @@ import asyncio
 import json
 import random
 import signal
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from support.logs import call_slots, decisions_of, events_of, rows_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, target_reply, unreachable
 from support.scripted_modes import FRONT, MODES, SKILL, rewriting_reply, rewriting_world
 
+from skillopt_es.cli.event_lines import event_line
 from skillopt_es.config import load_config
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
@@ -35,6 +38,7 @@ from skillopt_es.events.values import Draft, SkillTree
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import ChatReply, ChatRequest, Usage
 from skillopt_es.projections.persistent import Ledger
+from skillopt_es.projections.tables import rebuild_tables
 from skillopt_es.projections.trainer import StepState, fold
 from skillopt_es.session import read_state, resume, start
 from skillopt_es.skill.ancestry import changes
@@ -202,6 +206,22 @@ def test_a_candidate_can_be_walked_back_to_its_proposals(mode: str, tmp_path: Pa
                     origin = made[origin.origins[0]]
                 assert "/failure-" in origin.origins[0]
         state = fold([event], state)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_tables_and_words_know_what_was_proposed(mode: str, tmp_path: Path) -> None:
+    """The table of edits has every suggestion and draft with its fate; no line calls them edits."""
+    events = train(tmp_path, mode)
+    with EventLog.open(tmp_path / "run") as log:
+        tables = rebuild_tables(log)
+        lines = [event_line(recorded) for recorded in log.read()]
+    with closing(sqlite3.connect(tables)) as database:
+        rows = database.execute("select op, status, verdict from applied_edits").fetchall()
+        (proposed,) = database.execute("select sum(proposed) from steps").fetchone()
+    assert {(op, status) for op, status, _ in rows} == {("add_rule" if mode == SUGGEST else "draft", "applied_rewrite")}
+    assert "accept_new_best" in {verdict for *_, verdict in rows}
+    assert proposed == sum(len(_proposals(event)) for event in of(events, PatchProposed))
+    assert not [line for line in lines if " edit" in line and "EditsRanked" not in line]
 
 
 def _proposals(event: PatchProposed | PatchesMerged) -> tuple:  # type: ignore[type-arg]
