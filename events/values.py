@@ -14,7 +14,16 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 Role = Literal["target", "optimizer"]
 Stage = Literal[
-    "rollout", "analyst", "merge", "ranking", "learning_rate", "rewrite", "slow_update", "meta_skill", "probe"
+    "rollout",
+    "analyst",
+    "appendix",
+    "merge",
+    "ranking",
+    "learning_rate",
+    "rewrite",
+    "slow_update",
+    "meta_skill",
+    "probe",
 ]
 Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
 Split = Literal["train", "val", "test"]
@@ -24,6 +33,9 @@ Priority = Literal["high", "medium", "low"]
 Evidence = Literal["failure", "success"]
 GateMetric = Literal["hard", "soft", "mixed"]
 GateAction = Literal["accept_new_best", "accept", "reject", "force_accept"]
+Cause = Literal["", "defect", "lapse"]
+AppendixOrder = Literal["measured", "upstream"]
+NoteStatus = Literal["added", "skipped_empty", "skipped_too_long", "skipped_already_there", "skipped_appendix_full"]
 
 
 def digest_of(data: bytes) -> str:
@@ -204,7 +216,10 @@ class Repair:
 
 @frozen
 class Rewrite:
-    """How a whole new text came about: the lines that it kept of the old one, and what had to be repaired in it."""
+    """How a whole new text came about: the lines that it kept of the old one, and what had to be repaired in it.
+
+    Reminder notes that a step adds come afterwards, and are not part of either.
+    """
 
     kept: tuple[SameLines, ...]
     repairs: tuple[Repair, ...] = ()
@@ -212,11 +227,21 @@ class Rewrite:
 
 @frozen
 class FailurePattern:
-    """What an analyst says a group of failures has in common."""
+    """What an analyst says a group of failures has in common; the cause where it was asked for one."""
 
     type: str
     count: int
     description: str
+    cause: Cause = ""
+
+
+@frozen
+class NoteReport:
+    """What became of one reminder note, and the patch that proposed it."""
+
+    patch: str
+    note: str
+    status: NoteStatus
 
 
 @frozen

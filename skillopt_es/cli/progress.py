@@ -22,6 +22,7 @@ from skillopt_es.training.tasks import Questions, Rollouts, Task
 
 STAGES = {
     "AnalyseJob": "reflect",
+    "ConsolidateJob": "consolidate notes",
     "MergeJob": "merge",
     "LearningRateJob": "learning rate",
     "RankJob": "rank",

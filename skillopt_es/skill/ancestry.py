@@ -1,5 +1,5 @@
 """
-Where the lines of a candidate come from: one walk for applied edits and for whole rewrites.
+Where the lines of a candidate come from: one walk for applied edits, whole rewrites and reminder notes.
 
 A candidate is a few changes in a row, each from one text of a file to the next. A line that a change keeps has the
 ancestry it had; any other was made by the proposals that the change stands for.
@@ -15,6 +15,7 @@ from attrs import frozen
 from skillopt_es.events.values import Edit, EditReport, Proposal, Rewrite, SameLines, SkillTree
 from skillopt_es.skill.alignment import align, lines_of
 from skillopt_es.skill.edits import apply_edit
+from skillopt_es.skill.rewriting import repaired
 
 L = TypeVar("L")
 
@@ -30,30 +31,45 @@ class Change:
     made_by: tuple[str, ...]
 
 
-def changes(
-    parent: SkillTree,
-    candidate: SkillTree,
-    reports: Sequence[EditReport],
-    rewrite: Rewrite | None,
-    proposals: Mapping[str, Proposal],
-) -> tuple[Change, ...]:
-    """How a candidate came out of its parent, from what was recorded when it was built."""
-    applied = [report.edit for report in reports if report.status.startswith("applied")]
-    if rewrite is not None:
-        whole = Change(
-            file=parent.main, before=parent.text, after=candidate.text, kept=rewrite.kept, made_by=tuple(applied)
-        )
-        return (whole,) if applied else ()
+@frozen(kw_only=True)
+class Origin:
+    """What was recorded of a candidate's making; `written` is the text that a model wrote anew, as it wrote it."""
+
+    reports: tuple[EditReport, ...]
+    proposals: Mapping[str, Proposal]
+    rewrite: Rewrite | None = None
+    written: str = ""
+    noted_by: tuple[str, ...] = ()
+
+
+def changes(parent: SkillTree, candidate: SkillTree, origin: Origin) -> tuple[Change, ...]:
+    """How a candidate came out of its parent: its edits or its rewrite, and then its reminder notes."""
+    applied = tuple(report.edit for report in origin.reports if report.status.startswith("applied"))
     made = []
     tree = parent
-    for name in applied:
-        edit = proposals[name]
+    if origin.rewrite is not None and applied:
+        after = repaired(parent.text, origin.written).text
+        made.append(_change(tree, tree.main, after, applied, origin.rewrite.kept))
+        tree = tree.with_text(after)
+    for name in applied if origin.rewrite is None else ():
+        edit = origin.proposals[name]
         assert isinstance(edit, Edit)
         file = edit.file or tree.main
-        before, after = tree.files[file], apply_edit(tree.files[file], edit).text
-        made.append(Change(file=file, before=before, after=after, kept=align(before, after), made_by=(name,)))
+        after = apply_edit(tree.files[file], edit).text
+        made.append(_change(tree, file, after, (name,)))
         tree = tree.with_text(after, file)
+    if tree.text != candidate.text:
+        made.append(_change(tree, tree.main, candidate.text, origin.noted_by))
     return tuple(made)
+
+
+def _change(
+    tree: SkillTree, file: str, after: str, made_by: tuple[str, ...], kept: tuple[SameLines, ...] | None = None
+) -> Change:
+    before = tree.files[file]
+    return Change(
+        file=file, before=before, after=after, kept=align(before, after) if kept is None else kept, made_by=made_by
+    )
 
 
 def carried(labels: Sequence[L], change: Change, made: L) -> tuple[L, ...]:

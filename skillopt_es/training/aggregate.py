@@ -24,7 +24,7 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
-    mode = mode_of(run.config)
+    mode = mode_of(run.config.optimizer)
     groups = _groups(job, state.step)
     labels = dict(labelled for _, group in groups for labelled in group)
     source: Evidence = "success" if job.group == "success" else "failure"
@@ -41,7 +41,7 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
             mode.shown(groups),
         ),
         schema=mode.merge_schema,
-        max_tokens=mode.most_tokens(run.config),
+        max_tokens=mode.most_tokens(run.config.optimizer),
     )
 
     def read(text: str) -> MergeReply | Unusable:

@@ -12,6 +12,7 @@ from skillopt_es.skill.rewriting import own_words
 from skillopt_es.training.json_reader import Unusable, read_object
 from skillopt_es.training.replies import MergeReply, PatchReply
 from skillopt_es.training.reply_parts import (
+    FAILURES,
     INTEGER,
     STRING,
     list_of,
@@ -144,9 +145,7 @@ _PATCH = object_of(
     skill_candidates=list_of(object_of(title=STRING, change_summary=list_of(STRING), new_skill=STRING)),
 )
 
-FAILURE_DRAFT_SCHEMA = object_of(
-    failure_summary=list_of(object_of(failure_type=STRING, count=INTEGER, description=STRING)), patch=_PATCH
-)
+FAILURE_DRAFT_SCHEMA = object_of(failure_summary=FAILURES, patch=_PATCH)
 SUCCESS_DRAFT_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH)
 MERGED_DRAFT_SCHEMA = object_of(
     reasoning=STRING,

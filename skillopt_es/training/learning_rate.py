@@ -22,7 +22,7 @@ async def choose_learning_rate(
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
-    mode = mode_of(run.config)
+    mode = mode_of(run.config.optimizer)
     by_id = proposals_of(state.step)
     pool = [by_id[name] for name in job.pool]
     lines = [f"[{index}] {described(each)}  support={each.support}" for index, each in enumerate(pool)]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
-from skillopt_es.config import RunConfig
+from skillopt_es.config import OptimizerConfig
 from skillopt_es.config.sections import UpdateMode
 from skillopt_es.events.values import Draft, Edit, Evidence, Json, Proposal, Suggestion
 from skillopt_es.training.draft_replies import (
@@ -27,6 +27,8 @@ from skillopt_es.training.json_reader import Unusable
 from skillopt_es.training.replies import (
     FAILURE_SCHEMA,
     MERGE_SCHEMA,
+    NOTED_FAILURE_SCHEMA,
+    NOTED_SUCCESS_SCHEMA,
     SUCCESS_SCHEMA,
     MergeReply,
     PatchReply,
@@ -36,6 +38,8 @@ from skillopt_es.training.replies import (
 from skillopt_es.training.suggestion_replies import (
     FAILURE_SUGGESTIONS_SCHEMA,
     MERGED_SUGGESTIONS_SCHEMA,
+    NOTED_FAILURE_SUGGESTIONS_SCHEMA,
+    NOTED_SUCCESS_SUGGESTIONS_SCHEMA,
     SUCCESS_SUGGESTIONS_SCHEMA,
     read_merged_suggestions,
     read_suggestions,
@@ -56,20 +60,20 @@ class Mode:
     limit: str  # how much an analyst may propose
     writes_skills: bool  # whether analysts and mergers reply with a whole skill
     schemas: Mapping[Evidence, Schema]
+    noted_schemas: Mapping[Evidence, Schema]  # with reminder notes; empty where a mode has none
     merge_schema: Schema
-    read_patch: Callable[[str, str, Evidence, int, int], PatchReply | Unusable]
+    read_patch: Callable[[str, str, Evidence, int, int, int], PatchReply | Unusable]
     read_merge: Callable[[str, str, Mapping[str, Proposal], Evidence], MergeReply | Unusable]
     shown: Callable[[Sequence[Group]], str]
 
-    def most_tokens(self, config: RunConfig) -> int:
+    def most_tokens(self, optimizer: OptimizerConfig) -> int:
         """How long the reply of an analyst or a merger may be."""
-        optimizer = config.optimizer
         return optimizer.rewrite_max_completion_tokens if self.writes_skills else optimizer.max_completion_tokens
 
 
-def mode_of(config: RunConfig) -> Mode:
+def mode_of(optimizer: OptimizerConfig) -> Mode:
     """The mode that a run is in."""
-    return _MODES[config.optimizer.skill_update_mode]
+    return _MODES[optimizer.skill_update_mode]
 
 
 # --- what mergers are shown ----------------------------------------------------------------------------------------
@@ -147,9 +151,10 @@ _MODES: Mapping[UpdateMode, Mode] = {
         limit="## Budget\nPropose at most {most} edits.",
         writes_skills=False,
         schemas={"failure": FAILURE_SCHEMA, "success": SUCCESS_SCHEMA},
+        noted_schemas={"failure": NOTED_FAILURE_SCHEMA, "success": NOTED_SUCCESS_SCHEMA},
         merge_schema=MERGE_SCHEMA,
-        read_patch=lambda text, patch, kind, support, most: read_patch(
-            text, patch=patch, kind=kind, support=support, most=most
+        read_patch=lambda text, patch, kind, support, most, notes: read_patch(
+            text, patch=patch, kind=kind, support=support, most=most, most_notes=notes
         ),
         read_merge=lambda text, merge, inputs, source: read_merge(
             text, merge=merge, inputs=_edits(inputs), source=source
@@ -162,9 +167,13 @@ _MODES: Mapping[UpdateMode, Mode] = {
         limit="## Budget\nMake at most {most} suggestions.",
         writes_skills=False,
         schemas={"failure": FAILURE_SUGGESTIONS_SCHEMA, "success": SUCCESS_SUGGESTIONS_SCHEMA},
+        noted_schemas={
+            "failure": NOTED_FAILURE_SUGGESTIONS_SCHEMA,
+            "success": NOTED_SUCCESS_SUGGESTIONS_SCHEMA,
+        },
         merge_schema=MERGED_SUGGESTIONS_SCHEMA,
-        read_patch=lambda text, patch, kind, support, most: read_suggestions(
-            text, patch=patch, kind=kind, support=support, most=most
+        read_patch=lambda text, patch, kind, support, most, notes: read_suggestions(
+            text, patch=patch, kind=kind, support=support, most=most, most_notes=notes
         ),
         read_merge=lambda text, merge, inputs, source: read_merged_suggestions(
             text, merge=merge, inputs=_suggestions(inputs), source=source
@@ -177,8 +186,11 @@ _MODES: Mapping[UpdateMode, Mode] = {
         limit="## Form\nWrite one complete skill that takes the place of the current one: no edits, no suggestions.",
         writes_skills=True,
         schemas={"failure": FAILURE_DRAFT_SCHEMA, "success": SUCCESS_DRAFT_SCHEMA},
+        noted_schemas={},
         merge_schema=MERGED_DRAFT_SCHEMA,
-        read_patch=lambda text, patch, kind, support, most: read_draft(text, patch=patch, kind=kind, support=support),
+        read_patch=lambda text, patch, kind, support, most, notes: read_draft(
+            text, patch=patch, kind=kind, support=support
+        ),
         read_merge=lambda text, merge, inputs, source: read_merged_draft(
             text, merge=merge, inputs=_drafts(inputs), source=source
         ),

@@ -16,6 +16,13 @@ from skillopt_es.training.modes import mode_of
 from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
 from skillopt_es.training.replies import PatchReply
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.skill_aware import (
+    MOST_NOTES,
+    analyst_prompts,
+    analyst_schema,
+    asks_for_notes,
+    budget_section,
+)
 from skillopt_es.training.tasks import AnalyseJob
 from skillopt_es.training.trajectories import shown
 
@@ -26,10 +33,12 @@ async def analyse(
     """The analyst's patch, or why there is none."""
     assert state.step is not None
     group = job.group
-    mode = mode_of(run.config)
+    optimizer = run.config.optimizer
+    mode = mode_of(optimizer)
+    most_notes = MOST_NOTES if asks_for_notes(optimizer, group.kind) else 0
 
     def read(text: str) -> PatchReply | Unusable:
-        return mode.read_patch(text, group.id, group.kind, len(group.items), run.config.optimizer.learning_rate)
+        return mode.read_patch(text, group.id, group.kind, len(group.items), optimizer.learning_rate, most_notes)
 
     consulted = await consult(calls, analyst_request(group, state, run, evidence), read)
     return _proposal(group, state.step.number, consulted)
@@ -56,18 +65,21 @@ def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> 
         edits=reply.edits,
         suggestions=reply.suggestions,
         drafts=reply.drafts,
+        notes=reply.notes,
         patterns=reply.patterns,
         reasoning=reply.reasoning,
         calls=consulted.calls,
     )
 
 
-def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "nothing"]:
+def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "notes", "nothing"]:
     if reply.edits:
         return "edits"
     if reply.suggestions:
         return "suggestions"
-    return "draft" if reply.drafts else "nothing"
+    if reply.drafts:
+        return "draft"
+    return "notes" if reply.notes else "nothing"
 
 
 def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidence: Evidence) -> ChatRequest:
@@ -78,20 +90,19 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
     rows = state.rollouts[group.place]
     most = run.config.gradient.max_trajectory_chars
     blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text) for item in group.items]
-    mode = mode_of(run.config)
     word = "Failed" if group.kind == "failure" else "Successful"
     return question(
         run.config,
         slot=group.id,
         stage="analyst",
-        prompt=f"analyst_{group.kind}{mode.prompts}",
+        prompt=analyst_prompts(run.config.optimizer, group.kind),
         sections=(
             skill_section(skill),
-            mode.limit.format(most=run.config.optimizer.learning_rate),
+            budget_section(run.config.optimizer, group.kind),
             buffer_section(state.buffer),
             memory_section(state.epoch.meta_skill),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
         ),
-        schema=mode.schemas[group.kind],
-        max_tokens=mode.most_tokens(run.config),
+        schema=analyst_schema(run.config.optimizer, group.kind),
+        max_tokens=mode_of(run.config.optimizer).most_tokens(run.config.optimizer),
     )

@@ -15,8 +15,11 @@ from attrs import evolve, frozen
 
 from skillopt_es.events.values import Draft, Edit, EditOp, Evidence, FailurePattern, Json, Suggestion
 from skillopt_es.training.json_reader import Unusable, read_object
+from skillopt_es.training.note_replies import read_notes
 from skillopt_es.training.reply_parts import (
+    FAILURES,
     INTEGER,
+    JUDGED_FAILURES,
     STRING,
     list_of,
     object_of,
@@ -40,6 +43,7 @@ class PatchReply:
     drafts: tuple[Draft, ...] = ()
     patterns: tuple[FailurePattern, ...]
     reasoning: str
+    notes: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -78,15 +82,22 @@ class AdviceReply:
     reasoning: str
 
 
-def read_patch(text: str, *, patch: str, kind: Evidence, support: int, most: int) -> PatchReply | Unusable:
-    """An analyst's reply: at most `most` edits, each standing on the whole minibatch."""
+def read_patch(
+    text: str, *, patch: str, kind: Evidence, support: int, most: int, most_notes: int = 0
+) -> PatchReply | Unusable:
+    """An analyst's reply: at most `most` edits, each standing on the whole minibatch, and `most_notes` notes."""
     found = read_object(text)
     if isinstance(found, Unusable):
         return found
     inner = found.get("patch", found)
+    if inner is None and most_notes:
+        inner = {}  # there may be lapses alone
     if not isinstance(inner, dict):
         return Unusable("`patch` must be an object with `reasoning` and `edits`")
-    rows = inner.get("edits")
+    notes = read_notes({**inner, **found}, most=most_notes) if most_notes else ()
+    if isinstance(notes, Unusable):
+        return notes
+    rows = inner.get("edits", [] if notes else None)
     if not isinstance(rows, list):
         return Unusable("`patch.edits` must be a list (an empty one if nothing should change)")
     edits = []
@@ -97,8 +108,9 @@ def read_patch(text: str, *, patch: str, kind: Evidence, support: int, most: int
         edits.append(edit)
     return PatchReply(
         edits=tuple(edits),
-        patterns=patterns_in(found.get("failure_summary"), support),
+        patterns=patterns_in(found.get("failure_summary"), support, with_cause=most_notes > 0),
         reasoning=text_in(inner, "reasoning"),
+        notes=notes,
     )
 
 
@@ -225,13 +237,13 @@ def read_advice(text: str, *, key: str) -> AdviceReply | Unusable:
 
 
 _OP: dict[str, Json] = {"type": "string", "enum": list(_OPS)}
-_EDITS = list_of(object_of(op=_OP, target=STRING, content=STRING))
+_PATCH = object_of(reasoning=STRING, edits=list_of(object_of(op=_OP, target=STRING, content=STRING)))
 
-FAILURE_SCHEMA = object_of(
-    failure_summary=list_of(object_of(failure_type=STRING, count=INTEGER, description=STRING)),
-    patch=object_of(reasoning=STRING, edits=_EDITS),
-)
-SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=object_of(reasoning=STRING, edits=_EDITS))
+FAILURE_SCHEMA = object_of(failure_summary=FAILURES, patch=_PATCH)
+SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH)
+NOTED_FAILURE_SCHEMA = object_of(failure_summary=JUDGED_FAILURES, patch=_PATCH, appendix_notes=list_of(STRING))
+NOTED_SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH, appendix_notes=list_of(STRING))
+CONSOLIDATION_SCHEMA = object_of(reasoning=STRING, appendix_notes=list_of(STRING))
 MERGE_SCHEMA = object_of(
     reasoning=STRING,
     edits=list_of(object_of(op=_OP, target=STRING, content=STRING, **{"from": list_of(STRING)}, support_count=INTEGER)),

@@ -7,6 +7,7 @@ from typing import TypeVar, cast
 
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Evidence, FailurePattern, Json, Proposal
+from skillopt_es.training.note_replies import cause_of
 
 P = TypeVar("P", bound=Proposal)
 
@@ -23,7 +24,7 @@ def text_in(row: Mapping[str, Json], key: str) -> str:
     return clean_text(value) if isinstance(value, str) else ""
 
 
-def patterns_in(rows: Json, most: int) -> tuple[FailurePattern, ...]:
+def patterns_in(rows: Json, most: int, *, with_cause: bool = False) -> tuple[FailurePattern, ...]:
     """An analyst's patterns; none can count more failures than the analyst was shown."""
     if not isinstance(rows, list):
         return ()
@@ -37,6 +38,7 @@ def patterns_in(rows: Json, most: int) -> tuple[FailurePattern, ...]:
                     type=text_in(row, "failure_type"),
                     count=max(1, min(counted, most)),
                     description=text_in(row, "description"),
+                    cause=cause_of(row) if with_cause else "",
                 )
             )
     return tuple(patterns)
@@ -84,3 +86,6 @@ def list_of(item: Json) -> dict[str, Json]:
 
 STRING: dict[str, Json] = {"type": "string"}
 INTEGER: dict[str, Json] = {"type": "integer"}
+_CAUSE: dict[str, Json] = {"type": "string", "enum": ["SKILL_DEFECT", "EXECUTION_LAPSE"]}
+FAILURES = list_of(object_of(failure_type=STRING, count=INTEGER, description=STRING))
+JUDGED_FAILURES = list_of(object_of(failure_type=STRING, cause=_CAUSE, count=INTEGER, description=STRING))

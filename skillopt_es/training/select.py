@@ -20,7 +20,7 @@ async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) ->
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
-    mode = mode_of(run.config)
+    mode = mode_of(run.config.optimizer)
     by_id = proposals_of(state.step)
     lines = [
         f"[{index}] {described(by_id[name])}  support={by_id[name].support}" for index, name in enumerate(job.pool)

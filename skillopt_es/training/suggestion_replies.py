@@ -9,9 +9,12 @@ from attrs import evolve
 
 from skillopt_es.events.values import Evidence, Json, Priority, Suggestion, SuggestionKind
 from skillopt_es.training.json_reader import Unusable, read_object
+from skillopt_es.training.note_replies import read_notes
 from skillopt_es.training.replies import MergeReply, PatchReply
 from skillopt_es.training.reply_parts import (
+    FAILURES,
     INTEGER,
+    JUDGED_FAILURES,
     STRING,
     list_of,
     object_of,
@@ -27,15 +30,22 @@ _KINDS = get_args(SuggestionKind)
 _PRIORITIES = get_args(Priority)
 
 
-def read_suggestions(text: str, *, patch: str, kind: Evidence, support: int, most: int) -> PatchReply | Unusable:
-    """An analyst's reply: at most `most` suggestions, each standing on the whole minibatch."""
+def read_suggestions(
+    text: str, *, patch: str, kind: Evidence, support: int, most: int, most_notes: int = 0
+) -> PatchReply | Unusable:
+    """An analyst's reply: at most `most` suggestions, each standing on the whole minibatch, and `most_notes` notes."""
     found = read_object(text)
     if isinstance(found, Unusable):
         return found
     inner = found.get("patch", found)
+    if inner is None and most_notes:
+        inner = {}  # there may be lapses alone
     if not isinstance(inner, dict):
         return Unusable("`patch` must be an object with `reasoning` and `revise_suggestions`")
-    rows = inner.get("revise_suggestions")
+    notes = read_notes({**inner, **found}, most=most_notes) if most_notes else ()
+    if isinstance(notes, Unusable):
+        return notes
+    rows = inner.get("revise_suggestions", [] if notes else None)
     if not isinstance(rows, list):
         return Unusable("`patch.revise_suggestions` must be a list (an empty one if nothing should change)")
     suggestions = []
@@ -46,8 +56,9 @@ def read_suggestions(text: str, *, patch: str, kind: Evidence, support: int, mos
         suggestions.append(suggestion)
     return PatchReply(
         suggestions=tuple(suggestions),
-        patterns=patterns_in(found.get("failure_summary"), support),
+        patterns=patterns_in(found.get("failure_summary"), support, with_cause=most_notes > 0),
         reasoning=text_in(inner, "reasoning"),
+        notes=notes,
     )
 
 
@@ -129,10 +140,14 @@ _PATCH = object_of(
     ),
 )
 
-FAILURE_SUGGESTIONS_SCHEMA = object_of(
-    failure_summary=list_of(object_of(failure_type=STRING, count=INTEGER, description=STRING)), patch=_PATCH
-)
+FAILURE_SUGGESTIONS_SCHEMA = object_of(failure_summary=FAILURES, patch=_PATCH)
 SUCCESS_SUGGESTIONS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH)
+NOTED_FAILURE_SUGGESTIONS_SCHEMA = object_of(
+    failure_summary=JUDGED_FAILURES, patch=_PATCH, appendix_notes=list_of(STRING)
+)
+NOTED_SUCCESS_SUGGESTIONS_SCHEMA = object_of(
+    success_patterns=list_of(STRING), patch=_PATCH, appendix_notes=list_of(STRING)
+)
 MERGED_SUGGESTIONS_SCHEMA = object_of(
     reasoning=STRING,
     revise_suggestions=list_of(

@@ -10,7 +10,7 @@ import pytest
 from skillopt_es.events.catalog import CATALOG, Event, SkillScored
 from skillopt_es.events.codec import decode, encode
 from skillopt_es.events.errors import InvalidEvent
-from skillopt_es.events.values import Draft, Edit, EditReport, Rewrite, Score, SkillTree, Suggestion
+from skillopt_es.events.values import Draft, Edit, EditReport, FailurePattern, Rewrite, Score, SkillTree, Suggestion
 
 # To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
 DEFAULTS: dict[str, dict[str, object]] = {
@@ -25,19 +25,23 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "edits": (),
         "suggestions": (),
         "drafts": (),
+        "notes": (),
         "patterns": (),
         "reasoning": "",
         "note": "",
         "calls": (),
     },
+    "AppendixExtended": {},
+    "AppendixConsolidated": {"reasoning": "", "note": "", "calls": ()},
     "PatchesMerged": {"suggestions": (), "drafts": (), "reasoning": "", "fallback": "", "calls": ()},
     "LearningRateChosen": {"asked": None, "confidence": "", "risks": (), "reasoning": "", "note": "", "calls": ()},
     "ComparisonExtended": {},
     "EditsRanked": {"reasoning": "", "fallback": "", "calls": ()},
     "SkillRewritten": {"text": "", "changes": (), "reasoning": "", "note": "", "calls": ()},
-    "CandidateBuilt": {"rewrite": None},
+    "CandidateBuilt": {"rewrite": None, "notes": 0},
     "CandidateGated": {"won": (), "lost": (), "known_from": ""},
     "StepSkipped": {"detail": ""},
+    "AppendixWritten": {"value": None},
     "ComparisonDrawn": {},
     "SlowUpdateProposed": {"guidance": "", "candidate": None, "reasoning": "", "note": "", "calls": ()},
     "SlowUpdateApplied": {
@@ -83,11 +87,14 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "origins_assumed": False,
     },
     "Rewrite": {"repairs": ()},
+    "FailurePattern": {"cause": ""},
 }
 
 
 @pytest.mark.parametrize(
-    "kind", [*CATALOG, Score, SkillTree, Edit, EditReport, Suggestion, Draft, Rewrite], ids=lambda kind: kind.__name__
+    "kind",
+    [*CATALOG, Score, SkillTree, Edit, EditReport, FailurePattern, Suggestion, Draft, Rewrite],
+    ids=lambda kind: kind.__name__,
 )
 def test_no_default_of_a_released_class_changes(kind: type) -> None:
     """Logs do not hold defaults, so a changed one would change what they say."""

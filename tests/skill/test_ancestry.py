@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from skillopt_es.events.values import Edit, EditReport, Rewrite, SkillTree
 from skillopt_es.skill.alignment import align, lines_of
-from skillopt_es.skill.ancestry import carried, changes
+from skillopt_es.skill.ancestry import Origin, carried, changes
+from skillopt_es.skill.appendix import with_appendix
 from skillopt_es.skill.edits import apply_edits
 
 WORDS = st.sampled_from(["- a", "- b", "# c", "- d\n- e", ""])
@@ -30,7 +31,7 @@ def test_the_walk_over_edits_ends_at_the_candidate(text: str, rows: list[tuple[s
     edits = [Edit(id=f"p#{at}", op=op, content=content, target=target) for at, (op, content, target) in enumerate(rows)]  # type: ignore[arg-type]
     parent = tree(text)
     candidate, reports = apply_edits(parent, edits)
-    walked = changes(parent, candidate, reports, None, {edit.id: edit for edit in edits})
+    walked = changes(parent, candidate, Origin(reports=reports, proposals={edit.id: edit for edit in edits}))
     place, makers = parent.text, tuple("initial" for _ in lines_of(parent.text))
     for change in walked:
         assert change.before == place
@@ -45,12 +46,15 @@ def test_kept_lines_keep_their_maker_and_new_ones_get_one() -> None:
     parent = tree("# A\n- one\n")
     edit = Edit(id="e", op="append", content="- two")
     edited, reports = apply_edits(parent, [edit])
-    (change,) = changes(parent, edited, reports, None, {"e": edit})
+    (change,) = changes(parent, edited, Origin(reports=reports, proposals={"e": edit}))
     makers = carried(("initial", "initial"), change, "e")
     assert makers == ("initial", "initial", "e", "e")
     rewritten = tree("# A\n- three\n- two\n")
     rewrite = Rewrite(kept=align(edited.text, rewritten.text))
-    (change,) = changes(edited, rewritten, [EditReport("s", "applied_rewrite")], rewrite, {})
+    origin = Origin(
+        reports=(EditReport("s", "applied_rewrite"),), proposals={}, rewrite=rewrite, written=rewritten.text
+    )
+    (change,) = changes(edited, rewritten, origin)
     assert change.made_by == ("s",)
     assert carried(makers, change, "s") == ("initial", "s", "e")
 
@@ -59,4 +63,21 @@ def test_what_changed_nothing_is_no_change() -> None:
     """A rewrite that gave the same text back made no line."""
     same = tree("# A\n")
     rewrite = Rewrite(kept=align(same.text, same.text))
-    assert changes(same, same, [EditReport("s", "skipped_no_change")], rewrite, {}) == ()
+    origin = Origin(reports=(EditReport("s", "skipped_no_change"),), proposals={}, rewrite=rewrite, written=same.text)
+    assert changes(same, same, origin) == ()
+
+
+def test_notes_are_a_change_of_their_own_after_a_rewrite() -> None:
+    """Their lines come from those who wrote them."""
+    parent, written = tree("# A\n"), "# B\n"
+    rewritten = tree(with_appendix(written, ["mind the rule"]))
+    origin = Origin(
+        reports=(EditReport("s", "applied_rewrite"),),
+        proposals={},
+        rewrite=Rewrite(kept=align(parent.text, written)),
+        written=written,
+        noted_by=("p",),
+    )
+    first, second = changes(parent, rewritten, origin)
+    assert (first.after, first.made_by, second.made_by) == (written, ("s",), ("p",))
+    assert carried(("s",), second, "p") == ("s", "p", "p", "p", "p", "p")

@@ -41,7 +41,7 @@ from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.tables import rebuild_tables
 from skillopt_es.projections.trainer import StepState, fold
 from skillopt_es.session import read_state, resume, start
-from skillopt_es.skill.ancestry import changes
+from skillopt_es.skill.ancestry import Origin, changes
 from skillopt_es.skill.regions import SLOW_START
 from skillopt_es.skill.rewriting import protected_parts
 from skillopt_es.training.candidate import built_candidate
@@ -198,7 +198,11 @@ def test_a_candidate_can_be_walked_back_to_its_proposals(mode: str, tmp_path: Pa
         if isinstance(event, CandidateBuilt):
             assert state is not None
             assert state.current is not None
-            walked = changes(state.current.skill, event.candidate, event.reports, event.rewrite, made)
+            assert state.step is not None
+            draft = made[event.reports[0].edit]
+            written = state.step.rewritten.text if state.step.rewritten else draft.text
+            origin = Origin(reports=event.reports, proposals=made, rewrite=event.rewrite, written=written)
+            walked = changes(state.current.skill, event.candidate, origin)
             assert all(change.after == event.candidate.text for change in walked)
             for name in (name for change in walked for name in change.made_by):
                 origin = made[name]

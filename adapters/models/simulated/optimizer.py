@@ -8,8 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from skillopt_es.adapters.models.simulated.merging import merged
-from skillopt_es.adapters.models.simulated.proposals import Reply, proposed, rejected_in, rewrite
+from skillopt_es.adapters.models.simulated.proposals import Reply, proposed, rejected_in, rewrite, rows
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
+from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
 from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE, Rule, Topic, chance, rules_in
 from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
@@ -48,10 +49,23 @@ def _from_failures(question: Question) -> Reply:
     wanted = [topic.rule for topic in missing if topic.rule and not any(map(topic.rule.said_by, tried))]
     drop = [rule.line_in(skill) for rule in HARMFUL if rule.line_in(skill)]
     add = _with_misjudgement(question, skill, wanted, tried)
-    summary: list[Json] = [_summary(topic, count, topic in missing) for topic, count in failing.items()]
+    summary = [_summary(topic, count, topic in missing) for topic, count in failing.items()]
     kinds = ", ".join(topic.kind for topic in missing) or "none"
     reasoning = f"Simulated: kinds that fail and have no rule: {kinds}."
-    return {"failure_summary": summary, "patch": {"reasoning": reasoning, **proposed(question, drop, add)}}
+    patch: Reply = {"reasoning": reasoning, **proposed(question, drop, add)}
+    reply: Reply = {"failure_summary": rows(summary), "patch": patch}
+    notes = question.number(r"at most (\d+) reminder notes", 0)
+    if notes:
+        for row, topic in zip(summary, failing, strict=True):
+            row["cause"] = "SKILL_DEFECT" if topic in missing else "EXECUTION_LAPSE"
+        reply["appendix_notes"] = [*_reminders(question, [topic for topic in failing if topic not in missing])[:notes]]
+    return reply
+
+
+def _reminders(question: Question, forgotten: Sequence[Topic]) -> list[str]:
+    """A note on each rule that was forgotten and that no note names yet."""
+    named = rules_named_in(appendix_of(question.skill("Current skill")))
+    return [reminder([topic.rule]) for topic in forgotten if topic.rule and topic.rule not in named]
 
 
 def _failing(trajectories: Sequence[Trajectory]) -> dict[Topic, int]:
@@ -90,10 +104,19 @@ def _from_successes(question: Question) -> Reply:
     add = [BREVITY] if notices and new else []
     patterns: list[Json] = ["The answers hold nothing but what was asked for."] if add else []
     reasoning = "Simulated: short answers pass." if add else "Simulated: nothing that the skill does not say already."
-    return {"success_patterns": patterns, "patch": {"reasoning": reasoning, **proposed(question, [], add)}}
+    reply: Reply = {"success_patterns": patterns, "patch": {"reasoning": reasoning, **proposed(question, [], add)}}
+    if question.number(r"at most (\d+) reminder notes", 0):
+        reply["appendix_notes"] = []
+    return reply
 
 
-# --- choosing -------------------------------------------------------------------------------------------
+# --- notes and choosing --------------------------------------------------------------------------------------------
+
+
+def _consolidate(question: Question) -> Reply:
+    """All rules that the notes name, in one note."""
+    named = rules_named_in(question.section("Reminder notes"))
+    return {"reasoning": f"Simulated: one note for {len(named)} rules.", "appendix_notes": [reminder(named)]}
 
 
 def _learning_rate(question: Question) -> Reply:
@@ -156,6 +179,7 @@ def _skill(question: Question) -> str:
 
 _STAGES: Mapping[Stage, Callable[[Question], Reply]] = {
     "analyst": _analyse,
+    "appendix": _consolidate,
     "merge": merged,
     "learning_rate": _learning_rate,
     "ranking": _rank,
