@@ -198,7 +198,8 @@ def _built_anew(event: CandidateBuilt, rewrite: Rewrite) -> str:
     kept = sum(run.length for run in rewrite.kept)
     new = len(lines_of(event.candidate.text)) - kept
     repairs = "".join(f", {each.part.replace('_', ' ')} {each.action.replace('_', ' ')}" for each in rewrite.repairs)
-    lines = f"{counted(new, 'new line')}, {kept} kept{repairs}"
+    notes = f", {counted(event.notes, 'note')} added" if event.notes else ""
+    lines = f"{counted(new, 'new line')}, {kept} kept{repairs}{notes}"
     return f"step {event.step}: rewritten, {lines}, skill {event.candidate.hash[:8]}"
 
 

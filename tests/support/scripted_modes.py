@@ -28,7 +28,7 @@ BLOCK = re.compile(r"<!-- (\w+)_START -->.*?<!-- \1_END -->\n?", re.DOTALL)
 
 def rewriting_reply(request: ChatRequest) -> str:
     """What the optimizer says at each stage, by the prompt that it is given."""
-    name = next((name for name in _ANSWERS if system_prompt(name) == request.messages[0].content), "")
+    name = next((name for name in _ANSWERS if request.messages[0].content.startswith(system_prompt(name))), "")
     return json.dumps(_ANSWERS[name](request.messages[1].content)) if name else optimizer_reply(request)
 
 

@@ -41,7 +41,9 @@ from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.tables import rebuild_tables
 from skillopt_es.projections.trainer import StepState, fold
 from skillopt_es.session import read_state, resume, start
-from skillopt_es.skill.ancestry import Origin, changes
+from skillopt_es.skill.alignment import lines_of
+from skillopt_es.skill.ancestry import Origin, carried, changes
+from skillopt_es.skill.appendix import appendix_notes
 from skillopt_es.skill.regions import SLOW_START
 from skillopt_es.skill.rewriting import protected_parts
 from skillopt_es.training.candidate import built_candidate
@@ -242,6 +244,66 @@ def test_a_rewrite_leaves_other_files_alone() -> None:
     built = built_candidate(step, parent)
     assert built.candidate.files["extra.md"] == "more\n"
     assert built.candidate.text.startswith(f"{FRONT}\n# New\n\n- rule\n\n<!-- APPENDIX_START -->")
+
+
+# --- with reminder notes -------------------------------------------------------------------------------------------
+
+NOTES = "optimizer.use_skill_aware_reflection=true"
+
+
+def noting(request: ChatRequest) -> str:
+    """Every analyst of the first step has a note, too."""
+    said = json.loads(rewriting_reply(request))
+    if request.stage == "analyst" and request.slot.startswith("e1/s1/"):
+        said["appendix_notes"] = ["Mind the gap."]
+    return json.dumps(said)
+
+
+def test_notes_join_what_a_rewrite_came_to(tmp_path: Path) -> None:
+    """They follow those that the rewrite kept, and the walk tells their lines from the rewriter's."""
+    events = train(tmp_path, SUGGEST, NOTES, world=rewriting_world(noting))
+    (built, *_) = of(events, CandidateBuilt)
+    assert (built.step, built.notes) == (1, 1)
+    assert built.rewrite is not None
+    assert appendix_notes(built.candidate.text) == ("note: old", "Mind the gap.")
+    rewritten, *_ = of(events, SkillRewritten)
+    origin = Origin(
+        reports=built.reports, proposals={}, rewrite=built.rewrite, written=rewritten.text, noted_by=("an analyst",)
+    )
+    parent = SkillTree(files={"SKILL.md": SKILL})
+    *_, last = changes(parent, built.candidate, origin)
+    makers = carried(tuple("rewriter" for _ in lines_of(last.before)), last, "analyst")
+    assert makers[lines_of(built.candidate.text).index("- Mind the gap.")] == "analyst"
+    checked(tmp_path / "run")
+
+
+def test_without_a_rewrite_the_notes_are_the_candidate(tmp_path: Path) -> None:
+    """And the suggestions say what became of them."""
+
+    def answer(request: ChatRequest) -> str:
+        return "no" if request.stage == "rewrite" else noting(request)
+
+    events = train(tmp_path, SUGGEST, NOTES, "train.num_epochs=1", world=rewriting_world(answer))
+    (built,) = of(events, CandidateBuilt)
+    assert {report.status for report in built.reports} == {"skipped_no_rewrite"}
+    assert (built.rewrite, built.notes) == (None, 1)
+    assert built.candidate.text == SKILL.replace(
+        "- note: old", "## Execution Notes Appendix\n- note: old\n- Mind the gap."
+    )
+    checked(tmp_path / "run")
+
+
+def test_analysts_who_draft_are_not_asked_for_notes(tmp_path: Path) -> None:
+    """Nor is a note read that one volunteers."""
+    seen: list[str] = []
+
+    def answer(request: ChatRequest) -> str:
+        seen.extend(message.content for message in request.messages)
+        return noting(request)
+
+    events = train(tmp_path, FULL, NOTES, "train.num_epochs=1", world=rewriting_world(answer))
+    assert not [text for text in seen if "reminder note" in text]
+    assert not [event for event in of(events, PatchProposed) if event.notes]
 
 
 # --- the same log, always ------------------------------------------------------------------------------------------
