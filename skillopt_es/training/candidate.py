@@ -52,6 +52,7 @@ def _rewritten(
     current: SkillTree, text: str, chosen: Sequence[Proposal]
 ) -> tuple[SkillTree, tuple[EditReport, ...], Rewrite]:
     new = repaired(current.text, text)
-    status = "skipped_no_change" if new.text == current.text else "applied_rewrite"
-    reports = tuple(EditReport(each.id, status) for each in chosen)
-    return current.with_text(new.text), reports, Rewrite(kept=align(current.text, new.text), repairs=new.repairs)
+    same = new.text.rstrip() == current.text.rstrip()  # how a file ends is no change to evaluate
+    reports = tuple(EditReport(each.id, "skipped_no_change" if same else "applied_rewrite") for each in chosen)
+    candidate = current if same else current.with_text(new.text)
+    return candidate, reports, Rewrite(kept=align(current.text, candidate.text), repairs=new.repairs)

@@ -246,6 +246,16 @@ def test_a_rewrite_leaves_other_files_alone() -> None:
     assert built.candidate.text.startswith(f"{FRONT}\n# New\n\n- rule\n\n<!-- APPENDIX_START -->")
 
 
+def test_another_end_of_the_file_is_no_change() -> None:
+    """Blank lines after the last one are not worth an evaluation."""
+    parent = SkillTree(files={"SKILL.md": "# A\n\n\n"})
+    draft = Draft(id="p#1", text="# A\n", support=2, origins=("p",))
+    patch = PatchProposed(patch="p", step=1, kind="failure", items=("t",), result="draft", drafts=(draft,))
+    ranked = EditsRanked(step=1, budget=1, pool=("p#1",), chosen=("p#1",))
+    built = built_candidate(StepState(number=1, batches=(), patches=Ledger().put("p", patch), ranked=ranked), parent)
+    assert (built.candidate, built.reports[0].status) == (parent, "skipped_no_change")
+
+
 # --- with reminder notes -------------------------------------------------------------------------------------------
 
 NOTES = "optimizer.use_skill_aware_reflection=true"
