@@ -47,7 +47,7 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
     def read(text: str) -> MergeReply | Unusable:
         return mode.read_merge(text, job.merge, labels, source)
 
-    consulted = await consult(calls, request, read)
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     reply = consulted.value or _joined(job.merge, tuple(labels.values()))
     return PatchesMerged(
         merge=job.merge,

@@ -40,7 +40,8 @@ async def analyse(
     def read(text: str) -> PatchReply | Unusable:
         return mode.read_patch(text, group.id, group.kind, len(group.items), optimizer.learning_rate, most_notes)
 
-    consulted = await consult(calls, analyst_request(group, state, run, evidence), read)
+    request = analyst_request(group, state, run, evidence)
+    consulted = await consult(calls, request, read, again=optimizer.ask_again)
     return _proposal(group, state.step.number, consulted)
 
 
@@ -89,7 +90,7 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
     skill = state.current.skill
     rows = state.rollouts[group.place]
     most = run.config.gradient.max_trajectory_chars
-    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text) for item in group.items]
+    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text, run=run) for item in group.items]
     word = "Failed" if group.kind == "failure" else "Successful"
     return question(
         run.config,

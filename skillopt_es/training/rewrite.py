@@ -38,7 +38,7 @@ async def rewrite(job: RewriteJob, state: TrainerState, run: RunData, calls: Cal
         max_tokens=run.config.optimizer.rewrite_max_completion_tokens,
         effort=run.config.optimizer.rewrite_reasoning_effort,
     )
-    consulted = await consult(calls, request, read_rewrite)
+    consulted = await consult(calls, request, read_rewrite, again=run.config.optimizer.ask_again)
     reply = consulted.value
     if reply is None:
         return SkillRewritten(

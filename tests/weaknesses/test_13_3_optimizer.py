@@ -226,7 +226,7 @@ def test_an_edit_that_changes_nothing_is_not_applied() -> None:
         ("gradient.merge_batch_size", "1"),
         ("gradient.minibatch_size", "0"),
         ("gradient.analyst_workers", "0"),
-        ("optimizer.lr_scheduler", "autonomous"),
+        ("optimizer.lr_scheduler", "none"),
         ("optimizer.min_learning_rate", "5"),
         ("optimizer.slow_update_samples", "0"),
         ("train.num_epochs", "0"),
