@@ -175,7 +175,11 @@ class AppendixConsolidated(Event):
 
 @frozen(kw_only=True)
 class PatchesMerged(Event):
-    """Several patches became one; `fallback` says why they were only concatenated, if they were."""
+    """
+    Several patches became one; `fallback` says why they were only concatenated, if they were.
+
+    `failed` says why there is nothing: the optimizer could not be reached.
+    """
 
     merge: str
     step: int
@@ -187,6 +191,7 @@ class PatchesMerged(Event):
     drafts: tuple[Draft, ...] = ()
     reasoning: str = ""
     fallback: str = ""
+    failed: str = ""
     calls: tuple[CallRef, ...] = ()
 
 
@@ -208,7 +213,7 @@ class LearningRateChosen(Event):
 
 @frozen(kw_only=True)
 class EditsRanked(Event):
-    """The step's budget was spent: which edits of the pool were chosen, in order."""
+    """The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached."""
 
     step: int
     budget: int
@@ -216,6 +221,7 @@ class EditsRanked(Event):
     chosen: tuple[str, ...]
     reasoning: str = ""
     fallback: str = ""
+    failed: str = ""
     calls: tuple[CallRef, ...] = ()
 
 
@@ -319,7 +325,7 @@ class ComparisonExtended(Event):
 
 @frozen(kw_only=True)
 class SlowUpdateProposed(Event):
-    """The optimizer wrote epoch-level guidance, or why not."""
+    """The optimizer wrote epoch-level guidance, or why not; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["guidance", "unusable", "failed"]
@@ -340,7 +346,7 @@ class SlowUpdateApplied(Event):
     """
 
     epoch: int
-    action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "no_content"]
+    action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "unchanged", "postponed"]
     skill: SkillTree
     guidance: str = ""
     candidate: str = ""
@@ -354,7 +360,7 @@ class SlowUpdateApplied(Event):
 
 @frozen(kw_only=True)
 class MetaSkillWritten(Event):
-    """The optimizer's own memory for later epochs, or why there is none."""
+    """The optimizer's own memory for later epochs, or why there is none; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["written", "first_epoch", "unusable", "failed"]

@@ -96,6 +96,7 @@ class Summary:
     epochs: int = 0
     step: int = 0
     steps: int = 0
+    initial: str = ""
     current: Place = field(factory=Place)
     best: Place = field(factory=Place)
     resumed: int = 0
@@ -105,6 +106,11 @@ class Summary:
     slow: SlowUpdateApplied | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether this is no training run but an evaluation of one skill."""
+        return self.status != "new" and self.steps == 0
 
     @property
     def baseline(self) -> EvaluationLine | None:
@@ -135,7 +141,15 @@ def summarize(events: Iterable[Event]) -> Summary:
 def _started(summary: Summary, event: RunStarted) -> Summary:
     place = Place(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
-    return evolve(summary, status="running", steps=event.total_steps, epochs=epochs, current=place, best=place)
+    return evolve(
+        summary,
+        status="running",
+        steps=event.total_steps,
+        epochs=epochs,
+        initial=place.skill,
+        current=place,
+        best=place,
+    )
 
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
@@ -154,7 +168,12 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
     if event.purpose == "train":
         return evolve(summary, open=evolve(summary.open, train=(*summary.open.train, event.score)))
     line = EvaluationLine(
-        place=event.place, purpose=event.purpose, skill=event.skill, score=event.score, value=event.value
+        place=event.place,
+        purpose=event.purpose,
+        skill=event.skill,
+        score=event.score,
+        value=event.value,
+        by_type=event.by_type,
     )
     summary = evolve(summary, evaluations=(*summary.evaluations, line))
     if event.purpose != "selection":
@@ -225,7 +244,7 @@ def _end_step(summary: Summary, number: int, verdict: str, candidate: float | No
 
 def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
     summary = evolve(summary, slow=event)
-    if event.action in ("reject", "no_content") or event.skill.hash == summary.current.skill:
+    if event.skill.hash == summary.current.skill:
         return summary
     kept = event.stale_from and event.action in ("placeholder", "force_accept")
     place = Place(skill=event.skill.hash, value=summary.current.value if kept else event.candidate_value)

@@ -71,7 +71,7 @@ _MILESTONES: Mapping[type[Event], str] = {
 
 def milestone(event: Event) -> str:
     """A line for an event that deserves one while a run is watched, else nothing."""
-    if isinstance(event, SkillScored) and (event.place == "baseline" or event.purpose == "test"):
+    if isinstance(event, SkillScored) and (event.place in ("baseline", "final/val") or event.purpose == "test"):
         return f"  {in_words(event)}"
     form = _MILESTONES.get(type(event))
     return form.format(in_words(event)) if form else ""
@@ -158,6 +158,7 @@ def _appendix_written(event: AppendixWritten) -> str:
 
 def _merged(event: PatchesMerged) -> str:
     joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
+    joined += f"; not reached, {event.failed}" if event.failed else ""
     return f"{event.merge}: {counted(len(event.inputs), 'input')} to {_proposed(event)}{joined}"
 
 
@@ -175,6 +176,7 @@ def _learning_rate(event: LearningRateChosen) -> str:
 
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
+    fallback += f"; not reached, {event.failed}" if event.failed else ""
     return f"step {event.step}: {len(event.chosen)} of {len(event.pool)} chosen, budget {event.budget}{fallback}"
 
 

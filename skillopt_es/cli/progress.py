@@ -32,6 +32,8 @@ STAGES = {
 }
 """What each kind of question is called."""
 
+_PLACES = {"final/val": "of the final skill on validation"}
+
 
 class Progress:
     """An observer that knows where a run is and says so."""
@@ -59,7 +61,9 @@ class Progress:
         """Notes the stage and how much of it there is to do."""
         match task:
             case Rollouts(units):
-                self._stage, self._total = f"rollouts {units[0].place.split('/')[-1]}", len(units)
+                place = units[0].place
+                name = _PLACES.get(place, place.split("/")[-1])
+                self._stage, self._total = f"rollouts {name}", len(units)
             case Questions(jobs):
                 self._stage, self._total = STAGES[type(jobs[0]).__name__], len(jobs)
             case _:

@@ -58,6 +58,7 @@ _RESUMABLE = {
     "gradient": ("analyst_workers",),
     "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
     "rollout": ("max_failed_share", "max_failed_share_train"),
+    "prices": ("unit", "models"),
 }
 _RESUMABLE_MODEL = (
     "base_url",

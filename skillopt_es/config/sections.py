@@ -199,6 +199,14 @@ class EnvConfig:
 
 
 @frozen(kw_only=True)
+class PricesConfig:
+    """What tokens cost; it decides nothing. Recorded, so that a log can be added up without its config."""
+
+    unit: str
+    models: Mapping[str, Json]
+
+
+@frozen(kw_only=True)
 class RunConfig:
     """
     A whole run; `folder` is where the config file lies, to which relative paths belong.
@@ -214,6 +222,7 @@ class RunConfig:
     rollout: RolloutConfig
     evaluation: EvaluationConfig
     env: EnvConfig
+    prices: PricesConfig
     folder: str
     resolved: Mapping[str, Json]
     notices: tuple[str, ...] = field(default=(), eq=False)
@@ -239,6 +248,7 @@ SECTIONS: Mapping[str, type] = {
     "rollout": RolloutConfig,
     "evaluation": EvaluationConfig,
     "env": EnvConfig,
+    "prices": PricesConfig,
 }
 for _section in (RoleConfig, *SECTIONS.values()):
     attrs.resolve_types(_section)  # from here on every attribute's type is a type, not its source text

@@ -20,7 +20,7 @@ from skillopt_es.training.tasks import MergeJob
 
 
 async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) -> PatchesMerged:
-    """What one merge comes to; `fallback` says why when it is the inputs joined in order."""
+    """What a merge comes to; `fallback` says why it is the inputs joined in order, `failed` why there is nothing."""
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
@@ -48,7 +48,8 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         return mode.read_merge(text, job.merge, labels, source)
 
     consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
-    reply = consulted.value or _joined(job.merge, tuple(labels.values()))
+    nothing = MergeReply(reasoning="")
+    reply = consulted.value or (nothing if consulted.failed else _joined(job.merge, tuple(labels.values())))
     return PatchesMerged(
         merge=job.merge,
         step=state.step.number,
@@ -59,7 +60,8 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         suggestions=reply.suggestions,
         drafts=reply.drafts,
         reasoning=reply.reasoning,
-        fallback=consulted.why,
+        fallback="" if consulted.failed else consulted.why,
+        failed=consulted.why if consulted.failed else "",
         calls=consulted.calls,
     )
 

@@ -27,7 +27,15 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Evidence, GateAction, Measured, Minibatch, Outcome, Score, SkillTree
-from skillopt_es.projections.trainer import Measurement, Standing, StepState, TrainerState, proposals_of
+from skillopt_es.projections.trainer import (
+    Measurement,
+    Standing,
+    StepState,
+    TrainerState,
+    at_owed_epoch,
+    proposals_of,
+    unanswered,
+)
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
 from skillopt_es.training.appendix import extension, fate_of_notes, written
@@ -65,7 +73,7 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
         skill=evaluation.skill.hash,
         score=total,
         value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
-        by_type={name: mean_score(group) for name, group in by_type.items()},
+        by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
     )
 
 
@@ -162,7 +170,7 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
     details = {
         "nothing_to_fix": f"{len(step.patches)} analysts proposed {what}" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
-        "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "",
+        "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "the budget is 0: no analyst was asked",
         "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
@@ -176,8 +184,13 @@ def _not_chosen(step: StepState, ranked: EditsRanked) -> str:
 
 
 def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
-    """No analyst of a step could be reached: that is an outage, not a step with nothing to fix."""
+    """The optimizer could not be reached: that is an outage, not a step with nothing to fix."""
     step, place = _open_step(state)
+    open_questions = unanswered(step)
+    if open_questions:
+        return RunPaused(
+            reason="optimizer", message=f"the optimizer could not be reached; first, for {open_questions[0]}"
+        )
     notes = [patch.note for patch in step.patches.values()]
     return RunPaused(
         reason="optimizer", message=f"none of the {len(notes)} analysts of {place} could be reached; first, {notes[0]}"
@@ -349,7 +362,11 @@ def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     proposed = state.epoch.proposed
     if proposed.candidate is None:
-        return SlowUpdateApplied(epoch=proposed.epoch, action="no_content", skill=state.current.skill)
+        return SlowUpdateApplied(epoch=proposed.epoch, action="postponed", skill=state.current.skill)
+    if proposed.candidate.hash == state.current.skill.hash:
+        return SlowUpdateApplied(
+            epoch=proposed.epoch, action="unchanged", skill=state.current.skill, guidance=proposed.guidance
+        )
     known = state.measured.get(proposed.candidate.hash)
     if not run.config.optimizer.slow_update_gate_with_selection:
         return SlowUpdateApplied(
@@ -364,6 +381,11 @@ def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
         )
     assert known is not None
     return _gated_slow_update(state, run, known, state.current)
+
+
+def _apply_late_slow_update(state: TrainerState, run: RunData) -> Event:
+    """The same for an epoch that is over."""
+    return _apply_slow_update(at_owed_epoch(state), run)
 
 
 def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, current: Standing) -> Event:
@@ -418,12 +440,13 @@ def _complete_run(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
     best, final = state.best.skill.hash, state.current.skill.hash
+    tests = {skill: scored.score for skill, scored in state.tests.items()}
     return RunCompleted(
         best=best,
         final=final,
-        test_initial=state.tests.get(run.started.skill.hash),
-        test_best=state.tests.get(best),
-        test_final=state.tests.get(final),
+        test_initial=tests.get(run.started.skill.hash),
+        test_best=tests.get(best),
+        test_final=tests.get(final),
     )
 
 
@@ -440,6 +463,7 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "draw_comparison": _draw_comparison,
     "extend_comparison": _extend_comparison,
     "apply_slow_update": _apply_slow_update,
+    "apply_late_slow_update": _apply_late_slow_update,
     "complete_epoch": _complete_epoch,
     "promote_best": _promote_best,
     "complete_run": _complete_run,

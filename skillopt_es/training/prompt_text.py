@@ -69,16 +69,24 @@ def buffer_section(buffer: Sequence[Attempt]) -> str:
     ]
     for attempt in buffer:
         lines.append(f"\n### Step {attempt.step}: {attempt.action.upper()}, {attempt.failed} of {attempt.total} failed")
-        lines += [f"- {code} ×{len(items)}: {', '.join(items)}" for code, items in attempt.codes]
-        lines += [f"- an analyst saw: {_seen(pattern)}" for pattern in attempt.patterns]
-        if attempt.rejected:
-            before = "unknown" if attempt.value_before is None else f"{attempt.value_before:.4f}"
-            lines.append(f"Rejected {called(attempt.rejected[0])} (score {before} -> {attempt.value_after:.4f}):")
-            lines += [f"{number}. {described(each)}" for number, each in enumerate(attempt.rejected, start=1)]
-        if attempt.rejected_notes:
-            lines.append("Reminder notes that were rejected with this step:")
-            lines += [f"* {note}" for note in attempt.rejected_notes]
+        seen = _seen_in(attempt)
+        if seen:
+            lines.append(fenced(f"step {attempt.step}", "\n".join(seen)))
     return "\n".join(lines)
+
+
+def _seen_in(attempt: Attempt) -> list[str]:
+    """What went wrong in a step and what was tried; ids, codes and descriptions come from outside."""
+    lines = [f"- {code} ×{len(items)}: {', '.join(items)}" for code, items in attempt.codes]
+    lines += [f"- an analyst saw: {_seen(pattern)}" for pattern in attempt.patterns]
+    if attempt.rejected:
+        before = "unknown" if attempt.value_before is None else f"{attempt.value_before:.4f}"
+        lines.append(f"Rejected {called(attempt.rejected[0])} (score {before} -> {attempt.value_after:.4f}):")
+        lines += [f"{number}. {described(each)}" for number, each in enumerate(attempt.rejected, start=1)]
+    if attempt.rejected_notes:
+        lines.append("Reminder notes that were rejected with this step:")
+        lines += [f"* {note}" for note in attempt.rejected_notes]
+    return lines
 
 
 def _seen(pattern: FailurePattern) -> str:

@@ -90,16 +90,18 @@ class RewriteJob:
 
 @frozen
 class SlowUpdateJob:
-    """Epoch-level guidance."""
+    """Epoch-level guidance; `after` is the step after which it is asked for again."""
 
     epoch: int
+    after: int | None = None
 
 
 @frozen
 class MetaSkillJob:
-    """The optimizer's own memory."""
+    """The optimizer's own memory; `after` is the step after which it is asked for again."""
 
     epoch: int
+    after: int | None = None
 
 
 Job = AnalyseJob | ConsolidateJob | MergeJob | LearningRateJob | RankJob | RewriteJob | SlowUpdateJob | MetaSkillJob
@@ -147,6 +149,7 @@ Step = Literal[
     "draw_comparison",
     "extend_comparison",
     "apply_slow_update",
+    "apply_late_slow_update",
     "complete_epoch",
     "promote_best",
     "complete_run",

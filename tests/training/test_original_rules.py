@@ -142,7 +142,8 @@ def test_skipped_steps_do_not_lower_the_budget_in_the_original(counted: str, ste
 def test_an_epoch_without_notes_breaks_the_chain_in_the_original(keep: bool, tmp_path: Path) -> None:
     """And the next one begins its notes anew."""
     world = world_of({"@e3/meta": "hm"})
-    events = train(tmp_path, "train.num_epochs=4", f"optimizer.keep_memory={str(keep).lower()}", world=world)
+    settings = ("train.num_epochs=4", "optimizer.ask_again=false", f"optimizer.keep_memory={str(keep).lower()}")
+    events = train(tmp_path, *settings, world=world)
     results = [event.result for event in of(MetaSkillWritten, events)]
     assert results == ["first_epoch", "written", "unusable", "written"]
     in_force = [bool(event.meta_skill) for event in of(EpochPlanned, events)]

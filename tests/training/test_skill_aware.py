@@ -297,7 +297,7 @@ def test_too_many_notes_are_consolidated_by_one_question(tmp_path: Path) -> None
 
 def no_shorter(request: ChatRequest) -> str | ChatReply:
     """An optimizer whose lists are as long as before."""
-    return '{"appendix_notes": ["a", "b", "c", "d"]}' if request.stage == "appendix" else noting_reply(request)
+    return json.dumps({"appendix_notes": [*"abcdefghijkl"]}) if request.stage == "appendix" else noting_reply(request)
 
 
 def unreachable(request: ChatRequest) -> str | ChatReply:
@@ -339,7 +339,7 @@ def test_upstream_notes_are_written_after_every_verdict(tmp_path: Path) -> None:
         no_edits = request.stage == "analyst" and "/s4/" in request.slot
         return json.dumps({**reply, **silent} if no_edits else reply)
 
-    events = train(tmp_path, ON, UPSTREAM, world=forgetful_world(optimizer))
+    events = train(tmp_path, ON, UPSTREAM, "train.seed=43", world=forgetful_world(optimizer))
     before: dict[int, str] = {}
     for previous, event in pairwise(events):
         if isinstance(event, AppendixWritten):

@@ -59,7 +59,7 @@ def _suggestion(kind: str, title: str, instruction: str) -> Reply:
 def rejected_in(question: Question) -> list[str]:
     """What the proposals that the gate refused in this epoch wanted to write."""
     found: list[str] = []
-    for kind, line in _REJECTED.findall(question.section("Earlier steps of this epoch")):
+    for kind, line in _REJECTED.findall(question.fenced_under("Earlier steps of this epoch")):
         says = _SAYS.search(line)
         said = line[says.end() :].partition("  priority=")[0].strip("'\"") if says else ""
         if kind == "draft":
