@@ -207,6 +207,8 @@ def _nothing_allowed(state: TrainerState, run: RunData, step: StepState) -> bool
     # Reminder notes are no edits; without an exact budget, 0 takes one edit.
     if optimizer.use_skill_aware_reflection or not optimizer.exact_budget:
         return False
+    if optimizer.skill_update_mode == "full_rewrite_minibatch":  # which has no learning rate
+        return False
     by_schedule = optimizer.lr_control_mode == "fixed" and _budget(state, run, step, 0) == 0
     return optimizer.learning_rate == 0 or by_schedule
 

@@ -29,6 +29,7 @@ from skillopt_es.events.catalog import (
     LearningRateChosen,
     PatchesMerged,
     PatchProposed,
+    RunPaused,
     SkillRewritten,
     StepSkipped,
 )
@@ -99,7 +100,7 @@ def test_a_run_improves_and_every_decision_is_derived_again(mode: str, tmp_path:
 @pytest.mark.parametrize("mode", MODES)
 def test_protected_parts_survive_every_rewrite_and_repairs_are_recorded(mode: str, tmp_path: Path) -> None:
     """The scripted optimizer drops and alters them; the texts are whole, and the events say what was done."""
-    events = train(tmp_path, mode)
+    events = train(tmp_path, mode, "train.seed=46")
     skills = {event.candidate.hash: event.candidate for event in of(events, CandidateBuilt)}
     assert all(skill.text.startswith(FRONT) for skill in skills.values())
     repairs = [each for event in of(events, CandidateBuilt) for each in event.rewrite.repairs]
@@ -427,15 +428,18 @@ def test_a_second_try_can_still_be_used(tmp_path: Path) -> None:
     checked(tmp_path / "run")
 
 
-def test_an_outage_at_the_rewrite_is_said_and_the_step_ends(tmp_path: Path) -> None:
-    """It is told apart from a useless reply."""
+def test_an_outage_at_the_rewrite_pauses_the_run(tmp_path: Path) -> None:
+    """It is told apart from a useless reply, and decides nothing."""
 
     def answer(request: ChatRequest) -> str:
         return unreachable(request) if request.stage == "rewrite" else rewriting_reply(request)
 
     events = train(tmp_path, SUGGEST, "train.num_epochs=1", world=rewriting_world(answer))
     assert {event.result for event in of(events, SkillRewritten)} == {"failed"}
-    assert {event.reason for event in of(events, StepSkipped)} == {"no_rewrite"}
+    assert not of(events, StepSkipped)
+    (paused,) = of(events, RunPaused)
+    assert paused.reason == "optimizer"
+    assert "the rewrite of step 1" in paused.message
     checked(tmp_path / "run")
 
 
