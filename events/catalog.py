@@ -22,6 +22,8 @@ from skillopt_es.events.values import (
     FailurePattern,
     GateAction,
     GateMetric,
+    ImportedBatch,
+    ImportedUsage,
     Json,
     Minibatch,
     Outcome,
@@ -91,7 +93,7 @@ class RolloutCompleted(Event):
     skill: str
     outcome: Outcome
     task_type: str
-    turns: int
+    turns: int | None
     failure: str = ""
     detail: str = ""
     prediction: str = ""
@@ -204,7 +206,7 @@ class CandidateGated(Event):
     current_score: Score | None
     current_value: float | None
     best_value: float | None
-    compared: int
+    compared: int | None
     won: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     known_from: str = ""
@@ -307,6 +309,44 @@ class RunCompleted(Event):
     test_final: Score | None = None
 
 
+@frozen(kw_only=True)
+class RunImported(Event):
+    """The run was trained elsewhere: what follows was read from its result files, and never goes on from here."""
+
+    source: Literal["skillopt"]
+    folder: str
+    seconds: Mapping[str, float]
+    usage: Mapping[str, ImportedUsage]
+
+
+@frozen(kw_only=True)
+class StepImported(Event):
+    """What another trainer recorded of a step beside its decisions; None for what is not there."""
+
+    step: int
+    batches: tuple[ImportedBatch, ...]
+    proposed: int | None
+    merged: int | None
+    chosen: int | None
+    applied: int | None
+    candidate_value: float | None
+    current_value: float | None
+    best_value: float | None
+    seconds: Mapping[str, float]
+    usage: Mapping[str, ImportedUsage]
+
+
+@frozen(kw_only=True)
+class GapFound(Event):
+    """Something that an imported run should have is unknown; `step` is one whose end is, `skill` what is current now."""
+
+    place: str
+    what: str
+    why: str
+    step: int | None = None
+    skill: SkillTree | None = None
+
+
 CATALOG: tuple[type[Event], ...] = (
     RunStarted,
     RunResumed,
@@ -330,6 +370,9 @@ CATALOG: tuple[type[Event], ...] = (
     EpochCompleted,
     BestPromoted,
     RunCompleted,
+    RunImported,
+    StepImported,
+    GapFound,
 )
 BY_NAME: Mapping[str, type[Event]] = {event.__name__: event for event in CATALOG}
 

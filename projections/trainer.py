@@ -23,6 +23,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    GapFound,
     LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
@@ -30,12 +31,14 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     RolloutCompleted,
     RunCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
+    StepImported,
     StepSkipped,
 )
 from skillopt_es.events.values import Batch, Edit, Failed, FailurePattern, Json, Measured, Minibatch, Score, SkillTree
@@ -143,6 +146,8 @@ class TrainerState:
     buffer: tuple[Attempt, ...] = ()
     memory: str = ""
     counts: Counts = field(factory=Counts)
+    imported: RunImported | None = None
+    gaps: tuple[GapFound, ...] = ()
 
 
 def _started(state: TrainerState, event: RunStarted) -> TrainerState:
@@ -282,28 +287,33 @@ def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
 
 def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     assert state.step is not None
-    assert state.step.built is not None
-    measured = state.measured[event.candidate]
-    candidate = Standing(
-        skill=state.step.built.candidate,
-        score=measured.score,
-        value=measured.value,
-        origin=f"step_{event.step:04d}",
-        step=event.step,
-    )
     taken = event.action != "reject"
+    candidate = _candidate(state, state.step, event) if taken else state.current
     new_best = event.action == "accept_new_best" or (
         event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
     )
     counts = replace(state.counts, accepted=state.counts.accepted + taken, rejected=state.counts.rejected + (not taken))
     state = replace(
         state,
-        current=candidate if taken else state.current,
+        current=candidate,
         best=candidate if new_best else state.best,
         buffer=(*state.buffer, _attempt(state, state.step, event)),
         counts=counts,
     )
     return _close_step(state)
+
+
+def _candidate(state: TrainerState, step: StepState, event: CandidateGated) -> Standing:
+    """The place that an accepted candidate takes."""
+    assert step.built is not None
+    measured = state.measured[event.candidate]
+    return Standing(
+        skill=step.built.candidate,
+        score=measured.score,
+        value=measured.value,
+        origin=f"step_{event.step:04d}",
+        step=event.step,
+    )
 
 
 def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Attempt:
@@ -431,6 +441,30 @@ def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:
     return replace(state, status="completed", completed=event, rollouts={}, scored={})
 
 
+def _imported(state: TrainerState, event: RunImported) -> TrainerState:
+    return replace(state, imported=event)
+
+
+def _step_imported(state: TrainerState, event: StepImported) -> TrainerState:
+    return state  # it adds nothing that a decision could lean on
+
+
+def _gap(state: TrainerState, event: GapFound) -> TrainerState:
+    """A skill whose origin is not known takes the current place; a step whose end is not known is over."""
+    state = replace(state, gaps=(*state.gaps, event))
+    if event.skill is not None:
+        measured = state.measured.get(event.skill.hash)
+        standing = Standing(
+            skill=event.skill,
+            origin=f"unknown_{event.place}",
+            step=state.steps_done if event.step is None else event.step,
+            score=measured.score if measured else None,
+            value=measured.value if measured else None,
+        )
+        state = replace(state, current=standing)
+    return state if event.step is None else _close_step(state)
+
+
 _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     RunStarted: _started,
     RunResumed: _resumed,
@@ -454,6 +488,9 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
     RunCompleted: _completed,
+    RunImported: _imported,
+    StepImported: _step_imported,
+    GapFound: _gap,
 }
 
 

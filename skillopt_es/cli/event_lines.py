@@ -15,6 +15,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    GapFound,
     LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
@@ -23,12 +24,14 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
+    StepImported,
     StepSkipped,
 )
 from skillopt_es.events.values import Failed, Measured, Outcome, Score
@@ -90,6 +93,10 @@ def _started(event: RunStarted) -> str:
     return f"{counted(event.total_steps, 'step')} over {data}; {event.software}"
 
 
+def _planned(event: EpochPlanned) -> str:
+    return f"epoch {event.epoch}" + (f": {counted(len(event.batches), 'batch')}" if event.batches else "")
+
+
 def _rollout(event: RolloutCompleted) -> str:
     failure = f" ({event.failure})" if event.failure and isinstance(event.outcome, Measured) else ""
     return f"{event.place}: {event.item} {_outcome(event.outcome)}{failure}"
@@ -109,7 +116,8 @@ def _scored(event: SkillScored) -> str:
 
 def _score(score: Score) -> str:
     unmeasured = f" ({score.unmeasured} not measured)" if score.unmeasured else ""
-    return f"hard {score.hard:.4f}, soft {score.soft:.4f} on {score.measured} items{unmeasured}"
+    items = "items that are not known" if score.measured is None else f"{score.measured} items"
+    return f"hard {score.hard:.4f}, soft {score.soft:.4f} on {items}{unmeasured}"
 
 
 def _minibatches(event: MinibatchesPlanned) -> str:
@@ -121,7 +129,8 @@ def _minibatches(event: MinibatchesPlanned) -> str:
 
 def _patch(event: PatchProposed) -> str:
     if event.result in ("edits", "nothing"):
-        return f"{event.patch}: {counted(len(event.edits), 'edit')} from {counted(len(event.items), 'rollout')}"
+        seen = f" from {counted(len(event.items), 'rollout')}" if event.items else ""
+        return f"{event.patch}: {counted(len(event.edits), 'edit')}{seen}"
     return f"{event.patch}: {event.result}, {event.note}"
 
 
@@ -151,8 +160,8 @@ def _built(event: CandidateBuilt) -> str:
 
 def _gated(event: CandidateGated) -> str:
     values = f"{shown_value(event.current_value)} -> {shown_value(event.candidate_value)}"
-    turned = f"won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
-    return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}, {turned}"
+    turned = "" if event.compared is None else f", won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
+    return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}{turned}"
 
 
 def _skipped(event: StepSkipped) -> str:
@@ -190,11 +199,15 @@ def _completed(event: RunCompleted) -> str:
     return f"best skill {event.best[:8]}" + (f"; test: {said}" if said else "")
 
 
+def _gap(event: GapFound) -> str:
+    return f"{event.place}: {event.what} is unknown: {event.why}"
+
+
 _WORDS: Mapping[type[Event], Callable[..., str]] = {
     RunStarted: _started,
     RunResumed: lambda event: event.software,
     RunPaused: lambda event: f"{event.reason}: {event.message}",
-    EpochPlanned: lambda event: f"epoch {event.epoch}: {counted(len(event.batches), 'batch')}",
+    EpochPlanned: _planned,
     RolloutCompleted: _rollout,
     SkillScored: _scored,
     MinibatchesPlanned: _minibatches,
@@ -213,4 +226,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
     RunCompleted: _completed,
+    RunImported: lambda event: f"from the result files of {event.source} in {event.folder}",
+    StepImported: lambda event: f"step {event.step}: as it was recorded there",
+    GapFound: _gap,
 }

@@ -1,0 +1,375 @@
+"""The files of one step, and its record for `history.json`, from the events of its part of the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from attrs import define, field
+
+from skillopt_es.events.catalog import (
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    GapFound,
+    LearningRateChosen,
+    PatchesMerged,
+    PatchProposed,
+    SkillScored,
+    StepImported,
+    StepSkipped,
+)
+from skillopt_es.events.values import Edit, EditReport, ImportedBatch, ImportedUsage, Json
+from skillopt_es.interchange.layout import (
+    KINDS,
+    STAGES,
+    batch_folder,
+    skill_file,
+    skill_hash,
+    step_folder,
+)
+from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
+from skillopt_es.interchange.segments import Segment
+from skillopt_es.projections.lines import pooled
+from skillopt_es.projections.trainer import Attempt, TrainerState
+from skillopt_es.training.evidence import Evidence
+
+_TIMED = ("rollout_s", "reflect_s", "aggregate_s", "select_s", "update_s", "evaluate_s")
+_SKIPS = {
+    "nothing_to_fix": "skip_no_patches",
+    "no_usable_patch": "skip_no_patches",
+    "no_edit_chosen": "skip_no_rewrite",
+    "unchanged": "skip_no_rewrite",
+}
+_SHORT = 200
+Record = dict[str, Json]
+
+
+@define
+class StepFiles:
+    """One step: what is known of it, under the original's names."""
+
+    part: Segment
+    per_epoch: int
+    control_mode: Json
+    usage: Mapping[str, ImportedUsage]
+    edits: dict[str, Edit] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        makers = (*self.part.all(PatchProposed), *self.part.all(PatchesMerged))
+        self.edits = {edit.id: edit for maker in makers for edit in maker.edits}
+
+    @property
+    def imported(self) -> StepImported | None:
+        """What another trainer recorded of the step."""
+        return self.part.last(StepImported)
+
+    @property
+    def verdict(self) -> CandidateGated | StepSkipped | None:
+        """How the step ended; None for one that did not, or not so that it is known."""
+        return self.part.last(CandidateGated) or self.part.last(StepSkipped)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the step is over without a known end."""
+        return any(gap.step is not None for gap in self.part.all(GapFound))
+
+    def batches(self) -> list[ImportedBatch]:
+        """The step's training batches with what is known of each."""
+        if self.imported is not None:
+            return list(self.imported.batches)
+        scores = {row.place.rsplit("/b", 1)[1]: row.score for row in self.part.all(SkillScored) if _is_train(row)}
+        planned = self.part.before.step.batches if self.part.before.step else ()
+        return [
+            ImportedBatch(
+                seed=batch.seed,
+                size=len(batch.items),
+                items=batch.items,
+                score=scores.get(str(number)),
+                failure_patches=self._usable(number, "failure"),
+                success_patches=self._usable(number, "success"),
+            )
+            for number, batch in enumerate(planned)
+        ]
+
+    def _usable(self, batch: int, kind: str) -> int:
+        prefix = f"e{self.part.epoch}/s{self.part.number}/b{batch}/"
+        patches = (patch for patch in self.part.all(PatchProposed) if patch.patch.startswith(prefix) and patch.edits)
+        return sum(patch.kind == kind for patch in patches)
+
+    def files(self, evidence: Evidence) -> Iterator[File]:
+        """Its files but the record, as far as the step came."""
+        number, folder = self.part.number, step_folder(self.part.number)
+        batches = self.batches()
+        for index in range(len(batches)):
+            at = batch_folder(number, index, len(batches))
+            place = f"e{self.part.epoch}/s{number}/b{index}"
+            yield from rollout_files(f"{at}/rollout", self.part.rollouts(place), evidence)
+            for patch in self.part.all(PatchProposed):
+                if patch.patch.startswith(f"{place}/") and patch.result in ("edits", "nothing"):
+                    yield f"{at}/patches/{_patch_name(patch)}", dumped(_patch(patch))
+        yield from self._selection(folder)
+        built = self.part.last(CandidateBuilt)
+        if built is not None:
+            yield f"{folder}/candidate_skill.md", built.candidate.text
+            if built.reports:
+                yield f"{folder}/edit_apply_report.json", dumped(self._report(built.reports))
+        place = f"e{self.part.epoch}/s{number}"
+        yield from rollout_files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"), evidence)
+        yield from rollout_files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"), evidence)
+        if isinstance(self.verdict, CandidateGated):
+            yield f"{folder}/trajectory_digest.json", dumped(self._digest(self.part.after.buffer[-1], self.verdict))
+        if self.verdict is not None or self.lost:
+            assert self.part.after.current is not None
+            yield skill_file(number), self.part.after.current.skill.text
+
+    def _selection(self, folder: str) -> Iterator[File]:
+        ranked, chosen = self.part.last(EditsRanked), self.part.last(LearningRateChosen)
+        if chosen is not None:
+            yield f"{folder}/lr_decision.json", dumped(_decision(chosen))
+        if ranked is None:
+            return
+        merged = self.part.last(PatchesMerged)
+        reasoning = merged.reasoning if merged else _reasoning(self.part.all(PatchProposed))
+        pool: list[Json] = [_edit(self.edits[edit], merged) for edit in ranked.pool]
+        yield f"{folder}/merged_patch.json", dumped({"reasoning": reasoning, "edits": pool})
+        picked: list[Json] = [_edit(self.edits[edit], merged) for edit in ranked.chosen]
+        document: Record = {"reasoning": ranked.reasoning or reasoning, "edits": picked}
+        if ranked.calls:
+            indices: list[Json] = [ranked.pool.index(edit) for edit in ranked.chosen]
+            document["ranking_details"] = {"reasoning": ranked.reasoning, "selected_indices": indices}
+        yield f"{folder}/ranked_edits.json", dumped(document)
+
+    def _report(self, reports: Sequence[EditReport]) -> list[Json]:
+        return [
+            {
+                "op": self.edits[report.edit].op,
+                "target": self.edits[report.edit].target[:_SHORT],
+                "content_preview": self.edits[report.edit].content[:_SHORT],
+                "status": report.status,
+                "index": number,
+            }
+            for number, report in enumerate(reports, start=1)
+            if report.edit in self.edits
+        ]
+
+    def _digest(self, attempt: Attempt, verdict: CandidateGated) -> Record:
+        patterns: list[Json] = [
+            {"pattern": code, "count": len(items), "task_ids": list(items)} for code, items in attempt.codes
+        ]
+        digest: Record = {"step": attempt.step, "action": attempt.action}
+        if attempt.total:
+            digest |= {"n_total": attempt.total, "n_fail": attempt.failed, "failure_patterns": patterns}
+        if verdict.action == "reject":
+            rejected: list[Json] = [
+                {"op": edit.op, "content": edit.content, "target": edit.target} for edit in attempt.rejected
+            ]
+            digest |= {
+                "score_before": verdict.current_value,
+                "score_after": verdict.candidate_value,
+                "rejected_edits": rejected,
+            }
+        return digest
+
+    def record(self) -> Record | None:
+        """The step's record; None for one that has not ended, or whose end is not known."""
+        if self.verdict is None:
+            return None
+        part, batches = self.part, self.batches()
+        whole = pooled(batch.score for batch in batches if batch.score is not None)
+        record: Record = {
+            "step": part.number,
+            "epoch": part.epoch,
+            "step_in_epoch": part.number - 1 - (part.epoch - 1) * self.per_epoch,
+            "timing": self._timing(),
+            "tokens": usage_json(self._usage()),
+            "rollout_hard": None if whole is None else round(whole.hard, 6),
+            "rollout_soft": None if whole is None else round(whole.soft, 6),
+            "rollout_n": None if whole is None else whole.measured,
+            "accumulation_batches": [_batch(number, batch) for number, batch in enumerate(batches)],
+            **_patch_counts(batches),
+        }
+        record |= self._update()
+        record |= self._end(self.verdict)
+        return record
+
+    def _timing(self) -> Record:
+        seconds = self.part.seconds if self.imported is None else self.imported.seconds
+        return {name: round(seconds[name], 1) for name in _TIMED if name in seconds}
+
+    def wall_seconds(self) -> float | None:
+        """For how long a writer was at work on the step."""
+        if self.imported is not None:
+            return self.imported.seconds.get("wall")
+        return round(sum(self.part.seconds.values()), 1)
+
+    def _usage(self) -> Mapping[str, ImportedUsage]:
+        return self.usage if self.imported is None else self.imported.usage
+
+    def _update(self) -> Record:
+        """The keys from the merge to the candidate, as far as the step came."""
+        ranked, chosen = self.part.last(EditsRanked), self.part.last(LearningRateChosen)
+        built = self.part.last(CandidateBuilt)
+        found: Record = {}
+        if ranked is not None:
+            support: list[Json] = [self.edits[edit].support for edit in ranked.chosen]
+            found |= {
+                "n_edits_merged": len(ranked.pool),
+                "n_edits_ranked": len(ranked.chosen),
+                "edit_budget": ranked.budget,
+                "lr_control_mode": self.control_mode,
+                **({"lr_decision": _decision(chosen)} if chosen else {}),
+                "support_counts": support,
+            }
+        elif self.imported is not None and self.imported.merged is not None:
+            found |= {"n_edits_merged": self.imported.merged, "n_edits_ranked": self.imported.chosen}
+        if built is None:
+            return found
+        text = built.candidate.text
+        found |= {"candidate_hash": skill_hash(text), "candidate_skill_len": len(text)}
+        if built.reports:
+            applied = sum(report.status.startswith("applied") for report in built.reports)
+            errors = sum(report.status.startswith("error") for report in built.reports)
+            total = len(built.reports)
+            skipped = total - applied - errors
+            found["edit_apply_summary"] = {"total": total, "applied": applied, "skipped": skipped, "errors": errors}
+        return found
+
+    def _end(self, verdict: CandidateGated | StepSkipped) -> Record:
+        after = self.part.after
+        assert after.current is not None
+        assert after.best is not None
+        length: Record = {"skill_len": len(after.current.skill.text), "wall_time_s": self.wall_seconds()}
+        if isinstance(verdict, StepSkipped):
+            current, best = self._values(after)
+            standing: Record = {"current_score": current, "best_score": best, "best_step": after.best.step}
+            return {"action": _SKIPS[verdict.reason], "skip_reason": verdict.reason, **standing, **length}
+        taken = verdict.action != "reject"
+        best_now = after.best.skill.hash == verdict.candidate and after.best.step == verdict.step
+        return {
+            "selection_hard": verdict.candidate_score.hard,
+            "selection_soft": verdict.candidate_score.soft,
+            "gate_metric": verdict.metric,
+            "candidate_gate_score": verdict.candidate_value,
+            "action": verdict.action,
+            "current_score": verdict.candidate_value if taken else verdict.current_value,
+            "best_score": verdict.candidate_value if best_now else verdict.best_value,
+            "best_step": after.best.step,
+            "current_origin": after.current.origin,
+            "best_origin": after.best.origin,
+            **length,
+        }
+
+    def _values(self, after: TrainerState) -> tuple[float | None, float | None]:
+        if self.imported is not None:
+            return self.imported.current_value, self.imported.best_value
+        assert after.current is not None
+        assert after.best is not None
+        return after.current.value, after.best.value
+
+
+def _is_train(row: SkillScored) -> bool:
+    return row.purpose == "train"
+
+
+def _batch(number: int, batch: ImportedBatch) -> Record:
+    return {
+        "batch_idx": number,
+        "batch_seed": batch.seed,
+        "n_envs": batch.size,
+        "hard": None if batch.score is None else batch.score.hard,
+        "soft": None if batch.score is None else batch.score.soft,
+        "n_failure_patches": batch.failure_patches,
+        "n_success_patches": batch.success_patches,
+    }
+
+
+def _patch_counts(batches: Sequence[ImportedBatch]) -> Record:
+    failures = added_up(batch.failure_patches for batch in batches)
+    successes = added_up(batch.success_patches for batch in batches)
+    return {
+        "n_patches": added_up((failures, successes)),
+        "n_failure_patches": failures,
+        "n_success_patches": successes,
+    }
+
+
+def added_up(counts: Iterable[int | None]) -> int | None:
+    """The sum; None when one of the counts is not known."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def usage_json(usage: Mapping[str, ImportedUsage]) -> Record:
+    """Calls and tokens by stage, under the original's labels; null for what is not known."""
+    return {
+        STAGES.get(stage, stage): {
+            "calls": each.calls,
+            "prompt_tokens": each.input_tokens,
+            "completion_tokens": each.output_tokens,
+        }
+        for stage, each in sorted(usage.items())
+    }
+
+
+def _patch_name(patch: PatchProposed) -> str:
+    return f"minibatch_{KINDS[patch.kind]}_{int(patch.patch.rsplit('-', 1)[1]):03d}.json"
+
+
+def _patch(patch: PatchProposed) -> Record:
+    size: Record = {"batch_size": len(patch.items)} if patch.items else {}
+    said: list[Json] = [
+        {"failure_type": each.type, "count": each.count, "description": each.description} for each in patch.patterns
+    ]
+    edits: list[Json] = [{"op": edit.op, **_texts(edit)} for edit in patch.edits]
+    body: Json = {"reasoning": patch.reasoning, "edits": edits}
+    if patch.kind == "failure":
+        return {**size, "failure_summary": said, "patch": body, "source_type": "failure"}
+    found: list[Json] = [each.description for each in patch.patterns]
+    return {**size, "success_patterns": found, "patch": body, "source_type": "success"}
+
+
+def _texts(edit: Edit) -> Record:
+    return {**({"target": edit.target} if edit.target else {}), "content": edit.content}
+
+
+def _edit(edit: Edit, merged: PatchesMerged | None) -> Record:
+    level: Record = {"merge_level": merged.level} if merged and merged.group != "final" else {}
+    return {
+        "op": edit.op,
+        **_texts(edit),
+        "support_count": edit.support,
+        "source_type": edit.source,
+        **level,
+    }
+
+
+def _reasoning(patches: Sequence[PatchProposed]) -> str:
+    return next((patch.reasoning for patch in patches if patch.edits), "")
+
+
+def _decision(chosen: LearningRateChosen) -> Record:
+    return {
+        "learning_rate": chosen.budget,
+        "raw_learning_rate": chosen.asked,
+        "available_update_items": chosen.available,
+        "clamped": chosen.asked is not None and chosen.asked > chosen.available,
+        "fallback": chosen.result != "chosen",
+        "reasoning": chosen.reasoning,
+        "confidence": chosen.confidence,
+        "risk_notes": list(chosen.risks),
+    }
+
+
+def decision_line(part: Segment) -> str:
+    """The step's line for `lr_history.jsonl`, empty when the optimizer did not choose."""
+    chosen = part.last(LearningRateChosen)
+    if chosen is None:
+        return ""
+    return json.dumps({"step": part.number, "epoch": part.epoch, **_decision(chosen)}, ensure_ascii=False) + "\n"
+
+
