@@ -214,10 +214,12 @@ class CandidateGated(Event):
 
 @frozen(kw_only=True)
 class StepSkipped(Event):
-    """A step ended without a candidate."""
+    """A step ended without a candidate; the last two reasons are all that an imported run says."""
 
     step: int
-    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"]
+    reason: Literal[
+        "nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged", "skip_no_patches", "skip_no_rewrite"
+    ]
     detail: str = ""
 
 
@@ -338,7 +340,7 @@ class StepImported(Event):
 
 @frozen(kw_only=True)
 class GapFound(Event):
-    """Something that an imported run should have is unknown; `step` is one whose end is, `skill` what is current now."""
+    """Something of an imported run is unknown; `step` is one whose end is, `skill` is what is current afterwards."""
 
     place: str
     what: str

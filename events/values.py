@@ -152,7 +152,7 @@ class FailurePattern:
     """What an analyst says a group of failures has in common."""
 
     type: str
-    count: int
+    count: int | None
     description: str
 
 

@@ -11,7 +11,7 @@ from skillopt_es.events.values import Score
 
 @frozen(kw_only=True)
 class StepLine:
-    """One finished step: `verdict` is the gate's action or why it was skipped, `best` the value after it; None: unknown."""
+    """One finished step: `verdict` is the gate's action or why it was skipped, `best` the value after it."""
 
     step: int
     epoch: int

@@ -56,7 +56,7 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
             {
                 "step": attempt.step,
                 "action": attempt.action,
-                "rollouts": attempt.total if attempt.total else None,
+                "rollouts": attempt.total or None,
                 "failed": attempt.failed if attempt.total else None,
                 "failures": {code: list(items) for code, items in attempt.codes},
                 "value_before": attempt.value_before,

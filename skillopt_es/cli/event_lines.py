@@ -89,6 +89,8 @@ def _short(text: str) -> str:
 
 def _started(event: RunStarted) -> str:
     splits = event.splits
+    if not splits.digests:
+        return f"{counted(event.total_steps, 'step')}; {event.software}"
     data = f"{len(splits.train)} train, {len(splits.val)} validation, {len(splits.test)} test items"
     return f"{counted(event.total_steps, 'step')} over {data}; {event.software}"
 

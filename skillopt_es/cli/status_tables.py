@@ -56,7 +56,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
         f"{summary.step}/{summary.steps}",
         shown_value(summary.current.value),
         shown_value(summary.best.value),
-        f"{each.calls:,}",
+        "-" if summary.imported is not None else f"{each.calls:,}",
         shown_time(each.written),
     )
 
@@ -80,6 +80,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "events": each.events,
         "calls": each.calls,
         "last_written": each.written,
+        "imported": None if summary.imported is None else summary.imported.source,
     }
 
 
@@ -96,6 +97,7 @@ def status_json(found: Detailed) -> Json:
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
         "completed": asdict(summary.completed) if summary.completed else None,
+        "unknown": [{"place": gap.place, "what": gap.what, "why": gap.why} for gap in summary.gaps],
     }
 
 
@@ -103,7 +105,8 @@ def print_status(found: Detailed, directory: Path) -> None:
     """The run's head, its steps, and what to type next."""
     each, summary = found.overview, found.overview.summary
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
-    click.echo(f"run         {each.folder.name} ({each.status}{why})")
+    imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
+    click.echo(f"run         {each.folder.name} ({each.status}{why}{imported})")
     if found.started is not None:
         click.echo(f"trains      {_what(found.started)}")
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
@@ -112,12 +115,16 @@ def print_status(found: Detailed, directory: Path) -> None:
     if summary.tests:
         click.echo(f"test        {_test(summary)}")
     failed = f" ({found.failed_calls:,} failed)" if found.failed_calls else ""
-    click.echo(f"calls       {each.calls:,}{failed}; `usage` has the tokens")
+    calls = "not in the log" if summary.imported is not None else f"{each.calls:,}{failed}"
+    click.echo(f"calls       {calls}; `usage` has the tokens")
     click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
     if summary.lines:
         click.echo()
         rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
         print_table(_STEP_HEADERS, rows, right=(0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
+    if summary.gaps:
+        click.echo()
+        print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
     click.echo()
     click.echo(f"next        {_next(each, directory)}")
 
@@ -126,6 +133,8 @@ def _what(started: RunStarted) -> str:
     env = started.config.get("env")
     name = env.get("name") if isinstance(env, dict) else None
     splits = started.splits
+    if not splits.digests:
+        return f"{started.skill.main} on {name}: items that are not in the log"
     return (
         f"{started.skill.main} on {name}: {len(splits.train)} train, {len(splits.val)} validation, "
         f"{len(splits.test)} test items"
@@ -156,10 +165,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
         str(line.step),
         str(line.epoch),
         _hard(line.train),
-        str(line.proposed),
-        str(line.merged),
-        str(line.chosen),
-        str(line.applied),
+        *("-" if count is None else str(count) for count in (line.proposed, line.merged, line.chosen, line.applied)),
         shown_value(line.current),
         shown_value(line.candidate),
         line.verdict.replace("_", " "),
@@ -187,6 +193,8 @@ def _hard(score: Score | None) -> str:
 def _next(each: Overview, directory: Path) -> str:
     name = each.folder.name
     where = "" if directory == Path("runs") else f" --dir {directory}"
+    if each.summary.imported is not None:
+        return f"skillopt-es replay {name} --check{where}"
     if each.status == "completed":
         return f"skillopt-es export {name} SKILL.md{where}"
     if each.status == "running":

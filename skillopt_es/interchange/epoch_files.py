@@ -19,6 +19,7 @@ from skillopt_es.interchange.layout import meta_file, skill_file, skill_hash, sl
 from skillopt_es.interchange.rollout_files import File, dumped, fail_reason, rollout_files
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.trajectories import unpacked
 
 Record = dict[str, Json]
 _AIM = "fix regressions and persistent failures seen across neighbouring epochs"
@@ -38,7 +39,7 @@ class EpochFiles:
         before, after = self._compared()
         yield from rollout_files(f"{folder}/rollout_prev", before, evidence)
         yield from rollout_files(f"{folder}/rollout_curr", after, evidence)
-        yield from self._comparison(folder, before, after)
+        yield from self._comparison(folder, before, after, evidence)
         yield from rollout_files(f"{folder}/selection_eval", self.part.rollouts(f"e{epoch}/slow/gate"), evidence)
         standing = self.part.rollouts(f"e{epoch}/slow/standing")
         yield from rollout_files(f"{folder}/selection_eval_current", standing, evidence)
@@ -60,7 +61,11 @@ class EpochFiles:
         return after if same else self.part.rollouts(f"{place}/previous"), after
 
     def _comparison(
-        self, folder: str, before: Sequence[RolloutCompleted], after: Sequence[RolloutCompleted]
+        self,
+        folder: str,
+        before: Sequence[RolloutCompleted],
+        after: Sequence[RolloutCompleted],
+        evidence: Evidence,
     ) -> Iterator[File]:
         proposed = self.part.last(SlowUpdateProposed)
         if proposed is None or not proposed.pairs:
@@ -73,7 +78,9 @@ class EpochFiles:
                 row = rows.get(pair.item)
                 if row is not None and isinstance(row.outcome, Measured):
                     sides[name] = _side(row, row.outcome)
-            pairs.append({"id": pair.item, "category": pair.category, **sides})
+            now = new.get(pair.item)
+            task = unpacked(now, evidence).task if now is not None and now.trajectory else pair.item
+            pairs.append({"id": pair.item, "task": task, "category": pair.category, **sides})
         yield f"{folder}/comparison_pairs.json", dumped(pairs)
 
     def _slow_result(self, applied: SlowUpdateApplied, proposed: SlowUpdateProposed | None) -> Record:
@@ -132,6 +139,6 @@ def _side(row: RolloutCompleted, outcome: Measured) -> Record:
     return {
         "hard": int(outcome.passed),
         "soft": outcome.soft,
-        "predicted_answer": row.prediction if row.prediction else "N/A",
+        "predicted_answer": row.prediction or "N/A",
         "fail_reason": fail_reason(row),
     }

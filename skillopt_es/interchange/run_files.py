@@ -32,7 +32,7 @@ from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
 from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles, added_up, decision_line, usage_json
 from skillopt_es.projections.trainer import TrainerState
-from skillopt_es.projections.usage import RunUsage, Tally, Usage, usage_of
+from skillopt_es.projections.usage import RunUsage, Tally, Usage, slot_place, usage_of
 from skillopt_es.training.evidence import Evidence
 
 Record = dict[str, Json]
@@ -101,7 +101,8 @@ class _Folder:
         if started.splits.digests:
             size = len(started.splits.train)
             derived |= {"train_size": size, "samples_per_epoch": size}
-        return {"skill_update_mode": "patch", **flat, **derived}
+        whole: Record = {"skill_update_mode": "patch", **flat, **derived}
+        return {key: whole[key] for key in sorted(whole)}
 
     def _part(self, part: Segment, started: RunStarted, evidence: Evidence) -> Iterator[File]:
         match part.kind:
@@ -138,9 +139,10 @@ class _Folder:
             "best": part.after.best.skill.hash,
             "final": part.after.current.skill.hash,
         }
-        by_skill = {row.skill: row for row in part.all(SkillScored) if row.purpose == "test"}
+        tested = [row for row in part.all(SkillScored) if row.purpose == "test"]
+        by_skill, by_place = {row.skill: row for row in tested}, {row.place: row for row in tested}
         for name, folder in TESTS.items():
-            scored = by_skill.get(skills[name])
+            scored = by_place.get(f"final/test/{name}", by_skill.get(skills[name]))
             if scored is None:
                 continue
             if scored.place.endswith(f"/{name}"):  # equal texts are tried once
@@ -229,17 +231,13 @@ class _Folder:
 
 
 def _usage_by_step(journal: Journal) -> Mapping[int, Mapping[str, ImportedUsage]]:
-    from skillopt_es.projections.usage import slot_place
-
     found: dict[int, dict[str, Usage]] = {}
     for row in journal.read():
         step = slot_place(row.call.slot).step
         if step is not None:
             stages = found.setdefault(step, {})
             stages[row.call.stage] = stages.get(row.call.stage, Usage()).plus(row)
-    return {
-        step: {stage: _imported_usage(usage) for stage, usage in stages.items()} for step, stages in found.items()
-    }
+    return {step: {stage: _imported_usage(usage) for stage, usage in stages.items()} for step, stages in found.items()}
 
 
 def _imported_usage(usage: Usage) -> ImportedUsage:
@@ -254,7 +252,9 @@ def _whole(tally: Tally) -> int | None:
 def _with_totals(usage: Mapping[str, ImportedUsage]) -> Record:
     table = cast("dict[str, Record]", usage_json(usage))
     for row in table.values():
-        row["total_tokens"] = added_up((cast("int | None", row["prompt_tokens"]), cast("int | None", row["completion_tokens"])))
+        row["total_tokens"] = added_up(
+            (cast("int | None", row["prompt_tokens"]), cast("int | None", row["completion_tokens"]))
+        )
     keys = ("calls", "prompt_tokens", "completion_tokens", "total_tokens")
     total: Record = {key: added_up(cast("int | None", row[key]) for row in table.values()) for key in keys}
     return {**table, "_total": total} if table else {}

@@ -41,6 +41,7 @@ _SKIPS = {
     "no_edit_chosen": "skip_no_rewrite",
     "unchanged": "skip_no_rewrite",
 }
+"""What the original says for our reasons; its own words stand for themselves."""
 _SHORT = 200
 Record = dict[str, Json]
 
@@ -56,7 +57,10 @@ class StepFiles:
     edits: dict[str, Edit] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        makers = (*self.part.all(PatchProposed), *self.part.all(PatchesMerged))
+        makers: tuple[PatchProposed | PatchesMerged, ...] = (
+            *self.part.all(PatchProposed),
+            *self.part.all(PatchesMerged),
+        )
         self.edits = {edit.id: edit for maker in makers for edit in maker.edits}
 
     @property
@@ -135,7 +139,7 @@ class StepFiles:
         yield f"{folder}/merged_patch.json", dumped({"reasoning": reasoning, "edits": pool})
         picked: list[Json] = [_edit(self.edits[edit], merged) for edit in ranked.chosen]
         document: Record = {"reasoning": ranked.reasoning or reasoning, "edits": picked}
-        if ranked.calls:
+        if _was_ranked(ranked):
             indices: list[Json] = [ranked.pool.index(edit) for edit in ranked.chosen]
             document["ranking_details"] = {"reasoning": ranked.reasoning, "selected_indices": indices}
         yield f"{folder}/ranked_edits.json", dumped(document)
@@ -221,7 +225,7 @@ class StepFiles:
                 **({"lr_decision": _decision(chosen)} if chosen else {}),
                 "support_counts": support,
             }
-        elif self.imported is not None and self.imported.merged is not None:
+        elif self.imported is not None and self.imported.merged:
             found |= {"n_edits_merged": self.imported.merged, "n_edits_ranked": self.imported.chosen}
         if built is None:
             return found
@@ -243,7 +247,11 @@ class StepFiles:
         if isinstance(verdict, StepSkipped):
             current, best = self._values(after)
             standing: Record = {"current_score": current, "best_score": best, "best_step": after.best.step}
-            return {"action": _SKIPS[verdict.reason], "skip_reason": verdict.reason, **standing, **length}
+            theirs = _SKIPS.get(verdict.reason)
+            said: Record = {"action": verdict.reason}
+            if theirs is not None:
+                said = {"action": theirs, "skip_reason": verdict.reason}
+            return {**said, **standing, **length}
         taken = verdict.action != "reject"
         best_now = after.best.skill.hash == verdict.candidate and after.best.step == verdict.step
         return {
@@ -266,6 +274,13 @@ class StepFiles:
         assert after.current is not None
         assert after.best is not None
         return after.current.value, after.best.value
+
+
+def _was_ranked(ranked: EditsRanked) -> bool:
+    """Whether the optimizer put the pool in order; a pool within the budget is taken as it is."""
+    if ranked.fallback or not ranked.chosen:
+        return False
+    return bool(ranked.calls or ranked.reasoning) or ranked.chosen != ranked.pool
 
 
 def _is_train(row: SkillScored) -> bool:
@@ -371,5 +386,3 @@ def decision_line(part: Segment) -> str:
     if chosen is None:
         return ""
     return json.dumps({"step": part.number, "epoch": part.epoch, **_decision(chosen)}, ensure_ascii=False) + "\n"
-
-
