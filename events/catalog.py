@@ -175,7 +175,7 @@ class EditsRanked(Event):
     """The step's budget was spent: which edits of the pool were chosen, in order."""
 
     step: int
-    budget: int
+    budget: int | None
     pool: tuple[str, ...]
     chosen: tuple[str, ...]
     reasoning: str = ""

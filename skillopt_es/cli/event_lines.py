@@ -149,9 +149,8 @@ def _learning_rate(event: LearningRateChosen) -> str:
 
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
-    return (
-        f"step {event.step}: {len(event.chosen)} of {counted(len(event.pool), 'edit')}, budget {event.budget}{fallback}"
-    )
+    budget = "" if event.budget is None else f", budget {event.budget}"
+    return f"step {event.step}: {len(event.chosen)} of {counted(len(event.pool), 'edit')}{budget}{fallback}"
 
 
 def _built(event: CandidateBuilt) -> str:

@@ -22,14 +22,22 @@ _TOKENS = ("input", "output", "cached", "reasoning")
 @json_option
 def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> None:
     """Calls and tokens of a run. RUN defaults to the newest. With --json, all groups at once."""
+    from skillopt_es.cli.imported_usage import print_usage_there, usage_there_json
     from skillopt_es.events.journal import Journal
     from skillopt_es.events.log import EventLog
+    from skillopt_es.projections.imported_usage import usage_there
     from skillopt_es.projections.usage import usage_of
     from skillopt_es.runs import find_run
 
     with EventLog.open(find_run(run, directory)) as log:
         usage = usage_of(Journal(log.reader).read())
-    if as_json:
+        there = usage_there(recorded.event for recorded in log.read(types=("RunImported", "StepImported")))
+    if there is not None:
+        if as_json:
+            print_json(usage_there_json(there))
+        else:
+            print_usage_there(there, by)
+    elif as_json:
         print_json(_as_json(usage))
     else:
         _print(usage, by)

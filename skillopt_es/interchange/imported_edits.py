@@ -40,7 +40,7 @@ def import_edits(build: Builder, step: Step, place: str) -> Chosen:
         return Chosen(None)
     chosen = _matched(step.ranked.changes, pool)
     budget = step.record.budget if step.record else (step.decision.budget if step.decision else None)
-    if chosen is None or budget is None:
+    if chosen is None:
         build.gap(place, "which edits were chosen", "ranked_edits.json does not fit the other files")
         return Chosen(None)
     details = step.ranked.indices is not None
