@@ -34,11 +34,20 @@ def usage_there(events: Iterable[Event]) -> UsageThere | None:
     for step in steps:
         for stage, usage in step.usage.items():
             by_stage.setdefault(stage, []).append(usage)
+    summed = {stage: together(rows) for stage, rows in by_stage.items()}
+    whole = bool(imported.usage) and all(_covers(imported.usage.get(stage), row) for stage, row in summed.items())
     return UsageThere(
-        by_stage=imported.usage or {stage: together(rows) for stage, rows in by_stage.items()},
+        by_stage=imported.usage if whole else summed,
         by_step={step.step: together(step.usage.values()) for step in steps},
-        whole=bool(imported.usage),
+        whole=whole,
     )
+
+
+def _covers(total: ImportedUsage | None, part: ImportedUsage) -> bool:
+    """Whether a total is one: the original's is that of its last process only."""
+    if total is None or total.calls is None or part.calls is None:
+        return total is not None
+    return total.calls >= part.calls
 
 
 def together(rows: Iterable[ImportedUsage]) -> ImportedUsage:

@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     Recorded,
     RolloutCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -77,7 +78,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         return CheckReport(events=0, decisions=0, rollouts=0, status="new")
     if not isinstance(first.event, RunStarted):
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
-    if any(log.read(types=("RunImported",))):
+    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
         return _check_imported(log, until)
     run = recorded_run(first.event, folder)
     executor = REAL_WORLD.executor(lambda: False)

@@ -279,19 +279,28 @@ class Folder:
         memory = {"reasoning": "short", "meta_skill_content": "short rules help", "time_s": 1.1}
         dump(self.root / "meta_skill/epoch_02/meta_skill_result.json", {**memory, "action": "write_meta_skill"})
 
-    def state(self, step: int, text: str, score: float) -> None:
+    def state(self, step: int, text: str, *, score: float, current: str, best: str, best_step: int) -> None:
         """The runtime state and the best skill."""
         write(self.root / "best_skill.md", text)
-        state = {"last_completed_step": step, "current_skill_path": f"/data/out/skills/skill_v{step:04d}.md"}
-        state |= {"current_score": 0.75, "current_origin": "slow_update_epoch_02"}
-        state |= {"best_skill_path": "/data/out/best_skill.md", "best_score": score, "best_step": 4}
-        dump(self.root / "runtime_state.json", {**state, "best_origin": "step_0004"})
+        state = {
+            "last_completed_step": step,
+            "current_skill_path": f"/data/out/skills/skill_v{step:04d}.md",
+            "current_score": score,
+            "current_origin": current,
+            "best_skill_path": "/data/out/best_skill.md",
+            "best_score": score,
+            "best_step": best_step,
+            "best_origin": best,
+        }
+        dump(self.root / "runtime_state.json", state)
 
     def finish(self, *, baseline: float | None = 0.25) -> None:
         """The final evaluation, the tests and the summary."""
         best = GUIDED if self.gated else V4
         score = 1.0 if self.gated else 0.75
-        self.state(6, best, score)
+        guided = "slow_update_epoch_02"
+        origin, step = (guided, 6) if self.gated else ("step_0004", 4)
+        self.state(6, best, score=score, current=guided, best=origin, best_step=step)
         if not self.gated:
             results(self.root / "final_selection_eval", "v", passes(3))
         tests = {"test_eval_baseline": 1, "test_eval": 3}
@@ -363,7 +372,7 @@ def killed(root: Path) -> Path:
     fourth = folder.rollout(4, 1)
     four = [edit("append", "- four")]
     folder.gate(fourth, four, candidate=V4, kept=V4, passed=3, action="accept_new_best", scores=(0.75, 0.75, 4))
-    folder.state(4, V4, 0.75)
+    folder.state(4, V4, score=0.75, current="step_0004", best="step_0004", best_step=4)
     folder.rollout(5, 1)
     folder.propose(5, [edit("append", "- five")])
     write(root / "steps/step_0005/candidate_skill.md", V4.replace("- four\n", "- four\n\n- five\n"))
