@@ -99,7 +99,8 @@ class Recheck:
         self.derived += 1
         if abs(mean.hard - event.score.hard) < _NEAR and abs(mean.soft - event.score.soft) < _NEAR:
             return ""
-        return f"does not follow from the evidence: the results at {event.place} have {_means(mean)}, recorded is {_means(event.score)}"
+        means = f"the results at {event.place} have {_means(mean)}, recorded is {_means(event.score)}"
+        return f"does not follow from the evidence: {means}"
 
     def _built(self, event: CandidateBuilt) -> str:
         step = self.state.step

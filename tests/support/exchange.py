@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from support.scripted import NOON
-
 from skillopt_es.cli.result_folder import export_results
 from skillopt_es.events.catalog import GapFound
 from skillopt_es.events.journal import Journal
@@ -19,6 +17,7 @@ from skillopt_es.interchange.imported_run import imported_run
 from skillopt_es.interchange.importing import write_run
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.training.check import CheckReport, check
+from support.scripted import NOON
 
 
 def imported(folder: Path, run: Path) -> TrainerState:

@@ -15,7 +15,8 @@ from typing import Any
 START = "<!-- SLOW_UPDATE_START -->"
 END = "<!-- SLOW_UPDATE_END -->"
 V0 = "# Skill\n\n- one\n"
-V1 = "# Skill\n\n- one\n\n- one and a half\n\n- two\n"  # the original leaves no blank line of its own behind an insertion
+# The original leaves no blank line of its own behind an insertion.
+V1 = "# Skill\n\n- one\n\n- one and a half\n\n- two\n"
 C2 = f"{V1.rstrip()}\n\n- worse\n"
 V3_END = f"{V1.rstrip()}\n\n{START}\n{END}\n"
 V4 = f"{V1.rstrip()}\n\n- four\n\n{START}\n{END}\n"
@@ -229,9 +230,7 @@ class Folder:
         self.close(self.rollout(3, 2) | skipped | {"skill_len": len(V1), "wall_time_s": 1.0})
         self.skill(3, V3_END)
         dump(self.root / "slow_update/epoch_01/slow_result.json", {"action": "inject_placeholder", "epoch": 1})
-        dump(
-            self.root / "meta_skill/epoch_01/meta_skill_result.json", {"action": "skip_first_epoch", "epoch": 1}
-        )
+        dump(self.root / "meta_skill/epoch_01/meta_skill_result.json", {"action": "skip_first_epoch", "epoch": 1})
 
     def second_epoch(self) -> None:
         """Accepted and twice rejected; then guidance and a memory."""
