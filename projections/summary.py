@@ -12,6 +12,8 @@ from typing import Literal
 from attrs import evolve, field, frozen
 
 from skillopt_es.events.catalog import (
+    AppendixExtended,
+    AppendixWritten,
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
@@ -43,6 +45,7 @@ OVERVIEW: tuple[str, ...] = (
     "SkillScored",
     "CandidateGated",
     "StepSkipped",
+    "AppendixWritten",
     "SlowUpdateApplied",
     "EpochCompleted",
     "BestPromoted",
@@ -52,7 +55,14 @@ OVERVIEW: tuple[str, ...] = (
     "GapFound",
 )
 """The types of event that say where a run stands; all others only add numbers to its lines."""
-DETAILS: tuple[str, ...] = (*OVERVIEW, "PatchProposed", "EditsRanked", "CandidateBuilt", "MetaSkillWritten")
+DETAILS: tuple[str, ...] = (
+    *OVERVIEW,
+    "PatchProposed",
+    "AppendixExtended",
+    "EditsRanked",
+    "CandidateBuilt",
+    "MetaSkillWritten",
+)
 """All types of event that a summary looks at."""
 
 
@@ -79,6 +89,7 @@ class OpenStep:
     chosen: int | None = 0
     applied: int | None = 0
     imported: StepImported | None = None
+    notes: int = 0
 
 
 @frozen(kw_only=True)
@@ -166,6 +177,17 @@ def _proposed(summary: Summary, event: PatchProposed) -> Summary:
     return evolve(summary, open=evolve(summary.open, proposed=before + len(event.edits)))
 
 
+def _appendix_extended(summary: Summary, event: AppendixExtended) -> Summary:
+    return evolve(summary, open=evolve(summary.open, notes=len(event.added)))
+
+
+def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
+    """The current skill is another text now; its value is known if that very text was measured, or once it is."""
+    if event.skill.hash == summary.current.skill:
+        return summary
+    return evolve(summary, current=Place(skill=event.skill.hash, value=event.value))
+
+
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
     if summary.open.imported is not None:
         return summary
@@ -205,6 +227,7 @@ def _end_step(summary: Summary, number: int, verdict: str, candidate: float | No
         merged=done.merged,
         chosen=done.chosen,
         applied=done.applied,
+        notes=done.notes,
         candidate=candidate,
         current=current,
         verdict=verdict,
@@ -284,10 +307,12 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     EpochPlanned: _planned,
     SkillScored: _scored,
     PatchProposed: _proposed,
+    AppendixExtended: _appendix_extended,
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
+    AppendixWritten: _appendix_written,
     SlowUpdateApplied: _slow_applied,
     MetaSkillWritten: _meta_written,
     EpochCompleted: _epoch_completed,

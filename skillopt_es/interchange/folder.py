@@ -268,6 +268,7 @@ def _proposal(source: Source, path: str, kind: str) -> Proposal | None:
         reasoning="" if inner is None else inner.shown("reasoning"),
         patterns=_patterns(whole),
         size=whole.whole("batch_size"),
+        notes=whole.texts("appendix_notes"),
         indices=tuple(each for each in indices if isinstance(each, int)) if isinstance(indices, list) else None,
     )
 

@@ -72,8 +72,9 @@ def _patches(build: Builder, step: Step, place: str) -> list[PatchProposed]:
                 step=step.number,
                 kind=_KINDS[proposal.kind],
                 items=(),
-                result="edits" if edits else "nothing",
+                result="edits" if edits else "notes" if proposal.notes else "nothing",
                 edits=edits,
+                notes=proposal.notes,
                 patterns=_patterns(proposal),
                 reasoning=proposal.reasoning,
             )

@@ -48,6 +48,7 @@ class Proposal:
     patterns: tuple[tuple[str, int | None, str], ...]
     size: int | None = None
     indices: tuple[int, ...] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)

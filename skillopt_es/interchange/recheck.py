@@ -33,6 +33,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import Score
 from skillopt_es.interchange.original_edits import applied_by_original
 from skillopt_es.projections.trainer import TrainerState, edits_of, evolve
+from skillopt_es.skill.appendix import appendix_notes
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
 from skillopt_es.training.decisions import mean_score
@@ -111,6 +112,8 @@ class Recheck:
         known, parent = edits_of(step), self.state.current.skill
         edits = [known[edit] for edit in step.ranked.chosen]
         texts = (apply_edits(parent, edits)[0].text, applied_by_original(parent.text, edits))
+        if appendix_notes(event.candidate.text) != appendix_notes(parent.text):
+            return self._skip("candidates with reminder notes")
         self.derived += 1
         return "" if event.candidate.text in texts else "does not follow: the chosen edits give another text"
 

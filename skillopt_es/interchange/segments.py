@@ -9,11 +9,15 @@ from typing import Literal, TypeVar
 from attrs import define, field, frozen
 
 from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    AppendixWritten,
     CandidateBuilt,
     CandidateGated,
     EditsRanked,
     EpochPlanned,
     Event,
+    GapFound,
     LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
@@ -69,6 +73,9 @@ class Segment:
 _STAGES: Mapping[type[Event], str] = {
     MinibatchesPlanned: "reflect_s",
     PatchProposed: "reflect_s",
+    AppendixExtended: "reflect_s",
+    AppendixConsolidated: "reflect_s",
+    AppendixWritten: "evaluate_s",
     PatchesMerged: "aggregate_s",
     LearningRateChosen: "select_s",
     EditsRanked: "select_s",
@@ -116,7 +123,7 @@ def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
     for recorded in log:
         after = evolve(state, recorded.event)
         begins = after if isinstance(recorded.event, EpochPlanned) else state  # a plan belongs to what it opens
-        if _key(begins) != part.key:
+        if _key(begins) != part.key and not _belongs(recorded.event, part.key):
             yield part.closed(state)
             part = _Open(_key(begins), begins)
         part.events.append(recorded.event)
@@ -126,6 +133,16 @@ def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
             part.seconds[stage] = part.seconds.get(stage, 0.0) + _between(last, recorded.recorded_at)
         state, last = after, recorded.recorded_at
     yield part.closed(state)
+
+
+def _belongs(event: Event, key: tuple[Kind, int, int]) -> bool:
+    """Whether an event that follows a step's end still tells of that step."""
+    kind, number, epoch = key
+    if kind != "step":
+        return False
+    if isinstance(event, AppendixWritten):
+        return event.step == number
+    return isinstance(event, GapFound) and event.place == f"e{epoch}/s{number}"
 
 
 def _key(state: TrainerState) -> tuple[Kind, int, int]:

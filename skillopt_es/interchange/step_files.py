@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from attrs import define, field
 
 from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
     CandidateBuilt,
     CandidateGated,
     EditsRanked,
@@ -110,7 +112,7 @@ class StepFiles:
             place = f"e{self.part.epoch}/s{number}/b{index}"
             yield from rollout_files(f"{at}/rollout", self.part.rollouts(place), evidence)
             for patch in self.part.all(PatchProposed):
-                if patch.patch.startswith(f"{place}/") and patch.result in ("edits", "nothing"):
+                if patch.patch.startswith(f"{place}/") and patch.result in ("edits", "notes", "nothing"):
                     yield f"{at}/patches/{_patch_name(patch)}", dumped(_patch(patch))
         yield from self._selection(folder)
         built = self.part.last(CandidateBuilt)
@@ -121,6 +123,10 @@ class StepFiles:
         place = f"e{self.part.epoch}/s{number}"
         yield from rollout_files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"), evidence)
         yield from rollout_files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"), evidence)
+        extended = self.part.last(AppendixExtended)
+        if extended is not None:
+            notes: Record = {"step_notes": [report.note for report in extended.reports]}
+            yield f"{folder}/appendix_notes.json", dumped({**notes, "appendix_after": list(extended.notes)})
         if isinstance(self.verdict, CandidateGated):
             yield f"{folder}/trajectory_digest.json", dumped(self._digest(self.part.after.buffer[-1], self.verdict))
         if self.verdict is not None or self.lost:
@@ -244,6 +250,7 @@ class StepFiles:
         assert after.current is not None
         assert after.best is not None
         length: Record = {"skill_len": len(after.current.skill.text), "wall_time_s": self.wall_seconds()}
+        notes = self._note_counts()
         if isinstance(verdict, StepSkipped):
             current, best = self._values(after)
             standing: Record = {"current_score": current, "best_score": best, "best_step": after.best.step}
@@ -251,7 +258,7 @@ class StepFiles:
             said: Record = {"action": verdict.reason}
             if theirs is not None:
                 said = {"action": theirs, "skip_reason": verdict.reason}
-            return {**said, **standing, **length}
+            return {**notes, **said, **standing, **length}
         taken = verdict.action != "reject"
         best_now = after.best.skill.hash == verdict.candidate and after.best.step == verdict.step
         return {
@@ -259,6 +266,7 @@ class StepFiles:
             "selection_soft": verdict.candidate_score.soft,
             "gate_metric": verdict.metric,
             "candidate_gate_score": verdict.candidate_value,
+            **notes,
             "action": verdict.action,
             "current_score": verdict.candidate_value if taken else verdict.current_value,
             "best_score": verdict.candidate_value if best_now else verdict.best_value,
@@ -267,6 +275,20 @@ class StepFiles:
             "best_origin": after.best.origin,
             **length,
         }
+
+    def _note_counts(self) -> Record:
+        """How many reminder notes were proposed, added, and are there; nothing for a step without any."""
+        extended, fewer = self.part.last(AppendixExtended), self.part.last(AppendixConsolidated)
+        if extended is None:
+            return {}
+        counts: Record = {
+            "n_execution_lapse_notes": len(extended.reports),
+            "n_appendix_notes_added": len(extended.added),
+            "n_appendix_notes_total": len(extended.notes),
+        }
+        if fewer is not None and fewer.result == "consolidated":
+            counts |= {"n_appendix_notes_total": len(fewer.notes), "n_appendix_notes_consolidated": len(fewer.notes)}
+        return counts
 
     def _values(self, after: TrainerState) -> tuple[float | None, float | None]:
         if self.imported is not None:
@@ -342,10 +364,11 @@ def _patch(patch: PatchProposed) -> Record:
     ]
     edits: list[Json] = [{"op": edit.op, **_texts(edit)} for edit in patch.edits]
     body: Json = {"reasoning": patch.reasoning, "edits": edits}
+    notes: Record = {"appendix_notes": list(patch.notes)} if patch.notes else {}
     if patch.kind == "failure":
-        return {**size, "failure_summary": said, "patch": body, "source_type": "failure"}
+        return {**size, "failure_summary": said, "patch": body, "source_type": "failure", **notes}
     found: list[Json] = [each.description for each in patch.patterns]
-    return {**size, "success_patterns": found, "patch": body, "source_type": "success"}
+    return {**size, "success_patterns": found, "patch": body, "source_type": "success", **notes}
 
 
 def _texts(edit: Edit) -> Record:

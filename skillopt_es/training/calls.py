@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol, cast
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
@@ -100,14 +100,7 @@ class LiveCalls:
         known = self._known(request.slot, digest)
         if known is not None:
             return answer_of(known, self._texts)
-        base = FinishedCall(
-            slot=request.slot,
-            role=role,
-            stage=request.stage,
-            model=model.identity,
-            request=recorded,
-            outcome="answered",
-        )
+        asked = _Asked(role, request, model.identity, recorded)
         texts = [message.content for message in request.messages]
         try:
             async with self._at_once[role]:  # free again before the answer is durable: the next call need not wait
@@ -115,9 +108,9 @@ class LiveCalls:
                     raise NotStarted
                 reply = await model.complete(request)
         except CallFailed as failure:
-            await self._record(_failed(base, failure), texts)
+            await self._record(_failed(asked, failure), texts)
             raise _as_backend_error(failure) if failure.systemic else failure from failure.__cause__
-        row = await self._record(_answered(base, reply), [*texts, reply.text])
+        row = await self._record(_answered(asked, reply), [*texts, reply.text])
         return Answer(reply.text, reply.finish, row.ref)
 
     async def _record(self, call: FinishedCall, texts: Sequence[str]) -> CallRow:
@@ -195,10 +188,25 @@ def wire_form(request: ChatRequest) -> str:
     return json.dumps({"messages": messages, "params": params}, sort_keys=True, separators=(",", ":"))
 
 
-def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
+@frozen
+class _Asked:
+    """What a finished call's record says of the question."""
+
+    role: Role
+    request: ChatRequest
+    model: str
+    recorded: str
+
+
+def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
     usage: Usage = reply.usage
-    return evolve(
-        base,
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
         response=text_digest(reply.text),
         finish=reply.finish,
         reply_model=reply.model,
@@ -212,9 +220,13 @@ def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
     )
 
 
-def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
-    return evolve(
-        base,
+def _failed(asked: _Asked, failure: CallFailed) -> FinishedCall:
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
         outcome="failed",
         error_kind=failure.kind,
         error_message=failure.message,
@@ -225,6 +237,8 @@ def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
 
 
 def _tries(tries: Sequence[Try]) -> str:
+    if not tries:
+        return "[]"
     rows = [{"kind": t.kind, "status": t.status, "message": t.message, "waited_ms": t.waited_ms} for t in tries]
     return json.dumps(rows, sort_keys=True, separators=(",", ":"))
 
