@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skillopt_es.errors import DataError
-from skillopt_es.events.values import ImportedUsage, Json
+from skillopt_es.events.values import Cause, FailurePattern, ImportedUsage, Json
 from skillopt_es.interchange.fields import Fields, Problem, Source
 from skillopt_es.interchange.layout import (
     BASELINE,
@@ -153,6 +153,7 @@ def _record(row: Fields) -> StepRecord | None:
         seconds=_seconds(row),
         usage=_usage(row.inner("tokens")),
         decision=_decision(row.inner("lr_decision")),
+        notes_consolidated=row.whole("n_appendix_notes_consolidated"),
     )
 
 
@@ -217,6 +218,7 @@ def _step(source: Source, number: int, record: StepRecord | None) -> Step:
     folder = step_folder(number)
     batches = _batch_folders(source, folder, record)
     digest = source.fields(f"{folder}/trajectory_digest.json")
+    notes = source.fields(f"{folder}/appendix_notes.json")
     return Step(
         number=number,
         record=record,
@@ -230,6 +232,7 @@ def _step(source: Source, number: int, record: StepRecord | None) -> Step:
         selection=read_results(source, f"{folder}/selection_eval"),
         standing=read_results(source, f"{folder}/selection_eval_current"),
         digest_before=None if digest is None else digest.number("score_before"),
+        notes=None if notes is None else notes.texts("appendix_after"),
         skill=source.text(skill_file(number)),
     )
 
@@ -267,18 +270,25 @@ def _proposal(source: Source, path: str, kind: str) -> Proposal | None:
         changes=() if inner is None else tuple(_change(row, kind) for row in inner.rows("edits") or ()),
         reasoning="" if inner is None else inner.shown("reasoning"),
         patterns=_patterns(whole),
-        size=whole.whole("batch_size"),
         notes=whole.texts("appendix_notes"),
         indices=tuple(each for each in indices if isinstance(each, int)) if isinstance(indices, list) else None,
     )
 
 
-def _patterns(row: Fields) -> tuple[tuple[str, int | None, str], ...]:
+_CAUSES: Mapping[str, Cause] = {"defect": "defect", "lapse": "lapse"}
+
+
+def _patterns(row: Fields) -> tuple[FailurePattern, ...]:
     failures = tuple(
-        (each.shown("failure_type"), each.whole("count"), each.shown("description"))
+        FailurePattern(
+            type=each.shown("failure_type"),
+            count=each.whole("count"),
+            description=each.shown("description"),
+            cause=_CAUSES.get(each.shown("cause"), ""),
+        )
         for each in row.rows("failure_summary") or ()
     )
-    return failures + tuple(("", None, text) for text in row.texts("success_patterns"))
+    return failures + tuple(FailurePattern("", None, text) for text in row.texts("success_patterns"))
 
 
 def _change(row: Fields, kind: str) -> Change:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve, frozen
 
 from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchesMerged, PatchProposed
-from skillopt_es.events.values import Edit, EditOp, Evidence, FailurePattern
+from skillopt_es.events.values import Edit, EditOp, Evidence
 from skillopt_es.interchange.builder import Builder
+from skillopt_es.interchange.imported_notes import import_notes
 from skillopt_es.interchange.original import Change, Proposal, Step
 
 _OPS: dict[str, EditOp] = {
@@ -30,6 +31,7 @@ class Chosen:
 def import_edits(build: Builder, step: Step, place: str) -> Chosen:
     """Adds a step's patches, merge, budget and ranking, as far as they are there."""
     patches = _patches(build, step, place)
+    import_notes(build, step, place)
     if step.merged is None:
         if step.record is not None and step.record.merged is not None:
             build.gap(place, "which edits were merged and chosen", "merged_patch.json is not there")
@@ -75,16 +77,12 @@ def _patches(build: Builder, step: Step, place: str) -> list[PatchProposed]:
                 result="edits" if edits else "notes" if proposal.notes else "nothing",
                 edits=edits,
                 notes=proposal.notes,
-                patterns=_patterns(proposal),
+                patterns=proposal.patterns,
                 reasoning=proposal.reasoning,
             )
             build.add(patch)
             found.append(patch)
     return found
-
-
-def _patterns(proposal: Proposal) -> tuple[FailurePattern, ...]:
-    return tuple(FailurePattern(kind, count, text) for kind, count, text in proposal.patterns)
 
 
 def _edits(maker: str, changes: Iterable[Change], source: str) -> tuple[Edit, ...]:

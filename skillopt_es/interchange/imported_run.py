@@ -19,6 +19,7 @@ from skillopt_es.events.values import Score, SkillTree, SplitIds
 from skillopt_es.interchange.builder import Builder, score_of
 from skillopt_es.interchange.flat_config import nested_config
 from skillopt_es.interchange.imported_epochs import import_epoch_end
+from skillopt_es.interchange.imported_notes import write_notes
 from skillopt_es.interchange.imported_steps import follow_text, import_step
 from skillopt_es.interchange.layout import BEST
 from skillopt_es.interchange.original import Original
@@ -112,6 +113,7 @@ def _epoch(build: Builder, epoch: int, per_epoch: int, last: int) -> None:
     final = epoch * per_epoch
     for number in range(final - per_epoch + 1, min(final, last) + 1):
         import_step(build, original.steps[number], epoch, last=number == last)
+        write_notes(build, original.steps[number], kept=number != final)
         if build.state.steps_done == number and number != final:
             follow_text(build, number, original.steps[number].skill, f"e{epoch}/s{number}")
     if build.state.steps_done < final:

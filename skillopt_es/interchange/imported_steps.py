@@ -146,11 +146,21 @@ def _candidate(build: Builder, step: Step, place: str, chosen: Chosen) -> SkillT
             return None
         reports = _reports(step, chosen)
         tree = build.tree(text)
-        build.add(CandidateBuilt(step=step.number, parent=build.current.skill.hash, candidate=tree, reports=reports))
+        parent, added = build.current.skill.hash, _added_notes(build)
+        build.add(CandidateBuilt(step=step.number, parent=parent, candidate=tree, reports=reports, notes=added))
         return tree
     if wanted:
         build.gap(place, "the candidate's text", "candidate_skill.md is not there")
     return None
+
+
+def _added_notes(build: Builder) -> int:
+    """How many reminder notes the candidate has that the current skill does not have."""
+    open_step = build.state.step
+    assert open_step is not None
+    if open_step.extended is None or open_step.extended.order != "measured":
+        return 0
+    return len(open_step.extended.added)
 
 
 def _possible(build: Builder, step: Step, chosen: Chosen) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from skillopt_es.events.values import ImportedUsage, Json
+from skillopt_es.events.values import FailurePattern, ImportedUsage, Json
 from skillopt_es.interchange.fields import Problem
 
 
@@ -45,8 +45,7 @@ class Proposal:
     kind: str
     changes: tuple[Change, ...]
     reasoning: str
-    patterns: tuple[tuple[str, int | None, str], ...]
-    size: int | None = None
+    patterns: tuple[FailurePattern, ...]
     indices: tuple[int, ...] | None = None
     notes: tuple[str, ...] = ()
 
@@ -105,6 +104,7 @@ class StepRecord:
     seconds: Mapping[str, float]
     usage: Mapping[str, ImportedUsage]
     decision: Decision | None
+    notes_consolidated: int | None
 
 
 @frozen(kw_only=True)
@@ -123,6 +123,7 @@ class Step:
     selection: tuple[Result, ...] | None
     standing: tuple[Result, ...] | None
     digest_before: float | None
+    notes: tuple[str, ...] | None
     skill: str | None
 
     @property

@@ -12,6 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from attrs import define, field
 
 from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    AppendixWritten,
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
@@ -33,7 +36,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import Score
 from skillopt_es.interchange.original_edits import applied_by_original
 from skillopt_es.projections.trainer import TrainerState, edits_of, evolve
-from skillopt_es.skill.appendix import appendix_notes
+from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
 from skillopt_es.training.decisions import mean_score
@@ -41,6 +44,8 @@ from skillopt_es.training.decisions import mean_score
 _NEAR = 1e-6
 _UNKNOWABLE: Mapping[type[Event], str] = {
     PatchProposed: "proposals",
+    AppendixExtended: "lists of reminder notes",
+    AppendixConsolidated: "lists of reminder notes",
     PatchesMerged: "merges",
     EditsRanked: "rankings",
     LearningRateChosen: "learning rates",
@@ -111,8 +116,10 @@ class Recheck:
             return self._skip("candidates without their edits")
         known, parent = edits_of(step), self.state.current.skill
         edits = [known[edit] for edit in step.ranked.chosen]
-        texts = (apply_edits(parent, edits)[0].text, applied_by_original(parent.text, edits))
-        if appendix_notes(event.candidate.text) != appendix_notes(parent.text):
+        texts = [apply_edits(parent, edits)[0].text, applied_by_original(parent.text, edits)]
+        if event.notes:
+            texts = [with_appendix(text, step.notes) for text in texts]
+        elif appendix_notes(event.candidate.text) != appendix_notes(parent.text):
             return self._skip("candidates with reminder notes")
         self.derived += 1
         return "" if event.candidate.text in texts else "does not follow: the chosen edits give another text"
@@ -150,6 +157,9 @@ class Recheck:
         wanted = "reject" if value <= current else "accept_new_best" if value > best else "accept"
         return self._same("the verdict", event.action, wanted)
 
+    def _notes_written(self, event: AppendixWritten) -> str:
+        return self._same("the appendix", appendix_notes(event.skill.text), event.notes)
+
     def _promoted(self, event: BestPromoted) -> str:
         if event.previous_value is None:
             return self._skip("verdicts without the best score")
@@ -169,6 +179,7 @@ _CHECKS: Mapping[type[Event], Callable[..., str]] = {
     CandidateBuilt: Recheck._built,
     CandidateGated: Recheck._gated,
     SlowUpdateApplied: Recheck._slow,
+    AppendixWritten: Recheck._notes_written,
     BestPromoted: Recheck._promoted,
     RunCompleted: Recheck._completed,
 }

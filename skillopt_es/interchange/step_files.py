@@ -360,7 +360,13 @@ def _patch_name(patch: PatchProposed) -> str:
 def _patch(patch: PatchProposed) -> Record:
     size: Record = {"batch_size": len(patch.items)} if patch.items else {}
     said: list[Json] = [
-        {"failure_type": each.type, "count": each.count, "description": each.description} for each in patch.patterns
+        {
+            "failure_type": each.type,
+            "count": each.count,
+            "description": each.description,
+            **({"cause": each.cause} if each.cause else {}),
+        }
+        for each in patch.patterns
     ]
     edits: list[Json] = [{"op": edit.op, **_texts(edit)} for edit in patch.edits]
     body: Json = {"reasoning": patch.reasoning, "edits": edits}

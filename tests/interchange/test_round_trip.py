@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from support.exchange import checked, differences, exported, gaps, imported
+from support.forgetful import KNOWS_SOME, ON, UPSTREAM, forgetful_world
 from support.original_folder import killed, resumed, whole
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config, ticking
 
@@ -139,3 +140,23 @@ def test_a_run_that_was_killed_comes_back_as_far_as_it_came(tmp_path: Path) -> N
     assert (out / "steps/step_0005/candidate_skill.md").exists()
     assert not (out / "steps/step_0005/step_record.json").exists()
     assert not (out / "summary.json").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["optimizer.skill_aware_consolidate_threshold=2"], [UPSTREAM, "optimizer.use_slow_update=false"]],
+    ids=["measured", "consolidated", "after the verdict"],
+)
+def test_reminder_notes_come_back(tmp_path: Path, options: Sequence[str]) -> None:
+    """The notes of every analyst, the appendix after them, and the text that they went into."""
+    (tmp_path / "SKILL.md").write_text(KNOWS_SOME)
+    settings = config(tmp_path, [ON, "env.skill_init=SKILL.md", "train.num_epochs=2", *options])
+    run = tmp_path / "run"
+    asyncio.run(start(settings, run, forgetful_world().session()))
+    first = exported(run, tmp_path / "first")
+    assert list(first.glob("steps/*/appendix_notes.json"))
+    state = imported(first, tmp_path / "again")
+    assert differences(first, exported(tmp_path / "again", tmp_path / "second")) <= NAMED
+    assert not state.gaps
+    assert comparable(tmp_path / "again") == comparable(run)
+    assert checked(tmp_path / "again").ok
