@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import define, field
 
@@ -23,8 +22,6 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Edit, EditReport, ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import (
-    KINDS,
-    STAGES,
     batch_folder,
     skill_file,
     skill_hash,
@@ -32,6 +29,18 @@ from skillopt_es.interchange.layout import (
 )
 from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
 from skillopt_es.interchange.segments import Segment
+from skillopt_es.interchange.step_parts import (
+    batch_json,
+    decision_json,
+    edit_json,
+    first_reasoning,
+    is_train_score,
+    patch_counts,
+    patch_json,
+    patch_name,
+    usage_json,
+    was_ranked,
+)
 from skillopt_es.projections.lines import pooled
 from skillopt_es.projections.trainer import Attempt, TrainerState
 from skillopt_es.training.evidence import Evidence
@@ -84,7 +93,7 @@ class StepFiles:
         """The step's training batches with what is known of each."""
         if self.imported is not None:
             return list(self.imported.batches)
-        scores = {row.place.rsplit("/b", 1)[1]: row.score for row in self.part.all(SkillScored) if _is_train(row)}
+        scores = {row.place.rsplit("/b", 1)[1]: row.score for row in self.part.all(SkillScored) if is_train_score(row)}
         planned = self.part.before.step.batches if self.part.before.step else ()
         return [
             ImportedBatch(
@@ -113,7 +122,7 @@ class StepFiles:
             yield from rollout_files(f"{at}/rollout", self.part.rollouts(place), evidence)
             for patch in self.part.all(PatchProposed):
                 if patch.patch.startswith(f"{place}/") and patch.result in ("edits", "notes", "nothing"):
-                    yield f"{at}/patches/{_patch_name(patch)}", dumped(_patch(patch))
+                    yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch))
         yield from self._selection(folder)
         built = self.part.last(CandidateBuilt)
         if built is not None:
@@ -136,16 +145,16 @@ class StepFiles:
     def _selection(self, folder: str) -> Iterator[File]:
         ranked, chosen = self.part.last(EditsRanked), self.part.last(LearningRateChosen)
         if chosen is not None:
-            yield f"{folder}/lr_decision.json", dumped(_decision(chosen))
+            yield f"{folder}/lr_decision.json", dumped(decision_json(chosen))
         if ranked is None:
             return
         merged = self.part.last(PatchesMerged)
-        reasoning = merged.reasoning if merged else _reasoning(self.part.all(PatchProposed))
-        pool: list[Json] = [_edit(self.edits[edit], merged) for edit in ranked.pool]
+        reasoning = merged.reasoning if merged else first_reasoning(self.part.all(PatchProposed))
+        pool: list[Json] = [edit_json(self.edits[edit], merged) for edit in ranked.pool]
         yield f"{folder}/merged_patch.json", dumped({"reasoning": reasoning, "edits": pool})
-        picked: list[Json] = [_edit(self.edits[edit], merged) for edit in ranked.chosen]
+        picked: list[Json] = [edit_json(self.edits[edit], merged) for edit in ranked.chosen]
         document: Record = {"reasoning": ranked.reasoning or reasoning, "edits": picked}
-        if _was_ranked(ranked):
+        if was_ranked(ranked):
             indices: list[Json] = [ranked.pool.index(edit) for edit in ranked.chosen]
             document["ranking_details"] = {"reasoning": ranked.reasoning, "selected_indices": indices}
         yield f"{folder}/ranked_edits.json", dumped(document)
@@ -196,8 +205,8 @@ class StepFiles:
             "rollout_hard": None if whole is None else round(whole.hard, 6),
             "rollout_soft": None if whole is None else round(whole.soft, 6),
             "rollout_n": None if whole is None else whole.measured,
-            "accumulation_batches": [_batch(number, batch) for number, batch in enumerate(batches)],
-            **_patch_counts(batches),
+            "accumulation_batches": [batch_json(number, batch) for number, batch in enumerate(batches)],
+            **patch_counts(batches),
         }
         record |= self._update()
         record |= self._end(self.verdict)
@@ -228,7 +237,7 @@ class StepFiles:
                 "n_edits_ranked": len(ranked.chosen),
                 "edit_budget": ranked.budget,
                 "lr_control_mode": self.control_mode,
-                **({"lr_decision": _decision(chosen)} if chosen else {}),
+                **({"lr_decision": decision_json(chosen)} if chosen else {}),
                 "support_counts": support,
             }
         elif self.imported is not None and self.imported.merged:
@@ -296,122 +305,3 @@ class StepFiles:
         assert after.current is not None
         assert after.best is not None
         return after.current.value, after.best.value
-
-
-def _was_ranked(ranked: EditsRanked) -> bool:
-    """Whether the optimizer put the pool in order; a pool within the budget is taken as it is."""
-    if ranked.fallback or not ranked.chosen:
-        return False
-    return bool(ranked.calls or ranked.reasoning) or ranked.chosen != ranked.pool
-
-
-def _is_train(row: SkillScored) -> bool:
-    return row.purpose == "train"
-
-
-def _batch(number: int, batch: ImportedBatch) -> Record:
-    return {
-        "batch_idx": number,
-        "batch_seed": batch.seed,
-        "n_envs": batch.size,
-        "hard": None if batch.score is None else batch.score.hard,
-        "soft": None if batch.score is None else batch.score.soft,
-        "n_failure_patches": batch.failure_patches,
-        "n_success_patches": batch.success_patches,
-    }
-
-
-def _patch_counts(batches: Sequence[ImportedBatch]) -> Record:
-    failures = added_up(batch.failure_patches for batch in batches)
-    successes = added_up(batch.success_patches for batch in batches)
-    return {
-        "n_patches": added_up((failures, successes)),
-        "n_failure_patches": failures,
-        "n_success_patches": successes,
-    }
-
-
-def added_up(counts: Iterable[int | None]) -> int | None:
-    """The sum; None when one of the counts is not known."""
-    total = 0
-    for count in counts:
-        if count is None:
-            return None
-        total += count
-    return total
-
-
-def usage_json(usage: Mapping[str, ImportedUsage]) -> Record:
-    """Calls and tokens by stage, under the original's labels; null for what is not known."""
-    return {
-        STAGES.get(stage, stage): {
-            "calls": each.calls,
-            "prompt_tokens": each.input_tokens,
-            "completion_tokens": each.output_tokens,
-        }
-        for stage, each in sorted(usage.items())
-    }
-
-
-def _patch_name(patch: PatchProposed) -> str:
-    return f"minibatch_{KINDS[patch.kind]}_{int(patch.patch.rsplit('-', 1)[1]):03d}.json"
-
-
-def _patch(patch: PatchProposed) -> Record:
-    size: Record = {"batch_size": len(patch.items)} if patch.items else {}
-    said: list[Json] = [
-        {
-            "failure_type": each.type,
-            "count": each.count,
-            "description": each.description,
-            **({"cause": each.cause} if each.cause else {}),
-        }
-        for each in patch.patterns
-    ]
-    edits: list[Json] = [{"op": edit.op, **_texts(edit)} for edit in patch.edits]
-    body: Json = {"reasoning": patch.reasoning, "edits": edits}
-    notes: Record = {"appendix_notes": list(patch.notes)} if patch.notes else {}
-    if patch.kind == "failure":
-        return {**size, "failure_summary": said, "patch": body, "source_type": "failure", **notes}
-    found: list[Json] = [each.description for each in patch.patterns]
-    return {**size, "success_patterns": found, "patch": body, "source_type": "success", **notes}
-
-
-def _texts(edit: Edit) -> Record:
-    return {**({"target": edit.target} if edit.target else {}), "content": edit.content}
-
-
-def _edit(edit: Edit, merged: PatchesMerged | None) -> Record:
-    level: Record = {"merge_level": merged.level} if merged and merged.group != "final" else {}
-    return {
-        "op": edit.op,
-        **_texts(edit),
-        "support_count": edit.support,
-        "source_type": edit.source,
-        **level,
-    }
-
-
-def _reasoning(patches: Sequence[PatchProposed]) -> str:
-    return next((patch.reasoning for patch in patches if patch.edits), "")
-
-
-def _decision(chosen: LearningRateChosen) -> Record:
-    return {
-        "learning_rate": chosen.budget,
-        "raw_learning_rate": chosen.asked,
-        "available_update_items": chosen.available,
-        "clamped": chosen.asked is not None and chosen.asked > chosen.available,
-        "fallback": chosen.result != "chosen",
-        "reasoning": chosen.reasoning,
-        "confidence": chosen.confidence,
-        "risk_notes": list(chosen.risks),
-    }
-
-
-def decision_line(part: Segment) -> str:
-    """The step's line for `lr_history.jsonl`, empty when the optimizer did not choose."""
-    chosen = part.last(LearningRateChosen)
-    if chosen is None:
-        return ""
-    return json.dumps({"step": part.number, "epoch": part.epoch, **_decision(chosen)}, ensure_ascii=False) + "\n"

@@ -253,6 +253,15 @@ def test_no_damage_of_a_file_stops_an_import(folder: Path, name: str) -> None:
         (folder / name).write_bytes(content.encode(errors="surrogatepass"))
 
 
+def test_a_step_of_an_absurd_number_is_no_step(folder: Path) -> None:
+    """A slip in one number does not make a million steps that are missing."""
+    (folder / "steps/step_999999999").mkdir()
+    _history(folder, lambda rows: rows[5].update(step=10**12))
+    run = imported_run(read_folder(folder))
+    assert fold(run.events).steps_done == 6
+    assert {gap.what for gap in fold(run.events).gaps} == {"history.json"}
+
+
 def test_a_hash_that_no_text_has_is_told(folder: Path, tmp_path: Path) -> None:
     """A candidate file that is another text is not passed off as the candidate."""
     (folder / "steps/step_0002/candidate_skill.md").write_text(C2 + "more\n")
