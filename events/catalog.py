@@ -227,7 +227,11 @@ class CandidateBuilt(Event):
 
 @frozen(kw_only=True)
 class CandidateGated(Event):
-    """The candidate met the current skill on the validation items, and this is the verdict."""
+    """
+    The candidate met the current skill on the validation items, and this is the verdict.
+
+    `stale_from` is the skill whose score stood in for the current one's, where that was never measured.
+    """
 
     step: int
     candidate: str
@@ -242,6 +246,7 @@ class CandidateGated(Event):
     won: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -261,6 +266,7 @@ class AppendixWritten(Event):
     After the verdict a step's notes went into the current skill, which was not measured for it.
 
     `previous_value` is of the text before; `value` is null unless the new text had been measured at another time.
+    `stale_from` is the skill whose score goes on to stand for the new text, where that was asked for.
     """
 
     step: int
@@ -269,6 +275,7 @@ class AppendixWritten(Event):
     skill: SkillTree
     notes: tuple[str, ...]
     value: float | None = None
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -305,7 +312,11 @@ class SlowUpdateProposed(Event):
 
 @frozen(kw_only=True)
 class SlowUpdateApplied(Event):
-    """What became of an epoch's guidance, and the skill that is current afterwards."""
+    """
+    What became of an epoch's guidance, and the skill that is current afterwards.
+
+    `stale_from` is the skill whose score goes on to stand for a text that was not measured, or was compared with.
+    """
 
     epoch: int
     action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "no_content"]
@@ -317,6 +328,7 @@ class SlowUpdateApplied(Event):
     current_value: float | None = None
     best_value: float | None = None
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -375,6 +387,7 @@ class StepImported(Event):
 
     step: int
     batches: tuple[ImportedBatch, ...]
+    failed: tuple[str, ...] | None
     proposed: int | None
     merged: int | None
     chosen: int | None

@@ -78,6 +78,7 @@ def _recorded(build: Builder, step: Step) -> StepImported:
     return StepImported(
         step=step.number,
         batches=tuple(_batch(step, number, batch, alone=len(batches) == 1) for number, batch in enumerate(batches)),
+        failed=step.failed,
         proposed=len(single) if seen else None,
         merged=0 if skipped else _first(record.merged if record else None, step.merged),
         chosen=0 if skipped else _first(record.chosen if record else None, step.ranked),

@@ -123,6 +123,7 @@ class Step:
     selection: tuple[Result, ...] | None
     standing: tuple[Result, ...] | None
     digest_before: float | None
+    failed: tuple[str, ...] | None
     notes: tuple[str, ...] | None
     skill: str | None
 

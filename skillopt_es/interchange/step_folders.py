@@ -160,9 +160,16 @@ def _step(source: Source, number: int, record: StepRecord | None) -> Step:
         selection=read_results(source, f"{folder}/selection_eval"),
         standing=read_results(source, f"{folder}/selection_eval_current"),
         digest_before=None if digest is None else digest.number("score_before"),
+        failed=None if digest is None else _failed(digest),
         notes=None if notes is None else notes.texts("appendix_after"),
         skill=source.text(skill_file(number)),
     )
+
+
+def _failed(digest: Fields) -> tuple[str, ...] | None:
+    """The items that the step's analysts saw as failures."""
+    patterns = digest.rows("failure_patterns")
+    return None if patterns is None else tuple(item for row in patterns for item in row.texts("task_ids"))
 
 
 def _batch_folders(source: Source, folder: str, record: StepRecord | None) -> list[str]:
