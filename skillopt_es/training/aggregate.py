@@ -13,6 +13,7 @@ from skillopt_es.projections.trainer import StepState, TrainerState
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
 from skillopt_es.training.prompt_text import memory_section, question, skill_section
+from skillopt_es.training.proposals import placed_in
 from skillopt_es.training.replies import MERGE_SCHEMA, MergeReply, read_merge
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import MergeJob
@@ -40,7 +41,7 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         schema=MERGE_SCHEMA,
     )
     read = partial(read_merge, merge=job.merge, inputs=labels, source=source)
-    consulted = await consult(calls, request, read)
+    consulted = await consult(calls, request, placed_in(state.current.skill, read))
     reply = consulted.value or MergeReply(edits=_joined(job.merge, tuple(labels.values())), reasoning="")
     return PatchesMerged(
         merge=job.merge,

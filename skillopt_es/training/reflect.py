@@ -12,6 +12,7 @@ from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import Consulted, consult
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
+from skillopt_es.training.proposals import placed_in
 from skillopt_es.training.replies import FAILURE_SCHEMA, SUCCESS_SCHEMA, PatchReply, read_patch
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import AnalyseJob
@@ -23,11 +24,12 @@ async def analyse(
 ) -> PatchProposed:
     """The analyst's patch, or why there is none."""
     assert state.step is not None
+    assert state.current is not None
     group = job.group
     read = partial(
         read_patch, patch=group.id, kind=group.kind, support=len(group.items), most=run.config.optimizer.learning_rate
     )
-    consulted = await consult(calls, analyst_request(group, state, run, evidence), read)
+    consulted = await consult(calls, analyst_request(group, state, run, evidence), placed_in(state.current.skill, read))
     return _proposal(group, state.step.number, consulted)
 
 
@@ -72,10 +74,11 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
         prompt=f"analyst_{group.kind}",
         sections=(
             skill_section(skill),
-            f"## Budget\nPropose at most {run.config.optimizer.learning_rate} edits.",
             buffer_section(state.buffer),
             memory_section(state.epoch.meta_skill),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
+            # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
+            f"## Budget\nPropose at most {run.config.optimizer.learning_rate} edits, one for each kind of task above.",
         ),
         schema=FAILURE_SCHEMA if group.kind == "failure" else SUCCESS_SCHEMA,
     )
