@@ -160,8 +160,10 @@ def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Evi
         return Unusable("`edits` must be a list")
     if len(rows) > 2 * len(inputs):  # each may name all of them as its origins: without a limit that is a square
         return Unusable(f"`edits` has {len(rows)} edits, but only {len(inputs)} were proposed: merge them into fewer")
+    if not rows:  # the gate measures what helps: a merger that throws all away would decide it unmeasured
+        return Unusable(f"`edits` is empty, which would throw away all {len(inputs)} proposed edits; combine them")
     useful = _useful(rows)
-    if rows and not useful:
+    if not useful:
         return Unusable("none of the `edits` would change anything")
     edits = []
     for position, row in enumerate(useful, start=1):

@@ -73,6 +73,13 @@ def merged(*rows: object) -> tuple[Edit, ...]:
     return reply.edits
 
 
+def test_a_merge_that_throws_everything_away_cannot_be_used() -> None:
+    """Whether the proposals help is for the gate to measure."""
+    found = read_merge('{"edits": []}', merge="m", inputs=INPUTS, source="failure")
+    assert isinstance(found, Unusable)
+    assert "throw away all 2 proposed edits" in found.why
+
+
 def test_a_merged_edit_keeps_the_edits_it_came_from() -> None:
     """Named labels become origins; unknown and repeated ones are dropped."""
     [edit] = merged({"op": "append", "content": "x", "from": ["E2", "E9", "E2", 5], "support_count": 2})
