@@ -155,16 +155,9 @@ def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Evi
     found = read_object(text)
     if isinstance(found, Unusable):
         return found
-    rows = found.get("edits")
-    if not isinstance(rows, list):
-        return Unusable("`edits` must be a list")
-    if len(rows) > 2 * len(inputs):  # each may name all of them as its origins: without a limit that is a square
-        return Unusable(f"`edits` has {len(rows)} edits, but only {len(inputs)} were proposed: merge them into fewer")
-    if not rows:  # the gate measures what helps: a merger that throws all away would decide it unmeasured
-        return Unusable(f"`edits` is empty, which would throw away all {len(inputs)} proposed edits; combine them")
-    useful = _useful(rows)
-    if not useful:
-        return Unusable("none of the `edits` would change anything")
+    useful = _merged_rows(found.get("edits"), proposed=len(inputs))
+    if isinstance(useful, Unusable):
+        return useful
     edits = []
     for position, row in enumerate(useful, start=1):
         parents, assumed = _parents(row, inputs)
@@ -179,6 +172,17 @@ def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Evi
             return edit
         edits.append(evolve(edit, origins_assumed=assumed))
     return MergeReply(edits=tuple(edits), reasoning=_text(found, "reasoning"))
+
+
+def _merged_rows(rows: Json, *, proposed: int) -> list[Json] | Unusable:
+    if not isinstance(rows, list):
+        return Unusable("`edits` must be a list")
+    if not rows:  # the gate measures what helps: a merger that throws all away would decide it unmeasured
+        return Unusable(f"`edits` is empty, which would throw away all {proposed} proposed edits; combine them")
+    if len(rows) > 2 * proposed:  # each may name all of them as its origins: without a limit that is a square
+        return Unusable(f"`edits` has {len(rows)} edits, but only {proposed} were proposed: merge them into fewer")
+    useful = _useful(rows)
+    return useful or Unusable("none of the `edits` would change anything")
 
 
 def _parents(row: Json, inputs: Mapping[str, Edit]) -> tuple[tuple[Edit, ...], bool]:
