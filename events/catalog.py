@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 from attrs import field, frozen
 
 from skillopt_es.events.values import (
+    AppendixOrder,
     Batch,
     CallRef,
     Edit,
@@ -24,6 +25,7 @@ from skillopt_es.events.values import (
     GateMetric,
     Json,
     Minibatch,
+    NoteReport,
     Outcome,
     Pair,
     Purpose,
@@ -123,14 +125,15 @@ class MinibatchesPlanned(Event):
 
 @frozen(kw_only=True)
 class PatchProposed(Event):
-    """One analyst looked at one minibatch: its edits, or why there are none."""
+    """One analyst looked at one minibatch: its edits and reminder notes, or why there are none."""
 
     patch: str
     step: int
     kind: Evidence
     items: tuple[str, ...]
-    result: Literal["edits", "nothing", "unusable", "failed"]
+    result: Literal["edits", "notes", "nothing", "unusable", "failed"]
     edits: tuple[Edit, ...] = ()
+    notes: tuple[str, ...] = ()
     patterns: tuple[FailurePattern, ...] = ()
     reasoning: str = ""
     note: str = ""
@@ -138,8 +141,40 @@ class PatchProposed(Event):
 
 
 @frozen(kw_only=True)
+class AppendixExtended(Event):
+    """A step's reminder notes met those that the skill has: what became of each, and the list that follows."""
+
+    step: int
+    order: AppendixOrder
+    reports: tuple[NoteReport, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The notes that are new."""
+        return tuple(report.note for report in self.reports if report.status == "added")
+
+
+@frozen(kw_only=True)
+class AppendixConsolidated(Event):
+    """The optimizer was asked for fewer reminder notes that say the same: its list, or the old one and why."""
+
+    step: int
+    result: Literal["consolidated", "unusable", "failed"]
+    before: tuple[str, ...]
+    notes: tuple[str, ...]
+    reasoning: str = ""
+    note: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
 class PatchesMerged(Event):
-    """Several patches became one; `fallback` says why they were only concatenated, if they were."""
+    """
+    Several patches became one; `fallback` says why they were only concatenated, if they were.
+
+    `failed` says why there is nothing: the optimizer could not be reached.
+    """
 
     merge: str
     step: int
@@ -149,6 +184,7 @@ class PatchesMerged(Event):
     edits: tuple[Edit, ...]
     reasoning: str = ""
     fallback: str = ""
+    failed: str = ""
     calls: tuple[CallRef, ...] = ()
 
 
@@ -170,7 +206,7 @@ class LearningRateChosen(Event):
 
 @frozen(kw_only=True)
 class EditsRanked(Event):
-    """The step's budget was spent: which edits of the pool were chosen, in order."""
+    """The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached."""
 
     step: int
     budget: int
@@ -178,22 +214,28 @@ class EditsRanked(Event):
     chosen: tuple[str, ...]
     reasoning: str = ""
     fallback: str = ""
+    failed: str = ""
     calls: tuple[CallRef, ...] = ()
 
 
 @frozen(kw_only=True)
 class CandidateBuilt(Event):
-    """The chosen edits were applied to the current skill."""
+    """The chosen edits were applied to the current skill, and `notes` reminder notes were added to its appendix."""
 
     step: int
     parent: str
     candidate: SkillTree
     reports: tuple[EditReport, ...]
+    notes: int = 0
 
 
 @frozen(kw_only=True)
 class CandidateGated(Event):
-    """The candidate met the current skill on the validation items, and this is the verdict."""
+    """
+    The candidate met the current skill on the validation items, and this is the verdict.
+
+    `stale_from` is the skill whose score stood in for the current one's, where that was never measured.
+    """
 
     step: int
     candidate: str
@@ -208,6 +250,7 @@ class CandidateGated(Event):
     won: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -217,6 +260,24 @@ class StepSkipped(Event):
     step: int
     reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"]
     detail: str = ""
+
+
+@frozen(kw_only=True)
+class AppendixWritten(Event):
+    """
+    After the verdict a step's notes went into the current skill, which was not measured for it.
+
+    `previous_value` is of the text before; `value` is null unless the new text had been measured at another time.
+    `stale_from` is the skill whose score goes on to stand for the new text, where that was asked for.
+    """
+
+    step: int
+    previous: str
+    previous_value: float | None
+    skill: SkillTree
+    notes: tuple[str, ...]
+    value: float | None = None
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -239,7 +300,7 @@ class ComparisonExtended(Event):
 
 @frozen(kw_only=True)
 class SlowUpdateProposed(Event):
-    """The optimizer wrote epoch-level guidance, or why not."""
+    """The optimizer wrote epoch-level guidance, or why not; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["guidance", "unusable", "failed"]
@@ -253,10 +314,14 @@ class SlowUpdateProposed(Event):
 
 @frozen(kw_only=True)
 class SlowUpdateApplied(Event):
-    """What became of an epoch's guidance, and the skill that is current afterwards."""
+    """
+    What became of an epoch's guidance, and the skill that is current afterwards.
+
+    `stale_from` is the skill whose score goes on to stand for a text that was not measured, or was compared with.
+    """
 
     epoch: int
-    action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "no_content"]
+    action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "unchanged", "postponed"]
     skill: SkillTree
     guidance: str = ""
     candidate: str = ""
@@ -265,11 +330,12 @@ class SlowUpdateApplied(Event):
     current_value: float | None = None
     best_value: float | None = None
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
 class MetaSkillWritten(Event):
-    """The optimizer's own memory for later epochs, or why there is none."""
+    """The optimizer's own memory for later epochs, or why there is none; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["written", "first_epoch", "unusable", "failed"]
@@ -316,12 +382,15 @@ CATALOG: tuple[type[Event], ...] = (
     SkillScored,
     MinibatchesPlanned,
     PatchProposed,
+    AppendixExtended,
+    AppendixConsolidated,
     PatchesMerged,
     LearningRateChosen,
     EditsRanked,
     CandidateBuilt,
     CandidateGated,
     StepSkipped,
+    AppendixWritten,
     ComparisonDrawn,
     ComparisonExtended,
     SlowUpdateProposed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
@@ -11,7 +11,11 @@ from skillopt_es.events.values import Score
 
 @frozen(kw_only=True)
 class StepLine:
-    """One finished step; `verdict` is the gate's action or why the step was skipped, `best` the value after it."""
+    """
+    One finished step; `verdict` is the gate's action or why the step was skipped, `best` the value after it.
+
+    `notes` are the reminder notes that it added to the appendix of its candidate or, after the verdict, of the skill.
+    """
 
     step: int
     epoch: int
@@ -20,6 +24,7 @@ class StepLine:
     merged: int
     chosen: int
     applied: int
+    notes: int
     candidate: float | None
     current: float | None
     verdict: str
@@ -47,6 +52,7 @@ class EvaluationLine:
     skill: str
     score: Score
     value: float | None
+    by_type: Mapping[str, Score]
 
 
 def pooled(scores: Iterable[Score]) -> Score | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import asdict
 
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
 
@@ -15,15 +16,26 @@ def position(state: TrainerState) -> str:
     if state.completed is not None:
         return f"complete after {state.steps_done} steps"
     if state.epoch is None:
-        return "before the first epoch: the initial skill is being measured"
+        return _without_epochs(state.started)
     per_epoch, total = state.started.steps_per_epoch, state.started.total_steps
     epoch = f"epoch {state.epoch.number} of {total // max(1, per_epoch)}"
-    if state.step is not None:
-        phase = _phase(state, state.epoch, state.step)
-        return f"{epoch}, {phase} {state.step.number} of {total}"
+    if state.step is not None or state.unwritten:
+        return f"{epoch}, {_at_step(state, state.epoch)} of {total}"
     if state.epochs_done < state.epoch.number:
         return f"{epoch}, at its end: all its steps are done"
     return "at the end: final evaluation" if state.steps_done == total else f"{epoch} is complete"
+
+
+def _without_epochs(started: RunStarted) -> str:
+    if started.total_steps == 0:
+        return "an evaluation of one skill, no training run"
+    return "before the first epoch: the initial skill is being measured"
+
+
+def _at_step(state: TrainerState, epoch: EpochState) -> str:
+    if state.step is None or state.unwritten:
+        return f"notes to be written after step {state.steps_done}"
+    return f"{_phase(state, epoch, state.step)} {state.step.number}"
 
 
 def _phase(state: TrainerState, epoch: EpochState, step: StepState) -> str:
@@ -52,6 +64,7 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
         "current": _standing(state.current),
         "best": _standing(state.best),
         "open_step": _open_step(state.step),
+        "unwritten_notes": list(state.unwritten),
         "buffer": [
             {
                 "step": attempt.step,
@@ -62,12 +75,13 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
                 "value_before": attempt.value_before,
                 "value_after": attempt.value_after,
                 "rejected_edits": [edit.id for edit in attempt.rejected],
+                "rejected_notes": list(attempt.rejected_notes),
             }
             for attempt in state.buffer
         ],
         "memory": state.memory,
         "measured": {skill: score_json(measurement.score) for skill, measurement in state.measured.items()},
-        "tests": {skill: score_json(score) for skill, score in state.tests.items()},
+        "tests": {skill: score_json(scored.score) for skill, scored in state.tests.items()},
         "counts": asdict(state.counts),
     }
 
@@ -87,6 +101,7 @@ def _standing(standing: Standing | None) -> Json:
         "score": score_json(standing.score),
         "origin": standing.origin,
         "step": standing.step,
+        **({"stale_from": standing.stale_from} if standing.stale_from else {}),
     }
 
 
@@ -98,6 +113,7 @@ def _open_step(step: StepState | None) -> Json:
         "batches": [{"seed": batch.seed, "items": list(batch.items)} for batch in step.batches],
         "groups": None if step.groups is None else [group.id for group in step.groups],
         "patches": list(step.patches),
+        "notes": list(step.notes),
         "merges": list(step.merges),
         "chosen": None if step.ranked is None else list(step.ranked.chosen),
         "candidate": None if step.built is None else step.built.candidate.hash,

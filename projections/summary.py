@@ -12,6 +12,8 @@ from typing import Literal
 from attrs import evolve, field, frozen
 
 from skillopt_es.events.catalog import (
+    AppendixExtended,
+    AppendixWritten,
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
@@ -40,13 +42,21 @@ OVERVIEW: tuple[str, ...] = (
     "SkillScored",
     "CandidateGated",
     "StepSkipped",
+    "AppendixWritten",
     "SlowUpdateApplied",
     "EpochCompleted",
     "BestPromoted",
     "RunCompleted",
 )
 """The types of event that say where a run stands; all others only add numbers to its lines."""
-DETAILS: tuple[str, ...] = (*OVERVIEW, "PatchProposed", "EditsRanked", "CandidateBuilt", "MetaSkillWritten")
+DETAILS: tuple[str, ...] = (
+    *OVERVIEW,
+    "PatchProposed",
+    "AppendixExtended",
+    "EditsRanked",
+    "CandidateBuilt",
+    "MetaSkillWritten",
+)
 """All types of event that a summary looks at."""
 
 
@@ -72,6 +82,7 @@ class OpenStep:
     merged: int = 0
     chosen: int = 0
     applied: int = 0
+    notes: int = 0
 
 
 @frozen(kw_only=True)
@@ -84,6 +95,7 @@ class Summary:
     epochs: int = 0
     step: int = 0
     steps: int = 0
+    initial: str = ""
     current: Place = field(factory=Place)
     best: Place = field(factory=Place)
     resumed: int = 0
@@ -93,6 +105,11 @@ class Summary:
     slow: SlowUpdateApplied | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether this is no training run but an evaluation of one skill."""
+        return self.status != "new" and self.steps == 0
 
     @property
     def baseline(self) -> EvaluationLine | None:
@@ -123,7 +140,15 @@ def summarize(events: Iterable[Event]) -> Summary:
 def _started(summary: Summary, event: RunStarted) -> Summary:
     place = Place(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
-    return evolve(summary, status="running", steps=event.total_steps, epochs=epochs, current=place, best=place)
+    return evolve(
+        summary,
+        status="running",
+        steps=event.total_steps,
+        epochs=epochs,
+        initial=place.skill,
+        current=place,
+        best=place,
+    )
 
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
@@ -142,7 +167,12 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
     if event.purpose == "train":
         return evolve(summary, open=evolve(summary.open, train=(*summary.open.train, event.score)))
     line = EvaluationLine(
-        place=event.place, purpose=event.purpose, skill=event.skill, score=event.score, value=event.value
+        place=event.place,
+        purpose=event.purpose,
+        skill=event.skill,
+        score=event.score,
+        value=event.value,
+        by_type=event.by_type,
     )
     summary = evolve(summary, evaluations=(*summary.evaluations, line))
     if event.purpose != "selection":
@@ -153,6 +183,18 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
 def _proposed(summary: Summary, event: PatchProposed) -> Summary:
     proposed = summary.open.proposed + len(event.edits)
     return evolve(summary, open=evolve(summary.open, proposed=proposed))
+
+
+def _appendix_extended(summary: Summary, event: AppendixExtended) -> Summary:
+    return evolve(summary, open=evolve(summary.open, notes=len(event.added)))
+
+
+def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
+    """The current skill is another text now; its value is known if that very text was measured, or once it is."""
+    if event.skill.hash == summary.current.skill:
+        return summary
+    value = summary.current.value if event.stale_from else event.value
+    return evolve(summary, current=Place(skill=event.skill.hash, value=value))
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
@@ -190,6 +232,7 @@ def _end_step(summary: Summary, number: int, verdict: str, candidate: float | No
         merged=done.merged,
         chosen=done.chosen,
         applied=done.applied,
+        notes=done.notes,
         candidate=candidate,
         current=current,
         verdict=verdict,
@@ -200,9 +243,10 @@ def _end_step(summary: Summary, number: int, verdict: str, candidate: float | No
 
 def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
     summary = evolve(summary, slow=event)
-    if event.action in ("reject", "no_content") or event.skill.hash == summary.current.skill:
+    if event.skill.hash == summary.current.skill:
         return summary
-    place = Place(skill=event.skill.hash, value=event.candidate_value)
+    kept = event.stale_from and event.action in ("placeholder", "force_accept")
+    place = Place(skill=event.skill.hash, value=summary.current.value if kept else event.candidate_value)
     best = place if event.action == "accept_new_best" else summary.best
     return evolve(summary, current=place, best=best)
 
@@ -239,10 +283,12 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     EpochPlanned: _planned,
     SkillScored: _scored,
     PatchProposed: _proposed,
+    AppendixExtended: _appendix_extended,
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
+    AppendixWritten: _appendix_written,
     SlowUpdateApplied: _slow_applied,
     MetaSkillWritten: _meta_written,
     EpochCompleted: _epoch_completed,

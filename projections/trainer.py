@@ -14,6 +14,9 @@ from attrs import evolve as replace
 from attrs import field, frozen
 
 from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    AppendixWritten,
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
@@ -47,13 +50,18 @@ Rollouts = Ledger[str, RolloutCompleted]
 
 @frozen(kw_only=True)
 class Standing:
-    """A skill that holds a place (current or best), with the score it was measured at, if it was."""
+    """
+    A skill that holds a place (current or best), with the score it was measured at, if it was.
+
+    `stale_from` is the skill that was measured at that score, where it is another one.
+    """
 
     skill: SkillTree
     score: Score | None = None
     value: float | None = None
     origin: str = "initial_skill"
     step: int = 0
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -79,6 +87,7 @@ class Attempt:
     value_before: float | None
     value_after: float
     rejected: tuple[Edit, ...] = ()
+    rejected_notes: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -89,24 +98,45 @@ class StepState:
     batches: tuple[Batch, ...]
     groups: tuple[Minibatch, ...] | None = None
     patches: Ledger[str, PatchProposed] = field(factory=Ledger)
+    extended: AppendixExtended | None = None
+    consolidated: AppendixConsolidated | None = None
     merges: Ledger[str, PatchesMerged] = field(factory=Ledger)
     learning_rate: LearningRateChosen | None = None
     ranked: EditsRanked | None = None
     built: CandidateBuilt | None = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The whole appendix that the step leads to; empty when it adds no note."""
+        if self.extended is None or not self.extended.added:
+            return ()
+        return self.extended.notes if self.consolidated is None else self.consolidated.notes
+
 
 @frozen(kw_only=True)
 class EpochState:
-    """The open epoch: its plan, where it began and how far its end-of-epoch work is."""
+    """The open epoch: its plan, where it began, what its steps came to, and how far its end-of-epoch work is."""
 
     number: int
     batches: tuple[Batch, ...]
     meta_skill: str
     first_skill: SkillTree
+    last_skill: SkillTree | None = None
     comparison: ComparisonDrawn | None = None
     proposed: SlowUpdateProposed | None = None
     applied: SlowUpdateApplied | None = None
     meta: MetaSkillWritten | None = None
+
+
+@frozen(kw_only=True)
+class Owed:
+    """A finished epoch that has no guidance or memory, and after which step each was asked for again last."""
+
+    epoch: EpochState
+    slow: bool
+    memory: bool
+    slow_asked: int | None = None
+    memory_asked: int | None = None
 
 
 @frozen(kw_only=True)
@@ -116,6 +146,7 @@ class Counts:
     accepted: int = 0
     rejected: int = 0
     skipped: int = 0
+    selections: int = 0
     rollouts: int = 0
     unmeasured: int = 0
     resumed: int = 0
@@ -133,13 +164,15 @@ class TrainerState:
     current: Standing | None = None
     best: Standing | None = None
     epoch: EpochState | None = None
+    owed: Owed | None = None
     step: StepState | None = None
+    unwritten: tuple[str, ...] = ()
     epochs_done: int = 0
     steps_done: int = 0
     rollouts: Mapping[str, Rollouts] = field(factory=dict)
     scored: Mapping[str, SkillScored] = field(factory=dict)
     measured: Ledger[str, Measurement] = field(factory=Ledger)
-    tests: Mapping[str, Score] = field(factory=dict)
+    tests: Mapping[str, SkillScored] = field(factory=dict)
     buffer: tuple[Attempt, ...] = ()
     memory: str = ""
     counts: Counts = field(factory=Counts)
@@ -169,14 +202,32 @@ def _to_be_tried_again(state: TrainerState) -> Mapping[str, Rollouts]:
 
 
 def _to_be_asked_again(step: StepState | None) -> StepState | None:
-    """The open step forgets the analysts that could not be reached."""
+    """The open step forgets what could not be asked; single analysts only when nothing was built without them yet."""
     if step is None:
         return None
-    kept: Ledger[str, PatchProposed] = Ledger()
-    for name, patch in step.patches.items():
-        if patch.result != "failed":
-            kept = kept.put(name, patch)
-    return replace(step, patches=kept)
+    if all(patch.result == "failed" for patch in step.patches.values()):
+        return replace(step, patches=Ledger())
+    merges: Ledger[str, PatchesMerged] = Ledger()
+    for name, merge in step.merges.items():
+        if not merge.failed:
+            merges = merges.put(name, merge)
+    rate, ranked = step.learning_rate, step.ranked
+    return replace(
+        step,
+        merges=merges,
+        learning_rate=None if rate is not None and rate.result == "failed" else rate,
+        ranked=None if ranked is not None and ranked.failed else ranked,
+    )
+
+
+def unanswered(step: StepState) -> list[str]:
+    """The questions after the analysts' for which the optimizer could not be reached, each with the reason."""
+    found = [f"{merge.merge}: {merge.failed}" for merge in step.merges.values() if merge.failed]
+    if step.learning_rate is not None and step.learning_rate.result == "failed":
+        found.append(f"the learning rate of step {step.number}: {step.learning_rate.note}")
+    if step.ranked is not None and step.ranked.failed:
+        found.append(f"the ranking of step {step.number}: {step.ranked.failed}")
+    return found
 
 
 def _without_failed(done: Rollouts) -> Rollouts:
@@ -225,7 +276,7 @@ def _rollout(state: TrainerState, event: RolloutCompleted) -> TrainerState:
 def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
     state = replace(state, scored={**state.scored, event.place: event})
     if event.purpose == "test":
-        return replace(state, tests={**state.tests, event.skill: event.score})
+        return replace(state, tests={**state.tests, event.skill: event})
     if event.purpose != "selection" or event.skill in state.measured:
         return state
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
@@ -260,6 +311,33 @@ def _patch(state: TrainerState, event: PatchProposed) -> TrainerState:
     return _with_step(state, replace(state.step, patches=state.step.patches.put(event.patch, event)))
 
 
+def _appendix_extended(state: TrainerState, event: AppendixExtended) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, extended=event))
+
+
+def _appendix_consolidated(state: TrainerState, event: AppendixConsolidated) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, consolidated=event))
+
+
+def _appendix_written(state: TrainerState, event: AppendixWritten) -> TrainerState:
+    """The score of the text before it is not its own: it has one when that very text was measured."""
+    assert state.current is not None
+    if event.skill.hash == state.current.skill.hash:
+        return replace(state, unwritten=())
+    measured = state.current if event.stale_from else state.measured.get(event.skill.hash)
+    standing = Standing(
+        skill=event.skill,
+        origin=f"appendix_step_{event.step:04d}",
+        step=event.step,
+        score=measured.score if measured else None,
+        value=measured.value if measured else None,
+        stale_from=event.stale_from,
+    )
+    return replace(state, current=standing, unwritten=())
+
+
 def _merged(state: TrainerState, event: PatchesMerged) -> TrainerState:
     assert state.step is not None
     return _with_step(state, replace(state.step, merges=state.step.merges.put(event.merge, event)))
@@ -272,7 +350,8 @@ def _learning_rate(state: TrainerState, event: LearningRateChosen) -> TrainerSta
 
 def _ranked(state: TrainerState, event: EditsRanked) -> TrainerState:
     assert state.step is not None
-    return _with_step(state, replace(state.step, ranked=event))
+    counts = replace(state.counts, selections=state.counts.selections + 1)
+    return replace(state, step=replace(state.step, ranked=event), counts=counts)
 
 
 def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
@@ -283,22 +362,15 @@ def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
 def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     assert state.step is not None
     assert state.step.built is not None
-    measured = state.measured[event.candidate]
-    candidate = Standing(
-        skill=state.step.built.candidate,
-        score=measured.score,
-        value=measured.value,
-        origin=f"step_{event.step:04d}",
-        step=event.step,
-    )
     taken = event.action != "reject"
     new_best = event.action == "accept_new_best" or (
         event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
     )
     counts = replace(state.counts, accepted=state.counts.accepted + taken, rejected=state.counts.rejected + (not taken))
+    candidate = _candidate(state, state.step.built.candidate, event.step) if taken else None
     state = replace(
         state,
-        current=candidate if taken else state.current,
+        current=candidate or state.current,
         best=candidate if new_best else state.best,
         buffer=(*state.buffer, _attempt(state, state.step, event)),
         counts=counts,
@@ -306,16 +378,25 @@ def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     return _close_step(state)
 
 
+def _candidate(state: TrainerState, skill: SkillTree, step: int) -> Standing:
+    measured = state.measured[skill.hash]
+    return Standing(skill=skill, score=measured.score, value=measured.value, origin=f"step_{step:04d}", step=step)
+
+
 def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Attempt:
     rows = [row for place, done in state.rollouts.items() if is_train(place, step.number) for row in done.values()]
+    failed = {(group.place, item) for group in step.groups or () if group.kind == "failure" for item in group.items}
     codes: dict[str, list[str]] = {}
     for row in rows:
-        if isinstance(row.outcome, Measured) and not row.outcome.passed:
+        if (row.place, row.item) in failed:
             codes.setdefault(row.failure or "unknown", []).append(row.item)
     rejected: tuple[Edit, ...] = ()
+    rejected_notes: tuple[str, ...] = ()
     if event.action == "reject" and step.ranked is not None:
         by_id = edits_of(step)
         rejected = tuple(by_id[edit] for edit in step.ranked.chosen)
+    if event.action == "reject" and step.extended is not None and step.extended.order == "measured":
+        rejected_notes = step.extended.added
     return Attempt(
         step=step.number,
         action=event.action,
@@ -326,6 +407,7 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
         value_before=event.current_value,
         value_after=event.candidate_value,
         rejected=rejected,
+        rejected_notes=rejected_notes,
     )
 
 
@@ -349,9 +431,11 @@ def _close_step(state: TrainerState) -> TrainerState:
     assert state.step is not None
     assert state.epoch is not None
     number = state.step.number
+    after_the_verdict = state.step.extended is not None and state.step.extended.order == "upstream"
     return replace(
         state,
         steps_done=number,
+        unwritten=state.step.notes if after_the_verdict else (),
         rollouts=_outside_step(state.rollouts, number),
         scored=_outside_step(state.scored, number),
         step=_next_step(state, state.epoch, number + 1),
@@ -371,7 +455,8 @@ def _with_epoch(state: TrainerState, epoch: EpochState) -> TrainerState:
 
 def _comparison(state: TrainerState, event: ComparisonDrawn) -> TrainerState:
     assert state.epoch is not None
-    return _with_epoch(state, replace(state.epoch, comparison=event))
+    assert state.current is not None
+    return _with_epoch(state, replace(state.epoch, comparison=event, last_skill=state.current.skill))
 
 
 def _comparison_extended(state: TrainerState, event: ComparisonExtended) -> TrainerState:
@@ -383,24 +468,32 @@ def _comparison_extended(state: TrainerState, event: ComparisonExtended) -> Trai
 
 def _slow_proposed(state: TrainerState, event: SlowUpdateProposed) -> TrainerState:
     assert state.epoch is not None
+    if state.owed is not None and event.epoch == state.owed.epoch.number:
+        proposed = event if event.result == "guidance" else None
+        epoch = replace(state.owed.epoch, proposed=proposed)
+        return replace(state, owed=replace(state.owed, epoch=epoch, slow_asked=state.steps_done))
     return _with_epoch(state, replace(state.epoch, proposed=event))
 
 
 def _slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState:
-    assert state.epoch is not None
+    if state.owed is not None and event.epoch == state.owed.epoch.number:
+        state = _settled(state, replace(state.owed, slow=False))
+    else:
+        assert state.epoch is not None
+        state = _with_epoch(state, replace(state.epoch, applied=event))
     assert state.current is not None
-    unchanged = event.action in {"reject", "no_content"} or event.skill.hash == state.current.skill.hash
-    state = _with_epoch(state, replace(state.epoch, applied=event))
-    if unchanged:
+    if event.skill.hash == state.current.skill.hash:
         return state
     kind = "slow_update_placeholder" if event.action == "placeholder" else "slow_update"
-    measured = state.measured.get(event.skill.hash)
+    kept = event.stale_from and event.action in ("placeholder", "force_accept")
+    measured = state.current if kept else state.measured.get(event.skill.hash)
     standing = Standing(
         skill=event.skill,
         origin=f"{kind}_epoch_{event.epoch:02d}",
         step=state.steps_done,
         score=measured.score if measured else None,
         value=measured.value if measured else None,
+        stale_from=event.stale_from if kept else "",
     )
     best = standing if event.action == "accept_new_best" else state.best
     return replace(state, current=standing, best=best)
@@ -408,23 +501,69 @@ def _slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState
 
 def _meta(state: TrainerState, event: MetaSkillWritten) -> TrainerState:
     assert state.epoch is not None
-    memory = event.content if event.result == "written" else state.memory
-    return replace(state, epoch=replace(state.epoch, meta=event), memory=memory)
+    written = event.result == "written"
+    memory = event.content if written else state.memory
+    if state.owed is None or event.epoch != state.owed.epoch.number:
+        return replace(state, epoch=replace(state.epoch, meta=event), memory=memory)
+    if not written:
+        return replace(state, owed=replace(state.owed, memory_asked=state.steps_done))
+    # It comes late, so it is in force for what is left of the epoch that should have had it.
+    epoch = replace(state.epoch, meta_skill=memory)
+    return _settled(replace(state, epoch=epoch, memory=memory), replace(state.owed, memory=False))
+
+
+def _settled(state: TrainerState, owed: Owed) -> TrainerState:
+    """A part of what was owed is there; once all is, the epoch's evidence is not needed any more."""
+    if owed.slow or owed.memory:
+        return replace(state, owed=owed)
+    prefix = f"e{owed.epoch.number}/"
+    return replace(state, owed=None, rollouts=_without(state.rollouts, prefix), scored=_without(state.scored, prefix))
+
+
+def at_owed_epoch(state: TrainerState) -> TrainerState:
+    """The state as questions about the owed epoch see it."""
+    assert state.owed is not None
+    return replace(state, epoch=state.owed.epoch)
+
+
+def _without(places: Mapping[str, V], prefix: str, *, but: str = "") -> Mapping[str, V]:
+    return {
+        place: value
+        for place, value in places.items()
+        if not place.startswith(prefix) or (but and place.startswith(but))
+    }
 
 
 def _epoch_completed(state: TrainerState, event: EpochCompleted) -> TrainerState:
-    prefix = f"e{event.epoch}/"
+    if state.owed is not None:  # this epoch's own advice has come after it
+        state = _settled(state, replace(state.owed, slow=False, memory=False))
+    assert state.epoch is not None
+    prefix, owed = f"e{event.epoch}/", _owed_by(state, state.epoch)
     return replace(
         state,
         epochs_done=event.epoch,
         step=None,
-        rollouts={place: done for place, done in state.rollouts.items() if not place.startswith(prefix)},
-        scored={place: done for place, done in state.scored.items() if not place.startswith(prefix)},
+        owed=owed,
+        rollouts=_without(state.rollouts, prefix, but=f"{prefix}slow/" if owed else ""),
+        scored=_without(state.scored, prefix),
     )
 
 
+def _owed_by(state: TrainerState, epoch: EpochState) -> Owed | None:
+    """What an epoch's end could not be given, if anything; after the last epoch a memory would serve nobody."""
+    assert state.started is not None
+    last = state.steps_done == state.started.total_steps
+    slow = epoch.proposed is not None and epoch.proposed.result != "guidance"
+    memory = epoch.meta is not None and epoch.meta.result in ("unusable", "failed") and not last
+    if not (slow or memory):
+        return None
+    return Owed(epoch=replace(epoch, proposed=None), slow=slow, memory=memory)
+
+
 def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
-    return replace(state, best=state.current)
+    assert state.current is not None
+    measured = state.measured[event.skill]
+    return replace(state, best=replace(state.current, score=measured.score, value=measured.value, stale_from=""))
 
 
 def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:
@@ -440,12 +579,15 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     SkillScored: _scored,
     MinibatchesPlanned: _minibatches,
     PatchProposed: _patch,
+    AppendixExtended: _appendix_extended,
+    AppendixConsolidated: _appendix_consolidated,
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
+    AppendixWritten: _appendix_written,
     ComparisonDrawn: _comparison,
     ComparisonExtended: _comparison_extended,
     SlowUpdateProposed: _slow_proposed,

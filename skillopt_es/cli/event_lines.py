@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 
 from skillopt_es.cli.options import shown_value
 from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    AppendixWritten,
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
@@ -51,8 +54,11 @@ def in_words(event: Event) -> str:
 
 _MILESTONES: Mapping[type[Event], str] = {
     EpochPlanned: "{}",
+    AppendixExtended: "  appendix, {}",
+    AppendixConsolidated: "  appendix, {}",
     CandidateGated: "  {}",
     StepSkipped: "  {}",
+    AppendixWritten: "  appendix, {}",
     SlowUpdateApplied: "  slow update, {}",
     MetaSkillWritten: "  meta skill, {}",
     BestPromoted: "  {}",
@@ -63,7 +69,7 @@ _MILESTONES: Mapping[type[Event], str] = {
 
 def milestone(event: Event) -> str:
     """A line for an event that deserves one while a run is watched, else nothing."""
-    if isinstance(event, SkillScored) and (event.place == "baseline" or event.purpose == "test"):
+    if isinstance(event, SkillScored) and (event.place in ("baseline", "final/val") or event.purpose == "test"):
         return f"  {in_words(event)}"
     form = _MILESTONES.get(type(event))
     return form.format(in_words(event)) if form else ""
@@ -120,13 +126,35 @@ def _minibatches(event: MinibatchesPlanned) -> str:
 
 
 def _patch(event: PatchProposed) -> str:
-    if event.result in ("edits", "nothing"):
-        return f"{event.patch}: {counted(len(event.edits), 'edit')} from {counted(len(event.items), 'rollout')}"
+    if event.result in ("edits", "notes", "nothing"):
+        notes = f" and {counted(len(event.notes), 'note')}" if event.notes else ""
+        return f"{event.patch}: {counted(len(event.edits), 'edit')}{notes} from {counted(len(event.items), 'rollout')}"
     return f"{event.patch}: {event.result}, {event.note}"
+
+
+def _appendix_extended(event: AppendixExtended) -> str:
+    proposed = counted(len(event.reports), "note")
+    written = "with the candidate" if event.order == "measured" else "after the verdict"
+    total = f"{len(event.notes)} in all, {written}" if event.added else "the appendix stays as it is"
+    return f"step {event.step}: {len(event.added)} of {proposed} new, {total}"
+
+
+def _appendix_consolidated(event: AppendixConsolidated) -> str:
+    if event.result == "consolidated":
+        return f"step {event.step}: {counted(len(event.before), 'note')} to {len(event.notes)}"
+    return f"step {event.step}: {counted(len(event.before), 'note')} as they were, {event.result}, {event.note}"
+
+
+def _appendix_written(event: AppendixWritten) -> str:
+    notes = counted(len(event.notes), "note")
+    measured = "is not measured" if event.value is None else f"had measured {shown_value(event.value)}"
+    stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
+    return f"step {event.step}: {notes} after the verdict, skill {event.skill.hash[:8]} {measured}{stale}"
 
 
 def _merged(event: PatchesMerged) -> str:
     joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
+    joined += f"; not reached, {event.failed}" if event.failed else ""
     return f"{event.merge}: {counted(len(event.inputs), 'input')} to {counted(len(event.edits), 'edit')}{joined}"
 
 
@@ -138,6 +166,7 @@ def _learning_rate(event: LearningRateChosen) -> str:
 
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
+    fallback += f"; not reached, {event.failed}" if event.failed else ""
     return (
         f"step {event.step}: {len(event.chosen)} of {counted(len(event.pool), 'edit')}, budget {event.budget}{fallback}"
     )
@@ -146,12 +175,14 @@ def _ranked(event: EditsRanked) -> str:
 def _built(event: CandidateBuilt) -> str:
     applied = sum(report.status.startswith("applied") for report in event.reports)
     edits = counted(len(event.reports), "edit")
-    return f"step {event.step}: {applied} of {edits} applied, skill {event.candidate.hash[:8]}"
+    notes = f" and {counted(event.notes, 'note')} added" if event.notes else ""
+    return f"step {event.step}: {applied} of {edits} applied{notes}, skill {event.candidate.hash[:8]}"
 
 
 def _gated(event: CandidateGated) -> str:
     values = f"{shown_value(event.current_value)} -> {shown_value(event.candidate_value)}"
     turned = f"won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
+    turned += f", against the score of skill {event.stale_from[:8]}" if event.stale_from else ""
     return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}, {turned}"
 
 
@@ -171,7 +202,8 @@ def _slow_proposed(event: SlowUpdateProposed) -> str:
 
 def _slow_applied(event: SlowUpdateApplied) -> str:
     value = "" if event.candidate_value is None else f" ({shown_value(event.candidate_value)})"
-    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}"
+    stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
+    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}{stale}"
 
 
 def _meta(event: MetaSkillWritten) -> str:
@@ -199,12 +231,15 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     SkillScored: _scored,
     MinibatchesPlanned: _minibatches,
     PatchProposed: _patch,
+    AppendixExtended: _appendix_extended,
+    AppendixConsolidated: _appendix_consolidated,
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
+    AppendixWritten: _appendix_written,
     ComparisonDrawn: _compared,
     ComparisonExtended: lambda event: f"epoch {event.epoch}: {counted(len(event.items), 'item')} more",
     SlowUpdateProposed: _slow_proposed,

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from skillopt_es.events.values import Json
+
+if TYPE_CHECKING:
+    from skillopt_es.config import RunConfig
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -36,9 +39,30 @@ def run_argument(command: F) -> F:
     return click.argument("run", required=False)(command)
 
 
+_printed: list[Json] = []
+
+
 def print_json(value: Json) -> None:
-    """One JSON document on stdout."""
+    """The command's JSON document on stdout."""
+    _printed.append(value)
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_json_error(message: str, hint: str, code: int) -> None:
+    """Why there is no document, in its place; nothing when there is one, for that says itself what went wrong."""
+    if not _printed:
+        print_json({"error": {"message": message, "hint": hint or None, "exit_code": code}})
+
+
+def forget_printed() -> None:
+    """A new command begins."""
+    _printed.clear()
+
+
+def tell_of(config: RunConfig) -> None:
+    """What a config says that has no effect, on stderr: once, when it is read."""
+    for notice in config.notices:
+        click.echo(f"warning: {notice}", err=True)
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:

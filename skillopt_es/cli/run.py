@@ -9,11 +9,12 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import Session
 
 _DEMO = "This is the offline demo: both models are simulated, no key and no network are used."
+_SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
 Work = Callable[[Session], Awaitable[TrainerState]]
 
 
@@ -37,11 +38,13 @@ def run_command(
     from skillopt_es.session import start
 
     loaded = load_config(config, overrides)
+    tell_of(loaded)
     stem = "demo" if config is None else config.resolve().stem
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
     folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)
-    notice = _DEMO if config is None else ""
+    simulated = "simulated" in (loaded.target_model.backend, loaded.optimizer_model.backend)
+    notice = _DEMO if config is None else _SIMULATED if simulated else ""
     return _drive(lambda session: start(loaded, folder, session), folder, quiet=quiet, as_json=as_json, notice=notice)
 
 

@@ -86,7 +86,14 @@ _SLOW_BLOCK = re.compile(re.escape(SLOW_START) + r".*?" + re.escape(SLOW_END), r
 
 
 def with_slow_guidance(text: str, guidance: str) -> str:
-    """The text with its slow-update block replaced by this guidance, always at the end."""
+    """
+    The text with this guidance in its slow-update block, and not a byte changed outside of it.
+
+    A text without a block gets one at its end; so does one whose markers are in disorder, once they are removed.
+    """
+    block = f"{SLOW_START}\n{clean_of_markers(guidance)}\n{SLOW_END}"
+    found = _SLOW_BLOCK.search(text)
+    if found is not None and text.count(SLOW_START) == text.count(SLOW_END) == 1:
+        return text[: found.start()] + block + text[found.end() :]
     body = _SLOW_BLOCK.sub("", text).replace(SLOW_START, "").replace(SLOW_END, "")
-    body = re.sub(r"\n{3,}", "\n\n", body).rstrip()
-    return f"{body}\n\n{SLOW_START}\n{clean_of_markers(guidance)}\n{SLOW_END}\n"
+    return f"{body.rstrip()}\n\n{block}\n"

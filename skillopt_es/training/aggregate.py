@@ -13,14 +13,14 @@ from skillopt_es.projections.trainer import StepState, TrainerState
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
 from skillopt_es.training.prompt_text import memory_section, question, skill_section
-from skillopt_es.training.proposals import placed_in
+from skillopt_es.training.proposals import not_empty, placed_in
 from skillopt_es.training.replies import MERGE_SCHEMA, MergeReply, read_merge
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import MergeJob
 
 
 async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) -> PatchesMerged:
-    """One merge's edits; `fallback` says why when they are the inputs joined in order."""
+    """One merge's edits; `fallback` says why when they are the inputs joined in order, `failed` when there are none."""
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
@@ -41,8 +41,11 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         schema=MERGE_SCHEMA,
     )
     read = partial(read_merge, merge=job.merge, inputs=labels, source=source)
-    consulted = await consult(calls, request, placed_in(state.current.skill, read))
-    reply = consulted.value or MergeReply(edits=_joined(job.merge, tuple(labels.values())), reasoning="")
+    if run.config.optimizer.ask_again:
+        read = not_empty(placed_in(state.current.skill, read))
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
+    joined = () if consulted.failed else _joined(job.merge, tuple(labels.values()))
+    reply = consulted.value or MergeReply(edits=joined, reasoning="")
     return PatchesMerged(
         merge=job.merge,
         step=state.step.number,
@@ -51,7 +54,8 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         inputs=job.inputs,
         edits=reply.edits,
         reasoning=reply.reasoning,
-        fallback=consulted.why,
+        fallback="" if consulted.failed else consulted.why,
+        failed=consulted.why if consulted.failed else "",
         calls=consulted.calls,
     )
 

@@ -28,12 +28,22 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Evidence, GateAction, Measured, Minibatch, Outcome, Score, SkillTree
-from skillopt_es.projections.trainer import Measurement, Standing, StepState, TrainerState, edits_of
+from skillopt_es.projections.trainer import (
+    Measurement,
+    Standing,
+    StepState,
+    TrainerState,
+    at_owed_epoch,
+    edits_of,
+    unanswered,
+)
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
+from skillopt_es.training.appendix import extension, fate_of_notes, notes_for_candidate, with_notes, written
 from skillopt_es.training.comparison import selected_pairs
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.stale import counts_as_measured, kept_score, standing_value
 
 
 def decide(task: tasks.Decide, state: TrainerState, run: RunData) -> Event:
@@ -63,7 +73,7 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
         skill=evaluation.skill.hash,
         score=total,
         value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
-        by_type={name: mean_score(group) for name, group in by_type.items()},
+        by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
     )
 
 
@@ -109,7 +119,13 @@ def _plan_epoch(state: TrainerState, run: RunData) -> Event:
         batch_size=train.batch_size,
         batches=run.started.steps_per_epoch * train.accumulation,
     )
-    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=state.memory)
+    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_memory_in_force(state, run))
+
+
+def _memory_in_force(state: TrainerState, run: RunData) -> str:
+    last = state.epoch.meta if state.epoch is not None else None
+    lost = last is not None and last.result != "written" and not run.config.optimizer.keep_memory
+    return "" if lost else state.memory
 
 
 def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
@@ -118,8 +134,9 @@ def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
     for index, batch in enumerate(step.batches):
         at = f"{place}/b{index}"
         rows = state.rollouts[at]
-        failures = [item for item in batch.items if _is_failure(rows[item].outcome)]
-        successes = [item for item in batch.items if _is_success(rows[item].outcome)]
+        measured = [(item, outcome) for item in batch.items if isinstance(outcome := rows[item].outcome, Measured)]
+        failures = [item for item, outcome in measured if not run.passes(outcome)]
+        successes = [item for item, outcome in measured if run.passes(outcome)]
         groups += _groups(at, "failure", sampling.shuffled(failures, batch.seed), run)
         if not run.config.gradient.failure_only:
             groups += _groups(at, "success", sampling.shuffled(successes, batch.seed + 1), run)
@@ -131,14 +148,6 @@ def _groups(place: str, kind: Evidence, items: list[str], run: RunData) -> list[
         Minibatch(id=f"{place}/{kind}-{index}", kind=kind, place=place, items=chunk)
         for index, chunk in enumerate(sampling.chunks(items, run.config.gradient.minibatch_size))
     ]
-
-
-def _is_failure(outcome: Outcome) -> bool:
-    return isinstance(outcome, Measured) and not outcome.passed
-
-
-def _is_success(outcome: Outcome) -> bool:
-    return isinstance(outcome, Measured) and outcome.passed
 
 
 def _open_step(state: TrainerState) -> tuple[StepState, str]:
@@ -158,31 +167,58 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
     """The step's end without a candidate, with what led to it."""
     step, _ = _open_step(state)
     reports = step.built.reports if step.built else ()
+    what = "no edit" if step.extended else "nothing"
     details = {
-        "nothing_to_fix": f"{len(step.patches)} analysts proposed nothing" if step.patches else "nothing to look at",
+        "nothing_to_fix": f"{len(step.patches)} analysts proposed {what}" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
-        "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
+        "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits"
+        if step.ranked
+        else "the budget is 0: no analyst was asked",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
-    return StepSkipped(step=step.number, reason=task.reason, detail=details[task.reason])
+    detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
+    return StepSkipped(step=step.number, reason=task.reason, detail=detail)
 
 
 def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
-    """No analyst of a step could be reached: that is an outage, not a step with nothing to fix."""
+    """The optimizer could not be reached: that is an outage, not a step with nothing to fix."""
     step, place = _open_step(state)
+    open_questions = unanswered(step)
+    if open_questions:
+        return RunPaused(
+            reason="optimizer", message=f"the optimizer could not be reached; first, for {open_questions[0]}"
+        )
     notes = [patch.note for patch in step.patches.values()]
     return RunPaused(
         reason="optimizer", message=f"none of the {len(notes)} analysts of {place} could be reached; first, {notes[0]}"
     )
 
 
-def _build_candidate(state: TrainerState, run: RunData) -> Event:
+def _extend_appendix(state: TrainerState, run: RunData) -> Event:
     step, _ = _open_step(state)
-    assert step.ranked is not None
+    assert state.current is not None
+    return extension(step, state.current.skill, run)
+
+
+def _build_candidate(state: TrainerState, run: RunData) -> Event:
+    """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
+    step, _ = _open_step(state)
     assert state.current is not None
     by_id = edits_of(step)
-    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in step.ranked.chosen])
-    return CandidateBuilt(step=step.number, parent=state.current.skill.hash, candidate=candidate, reports=reports)
+    chosen = step.ranked.chosen if step.ranked else ()
+    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in chosen])
+    notes = notes_for_candidate(step)
+    return CandidateBuilt(
+        step=step.number,
+        parent=state.current.skill.hash,
+        candidate=with_notes(candidate, notes),
+        reports=reports,
+        notes=len(step.extended.added) if step.extended and notes else 0,
+    )
+
+
+def _write_appendix(state: TrainerState, run: RunData) -> Event:
+    return written(state, run)
 
 
 # --- the gate ------------------------------------------------------------------------------------------------------
@@ -193,16 +229,19 @@ def _gate_candidate(state: TrainerState, run: RunData) -> Event:
     assert step.built is not None
     assert state.current is not None
     assert state.best is not None
-    candidate = state.measured[step.built.candidate.hash]
-    current = state.measured.get(state.current.skill.hash)
+    standing = state.current
+    no_op = counts_as_measured(state, run, step.built.candidate)
+    candidate = state.measured[standing.stale_from if no_op else step.built.candidate.hash]
+    current = state.measured.get(standing.stale_from or standing.skill.hash)
     if current is None:
         compared, candidate_score, current_score = len(candidate.items), candidate.score, None
     else:
         compared, candidate_score, current_score = _on_common_items(candidate, current)
-    value = run.gate_value(candidate_score, step.built.candidate)
-    current_value = None if current_score is None else run.gate_value(current_score, state.current.skill)
+    current_value = None if current_score is None else standing_value(standing, current_score, run)
+    value = standing.value if no_op else run.gate_value(candidate_score, step.built.candidate)
+    assert value is not None
     won, lost = _turned(candidate, current)
-    best = is_better(state, run, step.built.candidate, state.best.skill)
+    best = not no_op and is_better(state, run, step.built.candidate, state.best.skill)
     return CandidateGated(
         step=step.number,
         candidate=step.built.candidate.hash,
@@ -217,6 +256,7 @@ def _gate_candidate(state: TrainerState, run: RunData) -> Event:
         won=won,
         lost=lost,
         known_from="" if candidate.place == f"{place}/gate" else candidate.place,
+        stale_from=standing.stale_from,
     )
 
 
@@ -277,6 +317,7 @@ def _place_slow_block(state: TrainerState, run: RunData) -> Event:
         candidate=placed.hash,
         candidate_score=known.score if known else None,
         candidate_value=run.gate_value(known.score, placed) if known else None,
+        stale_from=kept_score(state.current, placed, run),
     )
 
 
@@ -312,7 +353,8 @@ def more_to_compare(state: TrainerState, run: RunData) -> tuple[str, ...]:
     assert state.epoch.comparison is not None
     optimizer = run.config.optimizer
     drawn = state.epoch.comparison
-    if optimizer.longitudinal_pair_policy != "changed" or drawn.previous == drawn.current:
+    one_text = drawn.previous == drawn.current and not optimizer.compare_equal_skills
+    if optimizer.longitudinal_pair_policy != "changed" or one_text:
         return ()
     missing = optimizer.slow_update_samples - len(selected_pairs(state, run))
     candidates = sampling.comparison_candidates(
@@ -327,7 +369,11 @@ def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     proposed = state.epoch.proposed
     if proposed.candidate is None:
-        return SlowUpdateApplied(epoch=proposed.epoch, action="no_content", skill=state.current.skill)
+        return SlowUpdateApplied(epoch=proposed.epoch, action="postponed", skill=state.current.skill)
+    if proposed.candidate.hash == state.current.skill.hash:
+        return SlowUpdateApplied(
+            epoch=proposed.epoch, action="unchanged", skill=state.current.skill, guidance=proposed.guidance
+        )
     known = state.measured.get(proposed.candidate.hash)
     if not run.config.optimizer.slow_update_gate_with_selection:
         return SlowUpdateApplied(
@@ -338,9 +384,15 @@ def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
             candidate=proposed.candidate.hash,
             candidate_score=known.score if known else None,
             candidate_value=run.gate_value(known.score, proposed.candidate) if known else None,
+            stale_from=kept_score(state.current, proposed.candidate, run),
         )
     assert known is not None
     return _gated_slow_update(state, run, known, state.current)
+
+
+def _apply_late_slow_update(state: TrainerState, run: RunData) -> Event:
+    """The same for an epoch that is over."""
+    return _apply_slow_update(at_owed_epoch(state), run)
 
 
 def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, current: Standing) -> Event:
@@ -350,8 +402,8 @@ def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, cu
     assert state.best is not None
     proposed = state.epoch.proposed
     candidate = state.epoch.proposed.candidate
-    _, score, standing = _on_common_items(known, state.measured[current.skill.hash])
-    value, current_value = run.gate_value(score, candidate), run.gate_value(standing, current.skill)
+    _, score, standing = _on_common_items(known, state.measured[current.stale_from or current.skill.hash])
+    value, current_value = run.gate_value(score, candidate), standing_value(current, standing, run)
     best = is_better(state, run, candidate, state.best.skill)
     action = _verdict(value, current_value, best, use_gate=True)
     assert action in ("accept", "accept_new_best", "reject")
@@ -366,6 +418,7 @@ def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, cu
         current_value=current_value,
         best_value=state.best.value,
         known_from="" if known.place == f"e{proposed.epoch}/slow/gate" else known.place,
+        stale_from=current.stale_from,
     )
 
 
@@ -380,10 +433,11 @@ def _complete_epoch(state: TrainerState, run: RunData) -> Event:
 def _promote_best(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
-    assert state.current.value is not None
+    value = state.measured[state.current.skill.hash].value
+    assert value is not None
     return BestPromoted(
         skill=state.current.skill.hash,
-        value=state.current.value,
+        value=value,
         previous=state.best.skill.hash,
         previous_value=state.best.value,
     )
@@ -393,12 +447,13 @@ def _complete_run(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
     best, final = state.best.skill.hash, state.current.skill.hash
+    tests = {skill: scored.score for skill, scored in state.tests.items()}
     return RunCompleted(
         best=best,
         final=final,
-        test_initial=state.tests.get(run.started.skill.hash),
-        test_best=state.tests.get(best),
-        test_final=state.tests.get(final),
+        test_initial=tests.get(run.started.skill.hash),
+        test_best=tests.get(best),
+        test_final=tests.get(final),
     )
 
 
@@ -406,13 +461,16 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "plan_epoch": _plan_epoch,
     "plan_minibatches": _plan_minibatches,
     "pause_for_optimizer": _pause_for_optimizer,
+    "extend_appendix": _extend_appendix,
     "build_candidate": _build_candidate,
     "gate_candidate": _gate_candidate,
+    "write_appendix": _write_appendix,
     "place_slow_block": _place_slow_block,
     "skip_first_memory": _skip_first_memory,
     "draw_comparison": _draw_comparison,
     "extend_comparison": _extend_comparison,
     "apply_slow_update": _apply_slow_update,
+    "apply_late_slow_update": _apply_late_slow_update,
     "complete_epoch": _complete_epoch,
     "promote_best": _promote_best,
     "complete_run": _complete_run,

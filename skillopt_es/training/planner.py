@@ -10,10 +10,21 @@ from collections.abc import Mapping, Sequence
 
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Evidence, SkillTree
-from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
+from skillopt_es.projections.trainer import (
+    EpochState,
+    Standing,
+    StepState,
+    TrainerState,
+    at_owed_epoch,
+    is_train,
+    unanswered,
+)
 from skillopt_es.skill.schedule import edit_budget
+from skillopt_es.training.appendix import notes_for_candidate, notes_task
 from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.sampling import comparison_seed
+from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.tasks import (
     AnalyseJob,
     ChooseAll,
@@ -41,20 +52,36 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return _measure(state, [_selection(run, "baseline", initial)])
-    if state.step is not None and state.epoch is not None:
-        return _step_task(state, run, state.epoch, state.step)
+    return _late_advice_task(state, run) or _due_task(state, run)
+
+
+def _due_task(state: TrainerState, run: RunData) -> Task:
+    """What the epoch or the run needs next."""
     if state.epoch is not None and state.epochs_done < state.epoch.number:
-        return _epoch_end_task(state, run, state.epoch)
+        return _epoch_task(state, run, state.epoch)
     if state.epochs_done < run.config.train.num_epochs:
         return Decide("plan_epoch")
     return _final_task(state, run)
+
+
+def _epoch_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+    if state.unwritten:
+        return Decide("write_appendix")
+    return _epoch_end_task(state, run, epoch) if state.step is None else _step_task(state, run, epoch, state.step)
 
 
 # --- evaluations ---------------------------------------------------------------------------------------------------
 
 
 def _selection(run: RunData, place: str, skill: SkillTree) -> Evaluation:
-    return Evaluation(place=place, purpose="selection", split="val", items=run.selection_items, skill=skill)
+    return Evaluation(
+        place=place,
+        purpose="selection",
+        split="val",
+        items=run.selection_items,
+        skill=skill,
+        seed=run.config.train.seed,
+    )
 
 
 def _measure(state: TrainerState, evaluations: Sequence[Evaluation]) -> Task | None:
@@ -73,7 +100,9 @@ def _missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
         return []
     done: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
     return [
-        Unit(place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill)
+        Unit(
+            place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill, seed=evaluation.seed
+        )
         for item in evaluation.items
         if item not in done
     ]
@@ -91,56 +120,87 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     place = f"e{epoch.number}/s{step.number}"
     if step.groups is None:
         assert state.current is not None
-        return _measure(state, train_evaluations(place, step, state.current)) or Decide("plan_minibatches")
+        rollouts = _measure(state, train_evaluations(place, step, state.current))
+        if rollouts is None and _nothing_allowed(state, run, step):
+            return SkipStep("no_edit_chosen")
+        return rollouts or Decide("plan_minibatches")
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
-    if step.ranked is None:
-        return _selection_of_edits(run, step, place)
+    if step.built is None and (step.ranked is None or step.ranked.failed):
+        return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
     if step.built is None:
-        return Decide("build_candidate") if step.ranked.chosen else SkipStep("no_edit_chosen")
+        some = (step.ranked is not None and step.ranked.chosen) or notes_for_candidate(step)
+        built = some or not run.config.evaluation.skip_unchanged
+        return Decide("build_candidate") if built else SkipStep("no_edit_chosen")
     return _gate_task(state, run, step, place)
 
 
 def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
     """The training rollouts of a step, one evaluation a batch."""
     return [
-        Evaluation(place=f"{place}/b{index}", purpose="train", split="train", items=batch.items, skill=current.skill)
+        Evaluation(
+            place=f"{place}/b{index}",
+            purpose="train",
+            split="train",
+            items=batch.items,
+            skill=current.skill,
+            seed=batch.seed,
+        )
         for index, batch in enumerate(step.batches)
     ]
 
 
-def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
-    usable = [patch for patch in step.patches.values() if patch.edits]
-    if step.patches and all(patch.result == "failed" for patch in step.patches.values()):
+def _collected(run: RunData, step: StepState, place: str) -> Task | None:
+    """What the patches of a step lead to besides their edits; None when it is time for the edits."""
+    patches = [*step.patches.values()]
+    nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
+    if nobody or unanswered(step):
         return Decide("pause_for_optimizer")
-    if not usable:
-        broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
-        return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
+    about_notes = notes_task(run, step, place)
+    if about_notes is not None or any(patch.edits for patch in patches):
+        return about_notes
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    broken = any(patch.result in ("unusable", "failed") for patch in patches)
+    return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
+
+
+def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
     merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
     pool = tuple(edit.id for edit in _node(step, top).edits) if top else ()
     if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
         return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
-    budget = _budget(run, step, len(pool))
+    budget = _budget(state, run, step, len(pool))
     if len(pool) <= budget or budget == 0:
         return ChooseAll(pool=pool, budget=budget)
     return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
 
 
-def _budget(run: RunData, step: StepState, available: int) -> int:
+def _nothing_allowed(state: TrainerState, run: RunData, step: StepState) -> bool:
+    """Whether a step may change nothing, whatever analysts would say: then none of them is asked."""
+    optimizer = run.config.optimizer
+    # Reminder notes are no edits; without an exact budget, 0 takes one edit.
+    if optimizer.use_skill_aware_reflection or not optimizer.exact_budget:
+        return False
+    by_schedule = optimizer.lr_control_mode == "fixed" and _budget(state, run, step, 0) == 0
+    return optimizer.learning_rate == 0 or by_schedule
+
+
+def _budget(state: TrainerState, run: RunData, step: StepState, available: int) -> int:
     """How many edits a step may apply: as decided, without a cap, or by the schedule."""
     optimizer = run.config.optimizer
     if step.learning_rate is not None:
-        return step.learning_rate.budget
-    if optimizer.lr_control_mode != "fixed":
+        return step.learning_rate.budget if optimizer.exact_budget else max(1, step.learning_rate.budget)
+    if optimizer.lr_control_mode == "autonomous" or (optimizer.lr_control_mode == "none" and optimizer.exact_budget):
         return available
     return edit_budget(
         optimizer.lr_scheduler,
         highest=optimizer.learning_rate,
         lowest=optimizer.min_learning_rate,
-        step=step.number,
+        step=step.number if optimizer.schedule_by == "step" else state.counts.selections + 1,
         total_steps=run.started.total_steps,
     )
 
@@ -194,10 +254,12 @@ def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -
     assert step.built is not None
     assert state.current is not None
     candidate = step.built.candidate
-    if candidate.hash == step.built.parent:
+    if candidate.hash == step.built.parent and run.config.evaluation.skip_unchanged:
         return SkipStep("unchanged")
+    if counts_as_measured(state, run, candidate):
+        return Decide("gate_candidate")
     skills = [(f"{place}/gate", candidate)]
-    if run.config.evaluation.use_gate:
+    if run.config.evaluation.use_gate and not state.current.stale_from:
         skills.append((f"{place}/current", state.current.skill))
     return _measure(state, _unmeasured(state, run, skills)) or Decide("gate_candidate")
 
@@ -228,34 +290,67 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
     jobs: list[Job] = []
     if slow and epoch.proposed is None:
         jobs.append(SlowUpdateJob(epoch.number))
-    if meta:
+    if meta and not (slow and run.config.optimizer.notes_after_guidance):
         jobs.append(MetaSkillJob(epoch.number))
     if jobs:
         return Questions(tuple(jobs))
-    return _slow_gate_task(state, run, epoch)
+    return _slow_gate_task(state, run, epoch) or Decide("apply_slow_update")
+
+
+def _late_advice_task(state: TrainerState, run: RunData) -> Task | None:
+    """
+    What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
+
+    The next epoch's own advice takes its place. After the last epoch there is one more try.
+    """
+    owed = state.owed
+    if owed is None or state.unwritten or not run.config.optimizer.ask_again:
+        return None
+    if owed.epoch.proposed is not None:
+        gate = _slow_gate_task(at_owed_epoch(state), run, owed.epoch)
+        return gate or Decide("apply_late_slow_update")
+    here = state.steps_done
+    over = state.epochs_done == run.config.train.num_epochs
+    if not over and (here == owed.epoch.number * run.started.steps_per_epoch or _step_has_begun(state)):
+        return None
+    jobs: list[Job] = []
+    if owed.slow and owed.slow_asked != here:
+        jobs.append(SlowUpdateJob(owed.epoch.number, after=here))
+    if owed.memory and owed.memory_asked != here:
+        jobs.append(MetaSkillJob(owed.epoch.number, after=here))
+    return Questions(tuple(jobs)) if jobs else None
+
+
+def _step_has_begun(state: TrainerState) -> bool:
+    """Whether anything of the open step has happened."""
+    if state.step is None:
+        return False
+    return state.step.groups is not None or any(is_train(place, state.step.number) for place in state.rollouts)
 
 
 def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
     """The comparison's rollouts, then more items if the policy wants them, then the sums."""
-    task = _measure(state, comparison_evaluations(state, epoch))
+    task = _measure(state, comparison_evaluations(state, run, epoch))
     if isinstance(task, Score) and more_to_compare(state, run):
         return Decide("extend_comparison")
     return task
 
 
-def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evaluation]:
-    """An epoch's first and last skill on the drawn items; one evaluation when they are the same text."""
+def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState) -> list[Evaluation]:
+    """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
     assert epoch.comparison is not None
     assert state.current is not None
     place = f"e{epoch.number}/slow"
+    seed = comparison_seed(run.config.train.seed, epoch.number)
     current = Evaluation(
         place=f"{place}/current",
         purpose="slow_current",
         split="train",
         items=epoch.comparison.items,
         skill=state.current.skill,
+        seed=seed,
     )
-    if epoch.comparison.previous == epoch.comparison.current:
+    if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
         return [current]
     previous = Evaluation(
         place=f"{place}/previous",
@@ -263,21 +358,24 @@ def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evalu
         split="train",
         items=epoch.comparison.items,
         skill=epoch.first_skill,
+        seed=seed,
     )
     return [previous, current]
 
 
-def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
+    """What must be measured before an epoch's guidance can be judged; None when nothing is missing."""
     assert epoch.proposed is not None
     assert state.current is not None
     candidate = epoch.proposed.candidate
-    if candidate is not None and run.config.optimizer.slow_update_gate_with_selection:
+    unchanged = candidate is None or candidate.hash == state.current.skill.hash
+    if candidate is not None and not unchanged and run.config.optimizer.slow_update_gate_with_selection:
         place = f"e{epoch.number}/slow"
-        skills = [(f"{place}/gate", candidate), (f"{place}/standing", state.current.skill)]
-        waiting = _measure(state, _unmeasured(state, run, skills))
-        if waiting is not None:
-            return waiting
-    return Decide("apply_slow_update")
+        skills = [(f"{place}/gate", candidate)]
+        if not state.current.stale_from:
+            skills.append((f"{place}/standing", state.current.skill))
+        return _measure(state, _unmeasured(state, run, skills))
+    return None
 
 
 # --- the end of the run --------------------------------------------------------------------------------------------
@@ -286,7 +384,9 @@ def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
 def _final_task(state: TrainerState, run: RunData) -> Task:
     assert state.current is not None
     assert state.best is not None
-    if state.current.skill.hash != state.best.skill.hash:
+    evaluation = run.config.evaluation
+    may_promote = evaluation.eval_test or evaluation.promote_without_tests
+    if may_promote and state.current.skill.hash != state.best.skill.hash:
         waiting = _measure(state, _unmeasured(state, run, [("final/val", state.current.skill)]))
         if waiting is not None:
             return waiting
@@ -306,6 +406,13 @@ def test_evaluations(state: TrainerState, run: RunData) -> list[Evaluation]:
     for name, skill in named:
         texts.setdefault(skill.hash, (name, skill))
     return [
-        Evaluation(place=f"final/test/{name}", purpose="test", split="test", items=run.test_items, skill=skill)
+        Evaluation(
+            place=f"final/test/{name}",
+            purpose="test",
+            split="test",
+            items=run.test_items,
+            skill=skill,
+            seed=run.config.train.seed,
+        )
         for name, skill in texts.values()
     ]

@@ -1,4 +1,4 @@
-"""Proposals as a whole: edits that can be parsed, yet of which none finds its place in the skill, are no proposal."""
+"""Proposals as a whole: what can be parsed, yet proposes nothing that can be tried."""
 
 from __future__ import annotations
 
@@ -41,3 +41,15 @@ def placed_in(skill: SkillTree, read: Callable[[str], P | Unusable]) -> Callable
         )
 
     return read_placed
+
+
+def not_empty(read: Callable[[str], P | Unusable]) -> Callable[[str], P | Unusable]:
+    """The reader, for which a reply without edits is unusable: what helps is for the gate to measure."""
+
+    def read_some(text: str) -> P | Unusable:
+        reply = read(text)
+        if isinstance(reply, Unusable) or reply.edits:
+            return reply
+        return Unusable("`edits` is empty, which would throw every proposal away; combine them")
+
+    return read_some

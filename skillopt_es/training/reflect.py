@@ -13,8 +13,15 @@ from skillopt_es.training.consult import Consulted, consult
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
 from skillopt_es.training.proposals import placed_in
-from skillopt_es.training.replies import FAILURE_SCHEMA, SUCCESS_SCHEMA, PatchReply, read_patch
+from skillopt_es.training.replies import PatchReply, read_patch
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.skill_aware import (
+    MOST_NOTES,
+    analyst_prompts,
+    analyst_schema,
+    asks_for_notes,
+    budget_section,
+)
 from skillopt_es.training.tasks import AnalyseJob
 from skillopt_es.training.trajectories import shown
 
@@ -26,10 +33,19 @@ async def analyse(
     assert state.step is not None
     assert state.current is not None
     group = job.group
+    optimizer = run.config.optimizer
     read = partial(
-        read_patch, patch=group.id, kind=group.kind, support=len(group.items), most=run.config.optimizer.learning_rate
+        read_patch,
+        patch=group.id,
+        kind=group.kind,
+        support=len(group.items),
+        most=optimizer.learning_rate,
+        most_notes=MOST_NOTES if asks_for_notes(optimizer, group.kind) else 0,
     )
-    consulted = await consult(calls, analyst_request(group, state, run, evidence), placed_in(state.current.skill, read))
+    if optimizer.ask_again and not asks_for_notes(optimizer, group.kind):  # notes hold without edits
+        read = placed_in(state.current.skill, read)
+    request = analyst_request(group, state, run, evidence)
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     return _proposal(group, state.step.number, consulted)
 
 
@@ -50,8 +66,9 @@ def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> 
         step=step,
         kind=group.kind,
         items=group.items,
-        result="edits" if reply.edits else "nothing",
+        result="edits" if reply.edits else "notes" if reply.notes else "nothing",
         edits=reply.edits,
+        notes=reply.notes,
         patterns=reply.patterns,
         reasoning=reply.reasoning,
         calls=consulted.calls,
@@ -65,20 +82,20 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
     skill = state.current.skill
     rows = state.rollouts[group.place]
     most = run.config.gradient.max_trajectory_chars
-    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text) for item in group.items]
+    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text, run=run) for item in group.items]
     word = "Failed" if group.kind == "failure" else "Successful"
     return question(
         run.config,
         slot=group.id,
         stage="analyst",
-        prompt=f"analyst_{group.kind}",
+        prompt=analyst_prompts(run.config.optimizer, group.kind),
         sections=(
             skill_section(skill),
             buffer_section(state.buffer),
             memory_section(state.epoch.meta_skill),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
             # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
-            f"## Budget\nPropose at most {run.config.optimizer.learning_rate} edits, one for each kind of task above.",
+            budget_section(run.config.optimizer, group.kind),
         ),
-        schema=FAILURE_SCHEMA if group.kind == "failure" else SUCCESS_SCHEMA,
+        schema=analyst_schema(run.config.optimizer, group.kind),
     )

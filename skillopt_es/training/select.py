@@ -15,7 +15,7 @@ from skillopt_es.training.tasks import RankJob
 
 
 async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) -> EditsRanked:
-    """The optimizer's choice, or the first of the pool when it makes none."""
+    """The optimizer's choice, or the first of the pool when it makes none; nothing when it could not be reached."""
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
@@ -36,15 +36,18 @@ async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) ->
         ),
         schema=RANKING_SCHEMA,
     )
-    consulted = await consult(calls, request, partial(read_ranking, pool=len(job.pool), budget=job.budget))
+    read = partial(read_ranking, pool=len(job.pool), budget=job.budget)
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     reply = consulted.value
-    chosen = range(job.budget) if reply is None else reply.chosen
+    fallback = () if consulted.failed else tuple(range(job.budget))
+    chosen = fallback if reply is None else reply.chosen
     return EditsRanked(
         step=state.step.number,
         budget=job.budget,
         pool=job.pool,
         chosen=tuple(job.pool[index] for index in chosen),
         reasoning="" if reply is None else reply.reasoning,
-        fallback=consulted.why,
+        fallback="" if consulted.failed else consulted.why,
+        failed=consulted.why if consulted.failed else "",
         calls=consulted.calls,
     )

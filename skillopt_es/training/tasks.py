@@ -18,16 +18,18 @@ class Evaluation:
     split: Split
     items: tuple[str, ...]
     skill: SkillTree
+    seed: int
 
 
 @frozen(kw_only=True)
 class Unit:
-    """One item to be tried under one skill."""
+    """One item to be tried under one skill; what is drawn for it is drawn from the seed."""
 
     place: str
     purpose: Purpose
     item: str
     skill: SkillTree
+    seed: int
 
 
 @frozen
@@ -42,6 +44,13 @@ class AnalyseJob:
     """One analyst on one minibatch."""
 
     group: Minibatch
+
+
+@frozen(kw_only=True)
+class ConsolidateJob:
+    """Saying the same in fewer reminder notes."""
+
+    slot: str
 
 
 @frozen(kw_only=True)
@@ -73,19 +82,21 @@ class RankJob:
 
 @frozen
 class SlowUpdateJob:
-    """Epoch-level guidance."""
+    """Epoch-level guidance; `after` is the step after which it is asked for again."""
 
     epoch: int
+    after: int | None = None
 
 
 @frozen
 class MetaSkillJob:
-    """The optimizer's own memory."""
+    """The optimizer's own memory; `after` is the step after which it is asked for again."""
 
     epoch: int
+    after: int | None = None
 
 
-Job = AnalyseJob | MergeJob | LearningRateJob | RankJob | SlowUpdateJob | MetaSkillJob
+Job = AnalyseJob | ConsolidateJob | MergeJob | LearningRateJob | RankJob | SlowUpdateJob | MetaSkillJob
 
 
 @frozen
@@ -121,13 +132,16 @@ Step = Literal[
     "plan_epoch",
     "plan_minibatches",
     "pause_for_optimizer",
+    "extend_appendix",
     "build_candidate",
     "gate_candidate",
+    "write_appendix",
     "place_slow_block",
     "skip_first_memory",
     "draw_comparison",
     "extend_comparison",
     "apply_slow_update",
+    "apply_late_slow_update",
     "complete_epoch",
     "promote_best",
     "complete_run",

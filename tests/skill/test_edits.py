@@ -138,9 +138,14 @@ def test_cleaned_text_holds_no_marker(text: str) -> None:
     assert not any(marker in clean_of_markers(f"<!-- SLOW_{SLOW_END}UPDATE_END -->{text}") for marker in MARKERS)
 
 
-def test_guidance_replaces_the_block_at_the_end() -> None:
-    """The body is kept, runs of empty lines shrink to one, markers inside the guidance are removed."""
-    assert with_slow_guidance("# A\n\n\n\nb\n", " g ") == f"# A\n\nb\n\n{SLOW_START}\ng\n{SLOW_END}\n"
+def test_guidance_replaces_what_is_in_the_block_and_nothing_else() -> None:
+    """The body is kept byte for byte, also its empty lines; markers inside the guidance are removed."""
+    assert with_slow_guidance("# A\n\n\n\nb\n", " g ") == f"# A\n\n\n\nb\n\n{SLOW_START}\ng\n{SLOW_END}\n"
+    inside = f"# A\n\n\n\n{SLOW_START}\nold\n{SLOW_END}\n\n\n\nb  \n\n"
+    assert with_slow_guidance(inside, "new") == inside.replace("old", "new")
+    assert with_slow_guidance(inside, "old") == inside
+    disorder = f"# A\n{SLOW_END}\n{SLOW_START}\nx\n{SLOW_END}\nb\n{SLOW_START}\n"
+    assert with_slow_guidance(disorder, "g") == f"# A\n\n\nb\n\n{SLOW_START}\ng\n{SLOW_END}\n"
     once = with_slow_guidance(BODY, f"first {SLOW_END} tail")
     assert slow_guidance(once) == "first  tail"
     assert slow_guidance(with_slow_guidance(once, "second")) == "second"

@@ -69,7 +69,7 @@ class ScriptedEnvironment:
         digests = {name: digest_of(repr(rows).encode()) for name, rows in splits.items()}
         return Splits(splits["train"], splits["val"], splits["test"], digests)
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """One call; right when the target says `right`."""
         if self.broken(item.id):
             return Episode(outcome=Failed("sandbox", "it is broken"), task=item.id, records=(), failure="sandbox")
@@ -91,6 +91,18 @@ class ScriptedEnvironment:
 
     async def aclose(self) -> None:
         """Nothing to give back."""
+
+
+@frozen
+class PartialEnvironment(ScriptedEnvironment):
+    """Gives a tenth of a point for a wrong answer and nine tenths for a right one."""
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """Never quite solved."""
+        episode = await ScriptedEnvironment.attempt(self, item, skill, ask, seed=seed)
+        assert isinstance(episode.outcome, Measured)
+        hard = 0.9 if episode.outcome.hard else 0.1
+        return Episode(outcome=Measured(hard, hard), task="", records=episode.records, failure="partial")
 
 
 def chance(text: str) -> float:

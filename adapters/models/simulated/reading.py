@@ -74,6 +74,10 @@ class Question(str):
 
     def skill(self, *titles: str) -> str:
         """The skill under one of these headings, all its files together."""
+        return self.fenced(*titles)
+
+    def fenced(self, *titles: str) -> str:
+        """All fenced texts under these headings."""
         return "\n".join(block["text"] for heading, block in self._blocks if heading in titles)
 
     @property
