@@ -8,11 +8,12 @@ from typing import Protocol, TypeVar
 from skillopt_es.events.values import Edit, SkillTree
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.training.json_reader import Unusable
+from skillopt_es.training.replies import MergeReply
 
 _MISPLACED = ("_missing_target", "_target_not_found")
 
 
-class Proposal(Protocol):
+class WithEdits(Protocol):
     """A reply with edits."""
 
     @property
@@ -21,7 +22,7 @@ class Proposal(Protocol):
         ...
 
 
-P = TypeVar("P", bound=Proposal)
+P = TypeVar("P", bound=WithEdits)
 
 
 def placed_in(skill: SkillTree, read: Callable[[str], P | Unusable]) -> Callable[[str], P | Unusable]:
@@ -43,13 +44,13 @@ def placed_in(skill: SkillTree, read: Callable[[str], P | Unusable]) -> Callable
     return read_placed
 
 
-def not_empty(read: Callable[[str], P | Unusable]) -> Callable[[str], P | Unusable]:
-    """The reader, for which a reply without edits is unusable: what helps is for the gate to measure."""
+def not_empty(read: Callable[[str], MergeReply | Unusable]) -> Callable[[str], MergeReply | Unusable]:
+    """The reader, for which a merge to nothing is unusable: what helps is for the gate to measure."""
 
-    def read_some(text: str) -> P | Unusable:
+    def read_some(text: str) -> MergeReply | Unusable:
         reply = read(text)
-        if isinstance(reply, Unusable) or reply.edits:
+        if isinstance(reply, Unusable) or reply.edits or reply.suggestions or reply.drafts:
             return reply
-        return Unusable("`edits` is empty, which would throw every proposal away; combine them")
+        return Unusable("the list is empty, which would throw every proposal away; combine them")
 
     return read_some
