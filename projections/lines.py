@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
@@ -52,6 +52,7 @@ class EvaluationLine:
     skill: str
     score: Score
     value: float | None
+    by_type: Mapping[str, Score]
 
 
 def pooled(scores: Iterable[Score]) -> Score | None:

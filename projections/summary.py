@@ -36,6 +36,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled
+from skillopt_es.projections.trainer import proposals_in
 
 OVERVIEW: tuple[str, ...] = (
     "RunStarted",
@@ -102,6 +103,7 @@ class Summary:
     epochs: int = 0
     step: int = 0
     steps: int = 0
+    initial: str = ""
     current: Place = field(factory=Place)
     best: Place = field(factory=Place)
     resumed: int = 0
@@ -113,6 +115,11 @@ class Summary:
     completed: RunCompleted | None = None
     imported: RunImported | None = None
     gaps: tuple[GapFound, ...] = ()
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether this is no training run but an evaluation of one skill."""
+        return self.status != "new" and self.steps == 0
 
     @property
     def baseline(self) -> EvaluationLine | None:
@@ -143,7 +150,15 @@ def summarize(events: Iterable[Event]) -> Summary:
 def _started(summary: Summary, event: RunStarted) -> Summary:
     place = Place(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
-    return evolve(summary, status="running", steps=event.total_steps, epochs=epochs, current=place, best=place)
+    return evolve(
+        summary,
+        status="running",
+        steps=event.total_steps,
+        epochs=epochs,
+        initial=place.skill,
+        current=place,
+        best=place,
+    )
 
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
@@ -162,7 +177,12 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
     if event.purpose == "train":
         return evolve(summary, open=evolve(summary.open, train=(*summary.open.train, event.score)))
     line = EvaluationLine(
-        place=event.place, purpose=event.purpose, skill=event.skill, score=event.score, value=event.value
+        place=event.place,
+        purpose=event.purpose,
+        skill=event.skill,
+        score=event.score,
+        value=event.value,
+        by_type=event.by_type,
     )
     summary = evolve(summary, evaluations=(*summary.evaluations, line))
     if event.purpose != "selection":
@@ -174,7 +194,7 @@ def _proposed(summary: Summary, event: PatchProposed) -> Summary:
     before = summary.open.proposed
     if before is None or summary.open.imported is not None:
         return summary
-    return evolve(summary, open=evolve(summary.open, proposed=before + len(event.edits)))
+    return evolve(summary, open=evolve(summary.open, proposed=before + len(proposals_in(event))))
 
 
 def _appendix_extended(summary: Summary, event: AppendixExtended) -> Summary:
@@ -239,7 +259,7 @@ def _end_step(summary: Summary, number: int, verdict: str, candidate: float | No
 
 def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
     summary = evolve(summary, slow=event)
-    if event.action in ("reject", "no_content") or event.skill.hash == summary.current.skill:
+    if event.skill.hash == summary.current.skill:
         return summary
     kept = event.stale_from and event.action in ("placeholder", "force_accept")
     place = Place(skill=event.skill.hash, value=summary.current.value if kept else event.candidate_value)

@@ -131,6 +131,9 @@ def _report_json(report: CheckReport) -> Json:
 def _print(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:
     from skillopt_es.projections.snapshot import position
 
+    if state.started is not None and state.started.total_steps == 0:
+        _print_evaluation(folder, state, seq, head, report)
+        return
     counts = state.counts
     then = "" if seq == head else " then"
     click.echo(f"run        {folder.name} after event {seq:,} of {head:,}")
@@ -153,6 +156,20 @@ def _print(folder: Path, state: TrainerState, seq: int, head: int, report: Check
         if report.unchecked:
             listed = ", ".join(f"{count:,} {what}" for what, count in report.unchecked.items())
             click.echo(f"           not checkable in an imported run: {listed}")
+
+
+def _print_evaluation(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:
+    """The scores of an evaluation; it has no steps and no best skill."""
+    click.echo(f"evaluation {folder.name} after event {seq:,} of {head:,}: one skill, no training run")
+    if state.paused is not None:
+        click.echo(f"status     paused: {state.paused.message}")
+    assert state.current is not None
+    click.echo(f"skill      {state.current.skill.hash[:12]}")
+    for place, scored in state.scored.items():
+        click.echo(f"{place:<10} hard {scored.score.hard:.4f}, soft {scored.score.soft:.4f}")
+    click.echo(f"rollouts   {state.counts.rollouts:,}")
+    if report is not None and report.ok:
+        click.echo(f"check      ok: {report.decisions:,} scores added up again from {report.rollouts:,} rollouts")
 
 
 def _standing(standing: Standing | None) -> str:

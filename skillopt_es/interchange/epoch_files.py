@@ -88,8 +88,8 @@ class EpochFiles:
         if applied.action == "placeholder":
             return {"action": "inject_placeholder", "epoch": applied.epoch}
         took = self._seconds("slow")
-        if proposed is None or applied.action == "no_content":
-            return {"action": applied.action, **took}
+        if proposed is None or applied.action in ("no_content", "postponed"):
+            return {"action": "no_content", **took}
         result: Record = {
             "reasoning": proposed.reasoning,
             "slow_update_content": proposed.guidance,

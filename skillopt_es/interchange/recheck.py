@@ -33,9 +33,9 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Score
+from skillopt_es.events.values import Edit, Score
 from skillopt_es.interchange.original_edits import applied_by_original
-from skillopt_es.projections.trainer import TrainerState, edits_of, evolve
+from skillopt_es.projections.trainer import TrainerState, evolve, proposals_of
 from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
@@ -114,8 +114,10 @@ class Recheck:
         assert self.state.current is not None
         if step.ranked is None:
             return self._skip("candidates without their edits")
-        known, parent = edits_of(step), self.state.current.skill
-        edits = [known[edit] for edit in step.ranked.chosen]
+        known, parent = proposals_of(step), self.state.current.skill
+        edits = [each for each in (known[name] for name in step.ranked.chosen) if isinstance(each, Edit)]
+        if len(edits) < len(step.ranked.chosen):
+            return self._skip("candidates of rewrites")
         texts = [apply_edits(parent, edits)[0].text, applied_by_original(parent.text, edits)]
         if event.notes:
             texts = [with_appendix(text, step.notes) for text in texts]

@@ -10,7 +10,7 @@ from attrs import define, field
 
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import RunStarted, SkillScored
-from skillopt_es.events.journal import Journal
+from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import ImportedUsage, Json, Score
 from skillopt_es.interchange.epoch_files import EpochFiles
@@ -232,13 +232,15 @@ class _Folder:
 
 
 def _usage_by_step(journal: Journal) -> Mapping[int, Mapping[str, ImportedUsage]]:
-    found: dict[int, dict[str, Usage]] = {}
+    rows: dict[int, list[CallRow]] = {}
     for row in journal.read():
         step = slot_place(row.call.slot).step
         if step is not None:
-            stages = found.setdefault(step, {})
-            stages[row.call.stage] = stages.get(row.call.stage, Usage()).plus(row)
-    return {step: {stage: _imported_usage(usage) for stage, usage in stages.items()} for step, stages in found.items()}
+            rows.setdefault(step, []).append(row)
+    return {
+        step: {stage: _imported_usage(usage) for stage, usage in usage_of(calls).by_stage.items()}
+        for step, calls in rows.items()
+    }
 
 
 def _imported_usage(usage: Usage) -> ImportedUsage:

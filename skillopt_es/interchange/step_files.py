@@ -16,23 +16,24 @@ from skillopt_es.events.catalog import (
     LearningRateChosen,
     PatchesMerged,
     PatchProposed,
+    SkillRewritten,
     SkillScored,
     StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import Edit, EditReport, ImportedBatch, ImportedUsage, Json
+from skillopt_es.events.values import Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
 from skillopt_es.interchange.layout import (
     batch_folder,
     skill_file,
     skill_hash,
     step_folder,
 )
+from skillopt_es.interchange.proposal_json import kept_json, payload, rejected_json, report_json
 from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.interchange.step_parts import (
     batch_json,
     decision_json,
-    edit_json,
     first_reasoning,
     is_train_score,
     patch_counts,
@@ -42,7 +43,7 @@ from skillopt_es.interchange.step_parts import (
     was_ranked,
 )
 from skillopt_es.projections.lines import pooled
-from skillopt_es.projections.trainer import Attempt, TrainerState
+from skillopt_es.projections.trainer import Attempt, TrainerState, proposals_in
 from skillopt_es.training.evidence import Evidence
 
 _TIMED = ("rollout_s", "reflect_s", "aggregate_s", "select_s", "update_s", "evaluate_s")
@@ -50,10 +51,10 @@ _SKIPS = {
     "nothing_to_fix": "skip_no_patches",
     "no_usable_patch": "skip_no_patches",
     "no_edit_chosen": "skip_no_rewrite",
+    "no_rewrite": "skip_no_rewrite",
     "unchanged": "skip_no_rewrite",
 }
 """What the original says for our reasons; its own words stand for themselves."""
-_SHORT = 200
 Record = dict[str, Json]
 
 
@@ -65,14 +66,14 @@ class StepFiles:
     per_epoch: int
     control_mode: Json
     usage: Mapping[str, ImportedUsage]
-    edits: dict[str, Edit] = field(init=False)
+    proposals: dict[str, Proposal] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         makers: tuple[PatchProposed | PatchesMerged, ...] = (
             *self.part.all(PatchProposed),
             *self.part.all(PatchesMerged),
         )
-        self.edits = {edit.id: edit for maker in makers for edit in maker.edits}
+        self.proposals = {each.id: each for maker in makers for each in proposals_in(maker)}
 
     @property
     def imported(self) -> StepImported | None:
@@ -109,7 +110,9 @@ class StepFiles:
 
     def _usable(self, batch: int, kind: str) -> int:
         prefix = f"e{self.part.epoch}/s{self.part.number}/b{batch}/"
-        patches = (patch for patch in self.part.all(PatchProposed) if patch.patch.startswith(prefix) and patch.edits)
+        patches = (
+            patch for patch in self.part.all(PatchProposed) if patch.patch.startswith(prefix) and proposals_in(patch)
+        )
         return sum(patch.kind == kind for patch in patches)
 
     def files(self, evidence: Evidence) -> Iterator[File]:
@@ -121,7 +124,7 @@ class StepFiles:
             place = f"e{self.part.epoch}/s{number}/b{index}"
             yield from rollout_files(f"{at}/rollout", self.part.rollouts(place), evidence)
             for patch in self.part.all(PatchProposed):
-                if patch.patch.startswith(f"{place}/") and patch.result in ("edits", "notes", "nothing"):
+                if patch.patch.startswith(f"{place}/") and patch.result not in ("unusable", "failed"):
                     yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch))
         yield from self._selection(folder)
         built = self.part.last(CandidateBuilt)
@@ -129,6 +132,7 @@ class StepFiles:
             yield f"{folder}/candidate_skill.md", built.candidate.text
             if built.reports:
                 yield f"{folder}/edit_apply_report.json", dumped(self._report(built.reports))
+        yield from self._rewrite(folder)
         place = f"e{self.part.epoch}/s{number}"
         yield from rollout_files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"), evidence)
         yield from rollout_files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"), evidence)
@@ -142,6 +146,16 @@ class StepFiles:
             assert self.part.after.current is not None
             yield skill_file(number), self.part.after.current.skill.text
 
+    def _rewrite(self, folder: str) -> Iterator[File]:
+        written = self.part.last(SkillRewritten)
+        if written is not None and written.result == "written":
+            document: Record = {
+                "reasoning": written.reasoning,
+                "change_summary": list(written.changes),
+                "new_skill": written.text,
+            }
+            yield f"{folder}/rewrite_result.json", dumped(document)
+
     def _selection(self, folder: str) -> Iterator[File]:
         ranked, chosen = self.part.last(EditsRanked), self.part.last(LearningRateChosen)
         if chosen is not None:
@@ -150,27 +164,20 @@ class StepFiles:
             return
         merged = self.part.last(PatchesMerged)
         reasoning = merged.reasoning if merged else first_reasoning(self.part.all(PatchProposed))
-        pool: list[Json] = [edit_json(self.edits[edit], merged) for edit in ranked.pool]
-        yield f"{folder}/merged_patch.json", dumped({"reasoning": reasoning, "edits": pool})
-        picked: list[Json] = [edit_json(self.edits[edit], merged) for edit in ranked.chosen]
-        document: Record = {"reasoning": ranked.reasoning or reasoning, "edits": picked}
+        pool = [self.proposals[name] for name in ranked.pool]
+        rows = {each.id: kept_json(each, merged) for each in pool}
+        yield f"{folder}/merged_patch.json", dumped({"reasoning": reasoning, **payload(pool, [*rows.values()])})
+        picked = payload(pool, [rows[name] for name in ranked.chosen])
+        document: Record = {"reasoning": ranked.reasoning or reasoning, **picked}
         if was_ranked(ranked):
             indices: list[Json] = [ranked.pool.index(edit) for edit in ranked.chosen]
             document["ranking_details"] = {"reasoning": ranked.reasoning, "selected_indices": indices}
         yield f"{folder}/ranked_edits.json", dumped(document)
 
     def _report(self, reports: Sequence[EditReport]) -> list[Json]:
-        return [
-            {
-                "op": self.edits[report.edit].op,
-                "target": self.edits[report.edit].target[:_SHORT],
-                "content_preview": self.edits[report.edit].content[:_SHORT],
-                "status": report.status,
-                "index": number,
-            }
-            for number, report in enumerate(reports, start=1)
-            if report.edit in self.edits
-        ]
+        known = {report.edit: self.proposals.get(report.edit) for report in reports}
+        numbered = [(number, report, known[report.edit]) for number, report in enumerate(reports, start=1)]
+        return [report_json(edit, report.status, number) for number, report, edit in numbered if isinstance(edit, Edit)]
 
     def _digest(self, attempt: Attempt, verdict: CandidateGated) -> Record:
         patterns: list[Json] = [
@@ -180,9 +187,7 @@ class StepFiles:
         if attempt.total:
             digest |= {"n_total": attempt.total, "n_fail": attempt.failed, "failure_patterns": patterns}
         if verdict.action == "reject":
-            rejected: list[Json] = [
-                {"op": edit.op, "content": edit.content, "target": edit.target} for edit in attempt.rejected
-            ]
+            rejected: list[Json] = [rejected_json(each) for each in attempt.rejected]
             digest |= {
                 "score_before": verdict.current_value,
                 "score_after": verdict.candidate_value,
@@ -231,7 +236,7 @@ class StepFiles:
         built = self.part.last(CandidateBuilt)
         found: Record = {}
         if ranked is not None:
-            support: list[Json] = [self.edits[edit].support for edit in ranked.chosen]
+            support: list[Json] = [self.proposals[name].support for name in ranked.chosen]
             found |= {
                 "n_edits_merged": len(ranked.pool),
                 "n_edits_ranked": len(ranked.chosen),
@@ -246,6 +251,9 @@ class StepFiles:
             return found
         text = built.candidate.text
         found |= {"candidate_hash": skill_hash(text), "candidate_skill_len": len(text)}
+        rewritten = self.part.last(SkillRewritten)
+        if rewritten is not None and rewritten.changes:
+            found["rewrite_change_summary"] = list(rewritten.changes)
         if built.reports:
             applied = sum(report.status.startswith("applied") for report in built.reports)
             errors = sum(report.status.startswith("error") for report in built.reports)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
-from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchesMerged, PatchProposed, SkillScored
-from skillopt_es.events.values import Edit, ImportedBatch, ImportedUsage, Json
+from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchProposed, SkillScored
+from skillopt_es.events.values import ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import KINDS, STAGES
+from skillopt_es.interchange.proposal_json import payload, said_json
 from skillopt_es.interchange.segments import Segment
+from skillopt_es.projections.trainer import proposals_in
 
 Record = dict[str, Json]
 
@@ -88,8 +90,8 @@ def patch_json(patch: PatchProposed) -> Record:
         }
         for each in patch.patterns
     ]
-    edits: list[Json] = [{"op": edit.op, **_texts(edit)} for edit in patch.edits]
-    body: Json = {"reasoning": patch.reasoning, "edits": edits}
+    proposed = proposals_in(patch)
+    body: Json = {"reasoning": patch.reasoning, **payload(proposed, [said_json(each) for each in proposed])}
     notes: Record = {"appendix_notes": list(patch.notes)} if patch.notes else {}
     if patch.kind == "failure":
         return {**size, "failure_summary": said, "patch": body, "source_type": "failure", **notes}
@@ -97,25 +99,9 @@ def patch_json(patch: PatchProposed) -> Record:
     return {**size, "success_patterns": found, "patch": body, "source_type": "success", **notes}
 
 
-def _texts(edit: Edit) -> Record:
-    return {**({"target": edit.target} if edit.target else {}), "content": edit.content}
-
-
-def edit_json(edit: Edit, merged: PatchesMerged | None) -> Record:
-    """One edit with its bookkeeping."""
-    level: Record = {"merge_level": merged.level} if merged and merged.group != "final" else {}
-    return {
-        "op": edit.op,
-        **_texts(edit),
-        "support_count": edit.support,
-        "source_type": edit.source,
-        **level,
-    }
-
-
 def first_reasoning(patches: Sequence[PatchProposed]) -> str:
-    """Why the edits were proposed, where there was nothing to merge."""
-    return next((patch.reasoning for patch in patches if patch.edits), "")
+    """Why something was proposed, where there was nothing to merge."""
+    return next((patch.reasoning for patch in patches if proposals_in(patch)), "")
 
 
 def decision_json(chosen: LearningRateChosen) -> Record:
