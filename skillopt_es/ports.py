@@ -44,7 +44,12 @@ class Message:
 
 @frozen(kw_only=True)
 class ChatRequest:
-    """One question to a model; everything here but `slot` reaches the wire and is part of the request's digest."""
+    """
+    One question to a model; everything here but `slot` reaches the wire and is part of the request's digest.
+
+    `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
+    agent finds it among its skills instead.
+    """
 
     slot: str
     stage: Stage
@@ -53,6 +58,7 @@ class ChatRequest:
     temperature: float | None = None
     effort: str = ""
     schema: Mapping[str, Json] | None = None
+    skill: SkillTree | None = None
 
 
 @frozen(kw_only=True)
@@ -75,6 +81,20 @@ class Try:
     waited_ms: int
 
 
+StepKind = Literal["message", "reasoning", "command", "file", "tool", "error"]
+
+
+@frozen(kw_only=True)
+class Step:
+    """One thing that an agent did or said on its way to the answer; `ok` is None where it does not say."""
+
+    kind: StepKind
+    text: str = field(converter=clean_text)
+    output: str = field(default="", converter=clean_text)
+    exit_code: int | None = None
+    ok: bool | None = None
+
+
 @frozen(kw_only=True)
 class ChatReply:
     """What a model answered."""
@@ -86,6 +106,7 @@ class ChatReply:
     request_id: str = ""
     latency_ms: int = 0
     tries: tuple[Try, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 class CallFailed(Exception):
@@ -245,6 +266,17 @@ class Clock(Protocol):
 
 
 @frozen(kw_only=True)
+class AgentSettings:
+    """What a coding agent may do and what it is given; `command` is empty for the usual name, `env` names variables."""
+
+    command: str
+    access: Literal["read", "edit", "full"]
+    network: bool
+    env: tuple[str, ...]
+    processes: int
+
+
+@frozen(kw_only=True)
 class ModelSettings:
     """One role's model as configured; the key itself stays in the environment variable that is named here."""
 
@@ -265,6 +297,7 @@ class ModelSettings:
     extra_body: Mapping[str, Json]
     extra_headers: Mapping[str, str]
     seed: int
+    agent: AgentSettings | None = None
 
 
 @frozen(kw_only=True)

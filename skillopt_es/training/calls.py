@@ -28,6 +28,7 @@ from skillopt_es.ports import (
     Try,
     Usage,
 )
+from skillopt_es.training.steps import steps_text
 
 
 @frozen
@@ -117,7 +118,8 @@ class LiveCalls:
         except CallFailed as failure:
             await self._record(_failed(base, failure), texts)
             raise _as_backend_error(failure) if failure.systemic else failure from failure.__cause__
-        row = await self._record(_answered(base, reply), [*texts, reply.text])
+        did = [steps_text(reply.steps)] if reply.steps else []
+        row = await self._record(_answered(base, reply), [*texts, reply.text, *did])
         return Answer(reply.text, reply.finish, row.ref)
 
     async def _record(self, call: FinishedCall, texts: Sequence[str]) -> CallRow:
@@ -200,6 +202,7 @@ def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
     return evolve(
         base,
         response=text_digest(reply.text),
+        trace=text_digest(steps_text(reply.steps)) if reply.steps else None,
         finish=reply.finish,
         reply_model=reply.model,
         request_id=reply.request_id,
