@@ -317,7 +317,7 @@ BAD_DAYS = {
 def good_day(agent: Agent, mode: str, prompt: str) -> None:
     """It reads the skill and answers, with or without oddities."""
     path, text = skill()
-    if path:
+    if path and not SCENARIO.get("quiet"):
         agent.read(path, text)
     if mode == "garbage":
         sys.stdout.buffer.write(b'\xff\xfe not json {\n[1, 2]\n\n{"type": 7}\n{"cut": \n')
