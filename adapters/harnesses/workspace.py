@@ -16,6 +16,7 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import CallFailed, Message
 
 _NAME = "trained-skill"
+_MAIN = "SKILL.md"
 _DESCRIPTION = "How to do the tasks of this workspace. Read it before every task."
 _FITS = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -61,13 +62,15 @@ def skill_name(skill: SkillTree) -> str:
 def place_skill(skill: SkillTree, rooms: Rooms, folder: str) -> str:
     """Writes the skill's files into its folder among the agent's skills; the place of the main one."""
     home = rooms.workspace / folder / skill_name(skill)
-    for path, text in skill.files.items():
+    others = {path: text for path, text in skill.files.items() if path != skill.main}
+    # Agents know a skill by this file's name, whatever the file is called that it is trained from.
+    for path, text in {**others, _MAIN: _named(skill.text)}.items():
         file = (home / path).resolve()
         if not file.is_relative_to(home):
             raise CallFailed("config", f"the skill's file {path!r} would be outside the skill's folder")
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(_named(text) if path == skill.main else text, encoding="utf-8", newline="\n")
-    return f"{folder}/{skill_name(skill)}/{skill.main}"
+        file.write_text(text, encoding="utf-8", newline="\n")
+    return f"{folder}/{skill_name(skill)}/{_MAIN}"
 
 
 def _named(text: str) -> str:
