@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from attrs import field, frozen
 
@@ -165,6 +165,15 @@ class ChatModel(Protocol):
 
     async def aclose(self) -> None:
         """Give back connections."""
+        ...
+
+
+@runtime_checkable
+class Examined(Protocol):
+    """A model that can say, before it is asked anything, whether it is there: a program on this machine."""
+
+    async def examine(self) -> str:
+        """What is there, with its version; raises CallFailed when it does not run or nobody is signed in."""
         ...
 
 

@@ -13,7 +13,7 @@ from skillopt_es.checks import Check, problem
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Message
+from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message
 from skillopt_es.wiring import open_model
 
 _ROLES: tuple[Role, ...] = ("target", "optimizer")
@@ -41,12 +41,25 @@ async def check_models(config: RunConfig, environ: Mapping[str, str], *, calls: 
             models[role] = open_model(_impatient(config, role), role, environ)
         except ConfigError as error:
             yield problem(role, error)
+    async for check in _examine_all(config, models):
+        yield check
     if not calls:
         for role in models:
             yield Check(role, "ok", f"{config.role(role).model} was not called")
         return
     for check in _verdicts(config, await _ask_all(config, models)):
         yield check
+
+
+async def _examine_all(config: RunConfig, models: dict[Role, ChatModel]) -> AsyncIterator[Check]:
+    """Whether the programs that are used as models are there and ready; one that is not is asked nothing more."""
+    for role, model in list(models.items()):
+        if isinstance(model, Examined):
+            try:
+                yield Check(role, "ok", await model.examine())
+            except CallFailed as failure:
+                del models[role]
+                yield Check(role, "problem", _said(failure), fix_for(failure, role, config.role(role)))
 
 
 def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check]:
