@@ -151,6 +151,18 @@ class NotStarted(BaseException):  # control flow, not an error
     """
 
 
+class Unanswered(BaseException):  # control flow, not an error
+    """
+    So many questions wait for an answer that somebody outside will give: the jobs that asked them have no result yet.
+
+    Derives from BaseException, so that an environment's `except Exception` cannot turn it into an outcome.
+    """
+
+    def __init__(self, questions: int = 1) -> None:
+        super().__init__(questions)
+        self.questions = questions
+
+
 class ChatModel(Protocol):
     """A model behind some wire format; safe to call concurrently."""
 

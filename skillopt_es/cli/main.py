@@ -23,6 +23,7 @@ COMMANDS = {
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),
     "export": ("export", "Write a run's skill or its events to files."),
+    "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
     "init": ("init", "Write a small working project for your own tasks."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
 }

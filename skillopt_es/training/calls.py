@@ -26,6 +26,7 @@ from skillopt_es.ports import (
     FinishReason,
     NotStarted,
     Try,
+    Unanswered,
     Usage,
 )
 from skillopt_es.training.steps import steps_text
@@ -82,6 +83,7 @@ class LiveCalls:
         ask_again: bool = False,
         stopping: Callable[[], bool] = lambda: False,
         seen: Callable[[CallRow], None] = lambda row: None,
+        leave: Callable[[FinishedCall, ChatRequest], None] = lambda call, request: None,
     ) -> None:
         self._models = models
         self._journal = journal
@@ -92,6 +94,7 @@ class LiveCalls:
         self._ask_again = ask_again
         self._stopping = stopping
         self._seen = seen
+        self._leave = leave
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
         """The answer, from the journal if it is there."""
@@ -115,6 +118,9 @@ class LiveCalls:
                 if self._stopping():
                     raise NotStarted
                 reply = await model.complete(request)
+        except Unanswered:
+            self._leave(base, request)
+            raise
         except CallFailed as failure:
             await self._record(_failed(base, failure), texts)
             raise _as_backend_error(failure) if failure.systemic else failure from failure.__cause__
