@@ -8,8 +8,6 @@ gave none has not answered, whatever it printed.
 from __future__ import annotations
 
 import asyncio
-import os
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +18,7 @@ from skillopt_es.adapters.harnesses.agent import DEFAULT_MODEL, Access, Agent, R
 from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, child_environment
 from skillopt_es.adapters.harnesses.failures import failure_in
 from skillopt_es.adapters.harnesses.hints import hint_for
+from skillopt_es.adapters.harnesses.installation import command_of, own_settings
 from skillopt_es.adapters.harnesses.prompts import prompt_for, wording
 from skillopt_es.adapters.harnesses.stream import MOST_STEPS, read_stream
 from skillopt_es.adapters.harnesses.workspace import (
@@ -36,8 +35,7 @@ from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import RetryPolicy
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
-from skillopt_es.errors import ConfigError
-from skillopt_es.ports import AgentSettings, CallFailed, ChatReply, ChatRequest, FailureKind, ModelSettings, Step, Try
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, ModelSettings, Step, Try
 
 MOST_STREAM = 64 * 2**20
 GRACE_SECONDS = 5.0
@@ -68,9 +66,9 @@ class Harness:
     ) -> None:
         self._agent = agent
         self._settings = settings
-        self._own = _own_settings(agent, settings)
+        self._own = own_settings(agent, settings)
         self._child: ChildEnvironment = child_environment(agent, settings, environ)
-        self._command = _command(agent, settings, self._own, environ)
+        self._command = command_of(agent, settings, self._own, environ)
         self._redactor = Redactor(self._child.secrets)
         self._version = ""
         self._clock = clock
@@ -281,27 +279,3 @@ def _without_places(transcript: Transcript, rooms: Rooms) -> Transcript:
 
     steps = tuple(evolve(step, text=clean(step.text), output=clean(step.output)) for step in transcript.steps)
     return evolve(transcript, steps=steps, answer=None if transcript.answer is None else clean(transcript.answer))
-
-
-def _own_settings(agent: Agent, settings: ModelSettings) -> AgentSettings:
-    assert settings.agent is not None
-    url = settings.base_url.strip()
-    if url and not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{setting(settings.role, 'base_url')} must be like http://host:8000/v1, not {url!r}")
-    refusal = agent.refusal(settings.role, settings)
-    if refusal:
-        raise ConfigError(refusal)
-    return settings.agent
-
-
-def _command(agent: Agent, settings: ModelSettings, own: AgentSettings, environ: Mapping[str, str]) -> str:
-    """The executable, found once; an agent that is not installed is a mistake of the config."""
-    name = os.path.expanduser(own.command or agent.program)  # noqa: PTH111 - a bare name must stay one
-    found = shutil.which(name, path=environ.get("PATH"))
-    if found is None:
-        where = setting(settings.role, "agent_command")
-        raise ConfigError(
-            f"{agent.name} is not installed: there is no executable {name}",
-            hint=f"`{agent.install}`, or name the executable in {where}",
-        )
-    return str(Path(found).absolute())

@@ -100,10 +100,10 @@ def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: 
 
 
 def _lines(records: Sequence[tuple[str, str]], skill: str) -> Iterator[str]:
-    """Each record under its title; a system message that holds nothing but the skill is left out."""
+    """Each record under its title, without the skill's own text; a system message that is nothing else is left out."""
     body = skill.strip()
     for kind, text in records:
-        own = text.replace(body, _SKILL) if body and kind == "system" else text
+        own = text.replace(body, _SKILL) if body and kind in ("system", "tool") else text
         if kind != "system" or own.removeprefix("## Skill").strip() not in ("", _SKILL):
             yield f"[{_TITLES.get(kind, kind)}] {own}"
 

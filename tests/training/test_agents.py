@@ -104,6 +104,7 @@ def test_the_optimizer_sees_what_the_agent_did(tmp_path: Path) -> None:
     shown = "\n".join(asked_with(tmp_path, agent))
     command = "[tool] $ /bin/bash -lc 'cat .agents/skills/trained-skill/SKILL.md'"
     assert f"{command}\n---\nname: trained-skill\n" in shown
+    assert "(the skill document)" in shown
     assert shown.index(command) < shown.index("[agent] wrong")
     with EventLog.open(tmp_path / "run") as log:
         rows = [
