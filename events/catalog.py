@@ -14,6 +14,7 @@ from typing import ClassVar, Literal
 from attrs import field, frozen
 
 from skillopt_es.events.values import (
+    AppendixOrder,
     Batch,
     CallRef,
     Edit,
@@ -24,6 +25,7 @@ from skillopt_es.events.values import (
     GateMetric,
     Json,
     Minibatch,
+    NoteReport,
     Outcome,
     Pair,
     Purpose,
@@ -123,15 +125,44 @@ class MinibatchesPlanned(Event):
 
 @frozen(kw_only=True)
 class PatchProposed(Event):
-    """One analyst looked at one minibatch: its edits, or why there are none."""
+    """One analyst looked at one minibatch: its edits and reminder notes, or why there are none."""
 
     patch: str
     step: int
     kind: Evidence
     items: tuple[str, ...]
-    result: Literal["edits", "nothing", "unusable", "failed"]
+    result: Literal["edits", "notes", "nothing", "unusable", "failed"]
     edits: tuple[Edit, ...] = ()
+    notes: tuple[str, ...] = ()
     patterns: tuple[FailurePattern, ...] = ()
+    reasoning: str = ""
+    note: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
+class AppendixExtended(Event):
+    """A step's reminder notes met those that the skill has: what became of each, and the list that follows."""
+
+    step: int
+    order: AppendixOrder
+    reports: tuple[NoteReport, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def added(self) -> tuple[str, ...]:
+        """The notes that are new."""
+        return tuple(report.note for report in self.reports if report.status == "added")
+
+
+@frozen(kw_only=True)
+class AppendixConsolidated(Event):
+    """The optimizer was asked for fewer reminder notes that say the same: its list, or the old one and why."""
+
+    step: int
+    result: Literal["consolidated", "unusable", "failed"]
+    before: tuple[str, ...]
+    notes: tuple[str, ...]
     reasoning: str = ""
     note: str = ""
     calls: tuple[CallRef, ...] = ()
@@ -183,12 +214,13 @@ class EditsRanked(Event):
 
 @frozen(kw_only=True)
 class CandidateBuilt(Event):
-    """The chosen edits were applied to the current skill."""
+    """The chosen edits were applied to the current skill, and `notes` reminder notes were added to its appendix."""
 
     step: int
     parent: str
     candidate: SkillTree
     reports: tuple[EditReport, ...]
+    notes: int = 0
 
 
 @frozen(kw_only=True)
@@ -217,6 +249,22 @@ class StepSkipped(Event):
     step: int
     reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"]
     detail: str = ""
+
+
+@frozen(kw_only=True)
+class AppendixWritten(Event):
+    """
+    After the verdict a step's notes went into the current skill, which was not measured for it.
+
+    `previous_value` is of the text before; `value` is null unless the new text had been measured at another time.
+    """
+
+    step: int
+    previous: str
+    previous_value: float | None
+    skill: SkillTree
+    notes: tuple[str, ...]
+    value: float | None = None
 
 
 @frozen(kw_only=True)
@@ -316,12 +364,15 @@ CATALOG: tuple[type[Event], ...] = (
     SkillScored,
     MinibatchesPlanned,
     PatchProposed,
+    AppendixExtended,
+    AppendixConsolidated,
     PatchesMerged,
     LearningRateChosen,
     EditsRanked,
     CandidateBuilt,
     CandidateGated,
     StepSkipped,
+    AppendixWritten,
     ComparisonDrawn,
     ComparisonExtended,
     SlowUpdateProposed,

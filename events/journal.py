@@ -8,7 +8,7 @@ A call is recorded before anyone uses its answer, so that after a crash it is fo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from typing import Any, Literal
 
@@ -64,8 +64,9 @@ class FinishedCall:
         return row_hash(asked + came + did)[:32]
 
 
+@lru_cache(maxsize=1024)
 def request_digest(model: str, request: str) -> str:
-    """Names everything of a request that reaches the wire, but keys and headers."""
+    """Names everything of a request that reaches the wire, but keys and headers; asked for twice or thrice a call."""
     return digest_of(f"{model}\n{request}".encode())
 
 

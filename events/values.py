@@ -13,13 +13,18 @@ from attrs import Attribute, field, frozen
 Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 Role = Literal["target", "optimizer"]
-Stage = Literal["rollout", "analyst", "merge", "ranking", "learning_rate", "slow_update", "meta_skill", "probe"]
+Stage = Literal[
+    "rollout", "analyst", "appendix", "merge", "ranking", "learning_rate", "slow_update", "meta_skill", "probe"
+]
 Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
 Split = Literal["train", "val", "test"]
 EditOp = Literal["append", "insert_after", "replace", "delete"]
 Evidence = Literal["failure", "success"]
 GateMetric = Literal["hard", "soft", "mixed"]
 GateAction = Literal["accept_new_best", "accept", "reject", "force_accept"]
+Cause = Literal["", "defect", "lapse"]
+AppendixOrder = Literal["measured", "upstream"]
+NoteStatus = Literal["added", "skipped_empty", "skipped_too_long", "skipped_already_there", "skipped_appendix_full"]
 
 
 def digest_of(data: bytes) -> str:
@@ -149,11 +154,21 @@ class EditReport:
 
 @frozen
 class FailurePattern:
-    """What an analyst says a group of failures has in common."""
+    """What an analyst says a group of failures has in common; the cause where it was asked for one."""
 
     type: str
     count: int
     description: str
+    cause: Cause = ""
+
+
+@frozen
+class NoteReport:
+    """What became of one reminder note, and the patch that proposed it."""
+
+    patch: str
+    note: str
+    status: NoteStatus
 
 
 @frozen

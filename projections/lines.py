@@ -11,7 +11,11 @@ from skillopt_es.events.values import Score
 
 @frozen(kw_only=True)
 class StepLine:
-    """One finished step; `verdict` is the gate's action or why the step was skipped, `best` the value after it."""
+    """
+    One finished step; `verdict` is the gate's action or why the step was skipped, `best` the value after it.
+
+    `notes` are the reminder notes that it added to the appendix of its candidate or, after the verdict, of the skill.
+    """
 
     step: int
     epoch: int
@@ -20,6 +24,7 @@ class StepLine:
     merged: int
     chosen: int
     applied: int
+    notes: int
     candidate: float | None
     current: float | None
     verdict: str

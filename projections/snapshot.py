@@ -18,12 +18,17 @@ def position(state: TrainerState) -> str:
         return "before the first epoch: the initial skill is being measured"
     per_epoch, total = state.started.steps_per_epoch, state.started.total_steps
     epoch = f"epoch {state.epoch.number} of {total // max(1, per_epoch)}"
-    if state.step is not None:
-        phase = _phase(state, state.epoch, state.step)
-        return f"{epoch}, {phase} {state.step.number} of {total}"
+    if state.step is not None or state.unwritten:
+        return f"{epoch}, {_at_step(state, state.epoch)} of {total}"
     if state.epochs_done < state.epoch.number:
         return f"{epoch}, at its end: all its steps are done"
     return "at the end: final evaluation" if state.steps_done == total else f"{epoch} is complete"
+
+
+def _at_step(state: TrainerState, epoch: EpochState) -> str:
+    if state.step is None or state.unwritten:
+        return f"notes to be written after step {state.steps_done}"
+    return f"{_phase(state, epoch, state.step)} {state.step.number}"
 
 
 def _phase(state: TrainerState, epoch: EpochState, step: StepState) -> str:
@@ -52,6 +57,7 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
         "current": _standing(state.current),
         "best": _standing(state.best),
         "open_step": _open_step(state.step),
+        "unwritten_notes": list(state.unwritten),
         "buffer": [
             {
                 "step": attempt.step,
@@ -62,6 +68,7 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
                 "value_before": attempt.value_before,
                 "value_after": attempt.value_after,
                 "rejected_edits": [edit.id for edit in attempt.rejected],
+                "rejected_notes": list(attempt.rejected_notes),
             }
             for attempt in state.buffer
         ],
@@ -98,6 +105,7 @@ def _open_step(step: StepState | None) -> Json:
         "batches": [{"seed": batch.seed, "items": list(batch.items)} for batch in step.batches],
         "groups": None if step.groups is None else [group.id for group in step.groups],
         "patches": list(step.patches),
+        "notes": list(step.notes),
         "merges": list(step.merges),
         "chosen": None if step.ranked is None else list(step.ranked.chosen),
         "candidate": None if step.built is None else step.built.candidate.hash,

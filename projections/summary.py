@@ -12,6 +12,8 @@ from typing import Literal
 from attrs import evolve, field, frozen
 
 from skillopt_es.events.catalog import (
+    AppendixExtended,
+    AppendixWritten,
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
@@ -40,13 +42,21 @@ OVERVIEW: tuple[str, ...] = (
     "SkillScored",
     "CandidateGated",
     "StepSkipped",
+    "AppendixWritten",
     "SlowUpdateApplied",
     "EpochCompleted",
     "BestPromoted",
     "RunCompleted",
 )
 """The types of event that say where a run stands; all others only add numbers to its lines."""
-DETAILS: tuple[str, ...] = (*OVERVIEW, "PatchProposed", "EditsRanked", "CandidateBuilt", "MetaSkillWritten")
+DETAILS: tuple[str, ...] = (
+    *OVERVIEW,
+    "PatchProposed",
+    "AppendixExtended",
+    "EditsRanked",
+    "CandidateBuilt",
+    "MetaSkillWritten",
+)
 """All types of event that a summary looks at."""
 
 
@@ -72,6 +82,7 @@ class OpenStep:
     merged: int = 0
     chosen: int = 0
     applied: int = 0
+    notes: int = 0
 
 
 @frozen(kw_only=True)
@@ -155,6 +166,17 @@ def _proposed(summary: Summary, event: PatchProposed) -> Summary:
     return evolve(summary, open=evolve(summary.open, proposed=proposed))
 
 
+def _appendix_extended(summary: Summary, event: AppendixExtended) -> Summary:
+    return evolve(summary, open=evolve(summary.open, notes=len(event.added)))
+
+
+def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
+    """The current skill is another text now; its value is known if that very text was measured, or once it is."""
+    if event.skill.hash == summary.current.skill:
+        return summary
+    return evolve(summary, current=Place(skill=event.skill.hash, value=event.value))
+
+
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
     return evolve(summary, open=evolve(summary.open, merged=len(event.pool), chosen=len(event.chosen)))
 
@@ -190,6 +212,7 @@ def _end_step(summary: Summary, number: int, verdict: str, candidate: float | No
         merged=done.merged,
         chosen=done.chosen,
         applied=done.applied,
+        notes=done.notes,
         candidate=candidate,
         current=current,
         verdict=verdict,
@@ -239,10 +262,12 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     EpochPlanned: _planned,
     SkillScored: _scored,
     PatchProposed: _proposed,
+    AppendixExtended: _appendix_extended,
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
+    AppendixWritten: _appendix_written,
     SlowUpdateApplied: _slow_applied,
     MetaSkillWritten: _meta_written,
     EpochCompleted: _epoch_completed,

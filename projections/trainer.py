@@ -14,6 +14,9 @@ from attrs import evolve as replace
 from attrs import field, frozen
 
 from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    AppendixWritten,
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
@@ -79,6 +82,7 @@ class Attempt:
     value_before: float | None
     value_after: float
     rejected: tuple[Edit, ...] = ()
+    rejected_notes: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -89,10 +93,19 @@ class StepState:
     batches: tuple[Batch, ...]
     groups: tuple[Minibatch, ...] | None = None
     patches: Ledger[str, PatchProposed] = field(factory=Ledger)
+    extended: AppendixExtended | None = None
+    consolidated: AppendixConsolidated | None = None
     merges: Ledger[str, PatchesMerged] = field(factory=Ledger)
     learning_rate: LearningRateChosen | None = None
     ranked: EditsRanked | None = None
     built: CandidateBuilt | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The whole appendix that the step leads to; empty when it adds no note."""
+        if self.extended is None or not self.extended.added:
+            return ()
+        return self.extended.notes if self.consolidated is None else self.consolidated.notes
 
 
 @frozen(kw_only=True)
@@ -134,6 +147,7 @@ class TrainerState:
     best: Standing | None = None
     epoch: EpochState | None = None
     step: StepState | None = None
+    unwritten: tuple[str, ...] = ()
     epochs_done: int = 0
     steps_done: int = 0
     rollouts: Mapping[str, Rollouts] = field(factory=dict)
@@ -260,6 +274,32 @@ def _patch(state: TrainerState, event: PatchProposed) -> TrainerState:
     return _with_step(state, replace(state.step, patches=state.step.patches.put(event.patch, event)))
 
 
+def _appendix_extended(state: TrainerState, event: AppendixExtended) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, extended=event))
+
+
+def _appendix_consolidated(state: TrainerState, event: AppendixConsolidated) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, consolidated=event))
+
+
+def _appendix_written(state: TrainerState, event: AppendixWritten) -> TrainerState:
+    """The score of the text before it is not its own: it has one when that very text was measured."""
+    assert state.current is not None
+    if event.skill.hash == state.current.skill.hash:
+        return replace(state, unwritten=())
+    measured = state.measured.get(event.skill.hash)
+    standing = Standing(
+        skill=event.skill,
+        origin=f"appendix_step_{event.step:04d}",
+        step=event.step,
+        score=measured.score if measured else None,
+        value=event.value,
+    )
+    return replace(state, current=standing, unwritten=())
+
+
 def _merged(state: TrainerState, event: PatchesMerged) -> TrainerState:
     assert state.step is not None
     return _with_step(state, replace(state.step, merges=state.step.merges.put(event.merge, event)))
@@ -313,9 +353,12 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
         if isinstance(row.outcome, Measured) and not row.outcome.passed:
             codes.setdefault(row.failure or "unknown", []).append(row.item)
     rejected: tuple[Edit, ...] = ()
+    rejected_notes: tuple[str, ...] = ()
     if event.action == "reject" and step.ranked is not None:
         by_id = edits_of(step)
         rejected = tuple(by_id[edit] for edit in step.ranked.chosen)
+    if event.action == "reject" and step.extended is not None and step.extended.order == "measured":
+        rejected_notes = step.extended.added
     return Attempt(
         step=step.number,
         action=event.action,
@@ -326,6 +369,7 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
         value_before=event.current_value,
         value_after=event.candidate_value,
         rejected=rejected,
+        rejected_notes=rejected_notes,
     )
 
 
@@ -349,9 +393,11 @@ def _close_step(state: TrainerState) -> TrainerState:
     assert state.step is not None
     assert state.epoch is not None
     number = state.step.number
+    after_the_verdict = state.step.extended is not None and state.step.extended.order == "upstream"
     return replace(
         state,
         steps_done=number,
+        unwritten=state.step.notes if after_the_verdict else (),
         rollouts=_outside_step(state.rollouts, number),
         scored=_outside_step(state.scored, number),
         step=_next_step(state, state.epoch, number + 1),
@@ -440,12 +486,15 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     SkillScored: _scored,
     MinibatchesPlanned: _minibatches,
     PatchProposed: _patch,
+    AppendixExtended: _appendix_extended,
+    AppendixConsolidated: _appendix_consolidated,
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
+    AppendixWritten: _appendix_written,
     ComparisonDrawn: _comparison,
     ComparisonExtended: _comparison_extended,
     SlowUpdateProposed: _slow_proposed,

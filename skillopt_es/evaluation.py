@@ -99,6 +99,7 @@ def evaluation_name(request: EvaluationRequest, splits: Splits) -> str:
         "more": [target.reasoning_effort, dict(target.extra_body)],
         "env": {key: value for key, value in env.items() if key not in _NOT_ASKED},
         "data": dict(splits.digests),
+        "seed": request.config.train.seed,
     }
     digest = digest_of(json.dumps(asked, sort_keys=True, default=str).encode())
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", request.stem).strip("-._") or "eval"
@@ -116,7 +117,8 @@ def _evaluations(splits: Splits, request: EvaluationRequest) -> list[Evaluation]
 
 def _evaluation(split: Split, ids: Sequence[str], request: EvaluationRequest) -> Evaluation:
     first = tuple(ids[: request.limit] if request.limit else ids)
-    return Evaluation(place=f"eval/{split}", purpose="test", split=split, items=first, skill=request.skill)
+    seed = request.config.train.seed
+    return Evaluation(place=f"eval/{split}", purpose="test", split=split, items=first, skill=request.skill, seed=seed)
 
 
 def _started(request: EvaluationRequest, splits: Splits, folder: Path) -> RunStarted:

@@ -8,13 +8,20 @@ from collections.abc import Iterator
 from attrs import frozen
 
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.catalog import CandidateBuilt, Recorded, RunStarted, SlowUpdateApplied, SlowUpdateProposed
+from skillopt_es.events.catalog import (
+    AppendixWritten,
+    CandidateBuilt,
+    Recorded,
+    RunStarted,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+)
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 
 _HASH = re.compile(r"[0-9a-f]{4,64}")
-_SKILL_TYPES = ("RunStarted", "CandidateBuilt", "SlowUpdateProposed", "SlowUpdateApplied")
+_SKILL_TYPES = ("RunStarted", "CandidateBuilt", "AppendixWritten", "SlowUpdateProposed", "SlowUpdateApplied")
 
 
 @frozen
@@ -67,7 +74,9 @@ def _skills(start: str, log: EventLog) -> list[FoundSkill]:
 
 def _of_event(recorded: Recorded) -> Iterator[SkillTree]:
     match recorded.event:
-        case RunStarted(skill=skill) | CandidateBuilt(candidate=skill) | SlowUpdateApplied(skill=skill):
+        case RunStarted(skill=skill) | AppendixWritten(skill=skill) | SlowUpdateApplied(skill=skill):
+            yield skill
+        case CandidateBuilt(candidate=skill):
             yield skill
         case SlowUpdateProposed(candidate=SkillTree() as skill):
             yield skill

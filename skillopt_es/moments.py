@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.catalog import CandidateGated, EpochCompleted, RunStarted, StepSkipped
+from skillopt_es.events.catalog import AppendixWritten, CandidateGated, EpochCompleted, RunStarted, StepSkipped
 from skillopt_es.events.log import EventLog
 
 Kind = Literal["step", "epoch", "seq"]
@@ -28,12 +28,15 @@ def _known_seq(log: EventLog, number: int) -> int:
 
 
 def _end_of_step(log: EventLog, number: int) -> int:
-    last = 0
-    for recorded in log.read(types=("CandidateGated", "StepSkipped")):
-        assert isinstance(recorded.event, CandidateGated | StepSkipped)
+    last = end = 0
+    for recorded in log.read(types=("CandidateGated", "StepSkipped", "AppendixWritten")):
+        assert isinstance(recorded.event, CandidateGated | StepSkipped | AppendixWritten)
         last = recorded.event.step
-        if last == number:
-            return recorded.seq
+        if last > number:
+            break
+        end = recorded.seq if last == number else 0
+    if end:
+        return end
     raise _not_reached(log, "step", number, last)
 
 

@@ -258,8 +258,12 @@ class Environment(Protocol):
         """The items; raises DataError with file, line and what to do."""
         ...
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
-        """Try one item under one skill and grade the answer; lets CallFailed pass."""
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """
+        Try one item under one skill and grade the answer; lets CallFailed pass.
+
+        Whatever is drawn for an attempt (the order of choices) is drawn from the seed, which is its batch's.
+        """
         ...
 
     async def aclose(self) -> None:

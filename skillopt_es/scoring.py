@@ -94,7 +94,13 @@ class Scoring:
     async def _tried(self, evaluation: Evaluation, progress: Progress) -> tuple[list[RolloutCompleted], list[str]]:
         """Every item's row; the journal answers what was asked before."""
         units = [
-            Unit(place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill)
+            Unit(
+                place=evaluation.place,
+                purpose=evaluation.purpose,
+                item=item,
+                skill=evaluation.skill,
+                seed=evaluation.seed,
+            )
             for item in evaluation.items
         ]
         rows: list[RolloutCompleted] = []

@@ -51,6 +51,15 @@ def read_items(path: Path) -> list[RawItem]:
     return items
 
 
+def read_rows(path: Path) -> list[tuple[str, Json]]:
+    """The values of one file as they are, each with its `file:line`; for data whose items have no ids yet."""
+    text = _text_of(path)
+    broken = _LONE_SURROGATE_ESCAPE.search(text) is not None
+    return [
+        (f"{path}:{line}", _without_lone_surrogates(value) if broken else value) for line, value in _values(path, text)
+    ]
+
+
 def item_files(folder: Path) -> list[Path]:
     """The item files directly in a folder, alphabetically; hidden files do not count."""
     return sorted(

@@ -47,6 +47,24 @@ def text(value: Json) -> str:
     return value
 
 
+def yes_or_no(value: Json) -> bool:
+    """The value, when it is true or false."""
+    if not isinstance(value, bool):
+        raise ValueError("must be true or false")
+    return value
+
+
+def one_of(*names: str) -> Parse:
+    """The value, when it is one of these names."""
+
+    def parse(value: Json) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return value
+
+    return parse
+
+
 def positive_int(value: Json) -> int:
     """The value, when it is a whole number of at least 1."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:

@@ -24,12 +24,22 @@ _NAMES: Mapping[str, Split] = {
 _DEFAULT_RATIO = "2:1:7"
 
 _Divided = dict[Split, list[RawItem]]
+Read = Callable[[Path, list[str]], list[RawItem]]
 
 
-def load_splits(settings: DataSettings, parse: Callable[[RawItem], Item]) -> Splits:
-    """The parsed items of the three splits; the same data and settings give the same splits on any machine."""
+def plain_items(path: Path, _notes: list[str]) -> list[RawItem]:
+    """The items of a file, or of the only data file in a folder."""
+    return read_items(_sole_file(path))
+
+
+def load_splits(settings: DataSettings, parse: Callable[[RawItem], Item], *, read: Read = plain_items) -> Splits:
+    """
+    The parsed items of the three splits; the same data and settings give the same splits on any machine.
+
+    `read` gives the items of a file or folder and may add notes; the default reads our own formats.
+    """
     notes: list[str] = []
-    divided = _MODES[settings.split_mode](settings, notes)
+    divided = _MODES[settings.split_mode](settings, notes, read)
     _refuse_shared_ids(divided)
     if settings.limit > 0:
         divided = {split: items[: settings.limit] for split, items in divided.items()}
@@ -67,17 +77,17 @@ def _weights(ratio: str) -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2]
 
 
-def _by_ratio(settings: DataSettings, _notes: list[str]) -> _Divided:
-    items = read_items(_data_file(settings))
+def _by_ratio(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
+    items = read(_data_path(settings), notes)
     train, val, _ = ratio_counts(len(items), settings.split_ratio)
     random.Random(settings.split_seed).shuffle(items)  # noqa: S311 - a reproducible order is the point
     return {"train": items[:train], "val": items[train : train + val], "test": items[train + val :]}
 
 
-def _by_field(settings: DataSettings, _notes: list[str]) -> _Divided:
+def _by_field(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
     key = settings.split_field or "split"
     divided: _Divided = {split: [] for split in _SPLITS}
-    for item in read_items(_data_file(settings)):
+    for item in read(_data_path(settings), notes):
         name = item.fields.get(key)
         if not isinstance(name, str) or name not in _NAMES:
             near = get_close_matches(str(name), _NAMES, n=1)
@@ -87,33 +97,33 @@ def _by_field(settings: DataSettings, _notes: list[str]) -> _Divided:
     return divided
 
 
-def _by_folders(settings: DataSettings, notes: list[str]) -> _Divided:
+def _by_folders(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
     folder = _split_folder(settings)
-    return {split: _read_split_folder(folder, split, notes) for split in _SPLITS}
+    return {split: _read_split_folder(folder, split, notes, read) for split in _SPLITS}
 
 
-def _read_split_folder(folder: Path, split: Split, notes: list[str]) -> list[RawItem]:
+def _read_split_folder(folder: Path, split: Split, notes: list[str], read: Read) -> list[RawItem]:
     files = item_files(folder / split) if (folder / split).is_dir() else []
     if not files:
         what = "no .json or .jsonl file in it" if (folder / split).is_dir() else "no such folder"
         return _missing(split, f"{folder / split}: {what}", folder)
     if len(files) > 1:
         notes.append(f"{split}: read {files[0].name}, ignored {', '.join(file.name for file in files[1:])}")
-    return read_items(files[0])
+    return read(files[0], notes)
 
 
-def _by_files(settings: DataSettings, _notes: list[str]) -> _Divided:
+def _by_files(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
     folder = _split_folder(settings)
-    return {split: _read_split_file(folder, split) for split in _SPLITS}
+    return {split: _read_split_file(folder, split, notes, read) for split in _SPLITS}
 
 
-def _read_split_file(folder: Path, split: Split) -> list[RawItem]:
+def _read_split_file(folder: Path, split: Split, notes: list[str], read: Read) -> list[RawItem]:
     files = [file for file in (folder / f"{split}.jsonl", folder / f"{split}.json") if file.is_file()]
     if not files:
         return _missing(split, f"{folder}: no {split}.jsonl or {split}.json in it", folder)
     if len(files) > 1:
         raise DataError(f"{folder}: both {split}.jsonl and {split}.json are there", hint="keep the one to use")
-    return read_items(files[0])
+    return read(files[0], notes)
 
 
 def _missing(split: Split, what: str, folder: Path) -> list[RawItem]:
@@ -128,13 +138,16 @@ def _missing(split: Split, what: str, folder: Path) -> list[RawItem]:
     )
 
 
-def _data_file(settings: DataSettings) -> Path:
+def _data_path(settings: DataSettings) -> Path:
     if not settings.data_path:
         raise ConfigError(
             f"env.data_path is not set, but split_mode {settings.split_mode} needs it",
             hint="name the .json or .jsonl file that holds the items",
         )
-    path = Path(settings.data_path)
+    return Path(settings.data_path)
+
+
+def _sole_file(path: Path) -> Path:
     if not path.is_dir():
         return path
     files = item_files(path)
@@ -164,7 +177,7 @@ def _split_folder(settings: DataSettings) -> Path:
     return folder
 
 
-_MODES: Mapping[str, Callable[[DataSettings, list[str]], _Divided]] = {
+_MODES: Mapping[str, Callable[[DataSettings, list[str], Read], _Divided]] = {
     "ratio": _by_ratio,
     "field": _by_field,
     "split_dir": _by_folders,

@@ -33,7 +33,7 @@ from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.adapters.models.retry import RetryPolicy
+from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, ModelSettings, Step, Try
 
@@ -151,15 +151,15 @@ class Harness:
             )
 
     async def _attempts(self, request: ChatRequest, deadline: float, tries: list[Try]) -> _Tried:
-        attempt = empties = 0
+        past = PastTries()
         while True:
-            tried = await self._try(request, deadline - self._clock(), emptied=empties > 0)
+            tried = await self._try(request, deadline - self._clock(), emptied=past.empty > 0)
             failed = tried.failure
             if failed is None:
                 return tried
-            empties += failed.kind == "empty"
-            wait = self._retry.wait_after(failed, request.slot, attempt, empties)
-            if empties >= _MOST_EMPTY_TRIES or (wait is not None and self._clock() + wait >= deadline):
+            wait = self._retry.wait_after(failed, request.slot, past)
+            past = past.and_then(failed)
+            if past.empty >= _MOST_EMPTY_TRIES or (wait is not None and self._clock() + wait >= deadline):
                 wait = None
             self._limiter.learn(failed, final=wait is None)
             waited_ms = round(1000 * (wait or 0.0))
@@ -167,7 +167,6 @@ class Harness:
             if wait is None:
                 return tried
             await self._sleep(wait)
-            attempt += 1
 
     async def _try(self, request: ChatRequest, seconds: float, *, emptied: bool) -> _Tried:
         rooms = await asyncio.to_thread(make_rooms)

@@ -22,7 +22,7 @@ from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import hint_for
 from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep
-from skillopt_es.adapters.models.retry import Draw, RetryPolicy, seeded_draw, server_wait
+from skillopt_es.adapters.models.retry import Draw, PastTries, RetryPolicy, seeded_draw, server_wait
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, ModelSettings, Try
@@ -121,7 +121,7 @@ class ChatCompletions:
         """The answer, after whatever retries make sense; raises CallFailed."""
         question = self._question(request)
         tries: list[Try] = []
-        attempt = empties = 0
+        past = PastTries()
         while isinstance(result := await self._try(question), _Failed):
             failed = result.failure
             if question.plain is not None and self._complains_about_schema(failed):
@@ -129,8 +129,7 @@ class ChatCompletions:
                 tries.append(Try(kind="downgrade", status=failed.status, message=failed.message, waited_ms=0))
                 question = self._question(question.plain)
                 continue
-            empties += failed.kind == "empty"
-            wait = self._retry.wait_after(failed, request.slot, attempt, empties) if result.on_wire else None
+            wait = self._retry.wait_after(failed, request.slot, past) if result.on_wire else None
             self._limiter.learn(failed, final=wait is None)
             if result.on_wire:
                 waited_ms = round(1000 * (wait or 0.0))
@@ -138,7 +137,7 @@ class ChatCompletions:
             if wait is None:
                 raise self._call_failed(result, tries)
             await self._sleep(wait)
-            attempt += 1
+            past = past.and_then(failed)
         return evolve(result, tries=tuple(tries)) if tries else result
 
     async def aclose(self) -> None:
@@ -173,6 +172,7 @@ class ChatCompletions:
         if isinstance(result, Failure):
             wait = server_wait(raw.headers, self._wall_clock())
             return _Failed(evolve(self._redacted(result), server_wait=wait), latency_ms)
+        self._limiter.answered()
         return self._finished(result, question.tokens, latency_ms)
 
     def _finished(self, reply: ChatReply, estimated: int, latency_ms: int) -> ChatReply:

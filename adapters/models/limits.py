@@ -19,6 +19,9 @@ Sleep = Callable[[float], Awaitable[None]]
 
 # The part of a minute's allowance that may be used at once; no minute exceeds its allowance by more than this.
 _BURST = 0.1
+# What an older reply counts beside the next one, and the share of refused ones above which everybody waits.
+_MEMORY = 0.9
+_MOST_REFUSED = 0.5
 
 
 class TokenBucket:
@@ -64,6 +67,7 @@ class Limiter:
         self._clock = clock
         self._sleep = sleep
         self._paused_until = 0.0
+        self._refused = self._replies = 0.0  # the last 429 and the last replies, older ones counting less
         self._failure: Failure | None = None
 
     @property
@@ -95,11 +99,21 @@ class Limiter:
         """Give the slot back."""
         self._slots.release()
 
+    def answered(self) -> None:
+        """A call came through: the endpoint takes calls."""
+        self._remember(0.0)
+
     def learn(self, failed: Failure, *, final: bool) -> None:
-        """Pause everybody for the server's wait after a 429; open the circuit when nothing can work any more."""
+        """
+        Pause everybody for the server's wait when it refuses most calls; open the circuit when nothing can work.
+
+        A single 429 among answers is that call's own affair: it waits, the others go on.
+        """
         wait = failed.server_wait or 0.0
-        if failed.kind == "rate_limit" and 0 < wait <= LONGEST_SERVER_WAIT:
-            self._paused_until = max(self._paused_until, self._clock() + wait)
+        if failed.kind == "rate_limit":
+            self._remember(1.0)
+            if self._refused > _MOST_REFUSED * self._replies and 0 < wait <= LONGEST_SERVER_WAIT:
+                self._paused_until = max(self._paused_until, self._clock() + wait)
         if final and failed.kind in SYSTEMIC and not self._failure:
             self._failure = failed
 
@@ -107,6 +121,10 @@ class Limiter:
         """Replace a call's estimated tokens by those it really used."""
         if self._tokens:
             self._tokens.refund(estimated - used)
+
+    def _remember(self, refused: float) -> None:
+        self._refused = self._refused * _MEMORY + refused
+        self._replies = self._replies * _MEMORY + 1.0
 
     def _slots_here(self) -> asyncio.Semaphore:
         # A semaphore belongs to one event loop, the adapter may outlive it.

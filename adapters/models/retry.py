@@ -24,6 +24,23 @@ def seeded_draw(key: str) -> float:
 
 
 @frozen(kw_only=True)
+class PastTries:
+    """What came of the tries before this one: all, those after which the server said when, those without an answer."""
+
+    tries: int = 0
+    guided: int = 0
+    empty: int = 0
+
+    def and_then(self, failed: Failure) -> PastTries:
+        """The same with one more."""
+        return PastTries(
+            tries=self.tries + 1,
+            guided=self.guided + (failed.server_wait is not None),
+            empty=self.empty + (failed.kind == "empty"),
+        )
+
+
+@frozen(kw_only=True)
 class RetryPolicy:
     """How often and after which waits one call is tried again; the same (seed, slot, attempt) always waits the same."""
 
@@ -34,21 +51,22 @@ class RetryPolicy:
     draw: Draw = seeded_draw
 
     def backoff(self, slot: str, attempt: int) -> float:
-        """The wait after try number `attempt` (from 0): between half and all of base * 2^attempt, at most the cap."""
+        """The wait after blind try `attempt` (from 0): between half and all of base * 2^attempt, at most the cap."""
         longest = min(self.cap, self.base * 2.0 ** min(attempt, 64))
         return longest / 2 * (1 + self.draw(f"{self.seed}/{slot}/{attempt}"))
 
-    def wait_after(self, failed: Failure, slot: str, attempt: int, empties: int) -> float | None:
+    def wait_after(self, failed: Failure, slot: str, past: PastTries) -> float | None:
         """Seconds to wait before the next try, or None when this failure is the last word."""
-        if not failed.retry or attempt + 1 >= self.attempts:
+        if not failed.retry or past.tries + 1 >= self.attempts:
             return None
-        if failed.kind == "empty" and empties > MOST_EMPTY_RETRIES:
+        if failed.kind == "empty" and past.empty >= MOST_EMPTY_RETRIES:
             return None
+        backoff = self.backoff(
+            slot, past.tries - past.guided
+        )  # grows with what nobody explained, not while one is told
         if failed.server_wait is None:
-            return self.backoff(slot, attempt)
-        if failed.server_wait > LONGEST_SERVER_WAIT:
-            return None
-        return max(failed.server_wait, self.backoff(slot, attempt))
+            return backoff
+        return None if failed.server_wait > LONGEST_SERVER_WAIT else max(failed.server_wait, backoff)
 
 
 def server_wait(headers: Mapping[str, str], now: float) -> float | None:

@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 
 from skillopt_es.cli.options import shown_value
 from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    AppendixWritten,
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
@@ -51,8 +54,11 @@ def in_words(event: Event) -> str:
 
 _MILESTONES: Mapping[type[Event], str] = {
     EpochPlanned: "{}",
+    AppendixExtended: "  appendix, {}",
+    AppendixConsolidated: "  appendix, {}",
     CandidateGated: "  {}",
     StepSkipped: "  {}",
+    AppendixWritten: "  appendix, {}",
     SlowUpdateApplied: "  slow update, {}",
     MetaSkillWritten: "  meta skill, {}",
     BestPromoted: "  {}",
@@ -120,9 +126,29 @@ def _minibatches(event: MinibatchesPlanned) -> str:
 
 
 def _patch(event: PatchProposed) -> str:
-    if event.result in ("edits", "nothing"):
-        return f"{event.patch}: {counted(len(event.edits), 'edit')} from {counted(len(event.items), 'rollout')}"
+    if event.result in ("edits", "notes", "nothing"):
+        notes = f" and {counted(len(event.notes), 'note')}" if event.notes else ""
+        return f"{event.patch}: {counted(len(event.edits), 'edit')}{notes} from {counted(len(event.items), 'rollout')}"
     return f"{event.patch}: {event.result}, {event.note}"
+
+
+def _appendix_extended(event: AppendixExtended) -> str:
+    proposed = counted(len(event.reports), "note")
+    written = "with the candidate" if event.order == "measured" else "after the verdict"
+    total = f"{len(event.notes)} in all, {written}" if event.added else "the appendix stays as it is"
+    return f"step {event.step}: {len(event.added)} of {proposed} new, {total}"
+
+
+def _appendix_consolidated(event: AppendixConsolidated) -> str:
+    if event.result == "consolidated":
+        return f"step {event.step}: {counted(len(event.before), 'note')} to {len(event.notes)}"
+    return f"step {event.step}: {counted(len(event.before), 'note')} as they were, {event.result}, {event.note}"
+
+
+def _appendix_written(event: AppendixWritten) -> str:
+    notes = counted(len(event.notes), "note")
+    measured = "is not measured" if event.value is None else f"had measured {shown_value(event.value)}"
+    return f"step {event.step}: {notes} after the verdict, skill {event.skill.hash[:8]} {measured}"
 
 
 def _merged(event: PatchesMerged) -> str:
@@ -146,7 +172,8 @@ def _ranked(event: EditsRanked) -> str:
 def _built(event: CandidateBuilt) -> str:
     applied = sum(report.status.startswith("applied") for report in event.reports)
     edits = counted(len(event.reports), "edit")
-    return f"step {event.step}: {applied} of {edits} applied, skill {event.candidate.hash[:8]}"
+    notes = f" and {counted(event.notes, 'note')} added" if event.notes else ""
+    return f"step {event.step}: {applied} of {edits} applied{notes}, skill {event.candidate.hash[:8]}"
 
 
 def _gated(event: CandidateGated) -> str:
@@ -199,12 +226,15 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     SkillScored: _scored,
     MinibatchesPlanned: _minibatches,
     PatchProposed: _patch,
+    AppendixExtended: _appendix_extended,
+    AppendixConsolidated: _appendix_consolidated,
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
+    AppendixWritten: _appendix_written,
     ComparisonDrawn: _compared,
     ComparisonExtended: lambda event: f"epoch {event.epoch}: {counted(len(event.items), 'item')} more",
     SlowUpdateProposed: _slow_proposed,

@@ -22,6 +22,7 @@ from skillopt_es.training.tasks import Questions, Rollouts, Task
 
 _STAGES = {
     "AnalyseJob": "reflect",
+    "ConsolidateJob": "consolidate notes",
     "MergeJob": "merge",
     "RankJob": "rank",
     "SlowUpdateJob": "slow update",

@@ -25,6 +25,7 @@ _STEP_HEADERS = (
     "merged",
     "chosen",
     "applied",
+    "notes",
     "current",
     "candidate",
     "verdict",
@@ -117,7 +118,11 @@ def print_status(found: Detailed, directory: Path) -> None:
     if summary.lines:
         click.echo()
         rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
-        print_table(_STEP_HEADERS, rows, right=(0, 1, 2, 3, 4, 5, 6, 7, 8, 10))
+        headers: tuple[str, ...] = _STEP_HEADERS
+        if not any(line.notes for line in summary.step_lines):
+            headers, *rows = (_without_notes(row) for row in (headers, *rows))
+        right = [position for position, header in enumerate(headers) if header != "verdict"]
+        print_table(headers, rows, right=right)
     click.echo()
     click.echo(f"next        {_next(each, directory)}")
 
@@ -160,6 +165,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
         str(line.merged),
         str(line.chosen),
         str(line.applied),
+        str(line.notes),
         shown_value(line.current),
         shown_value(line.candidate),
         line.verdict.replace("_", " "),
@@ -167,12 +173,18 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
     )
 
 
+def _without_notes(row: tuple[str, ...]) -> tuple[str, ...]:
+    """A row without its column of reminder notes, which few runs have."""
+    at = _STEP_HEADERS.index("notes")
+    return row[:at] + row[at + 1 :]
+
+
 def _epoch_row(line: EpochLine) -> tuple[str, ...]:
     ended = f"slow update: {line.slow_update.replace('_', ' ')}" if line.slow_update else "epoch ended"
     return (
         "",
         str(line.epoch),
-        *[""] * 5,
+        *[""] * 6,
         shown_value(line.current),
         shown_value(line.candidate),
         ended,

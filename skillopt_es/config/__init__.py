@@ -5,12 +5,13 @@ RunConfig: everything a run was told, read from YAML into frozen values; every e
 """
 
 from skillopt_es.config.layers import EMPTY, load_config, recorded_config, resume_overrides, with_overrides
-from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig, RunConfig, TrainConfig
+from skillopt_es.config.sections import EnvConfig, EvaluationConfig, OptimizerConfig, RoleConfig, RunConfig, TrainConfig
 
 __all__ = [
     "EMPTY",
     "EnvConfig",
     "EvaluationConfig",
+    "OptimizerConfig",
     "RoleConfig",
     "RunConfig",
     "TrainConfig",

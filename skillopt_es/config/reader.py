@@ -47,6 +47,10 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
     if optimizer.min_learning_rate > optimizer.learning_rate:
         allowed = f"at most learning_rate ({optimizer.learning_rate})"
         raise reader.error("optimizer.min_learning_rate", optimizer.min_learning_rate, allowed)
+    if optimizer.skill_aware_consolidate_threshold >= optimizer.skill_aware_max_notes:
+        allowed = f"below skill_aware_max_notes ({optimizer.skill_aware_max_notes}); 0 never consolidates"
+        threshold = optimizer.skill_aware_consolidate_threshold
+        raise reader.error("optimizer.skill_aware_consolidate_threshold", threshold, allowed)
     roles: tuple[Role, ...] = ("optimizer", "target")
     for role in roles:
         if not config.role(role).model:

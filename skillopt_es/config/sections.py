@@ -9,7 +9,7 @@ from typing import Literal
 import attrs
 from attrs import field, frozen
 
-from skillopt_es.events.values import GateMetric, Json, Role
+from skillopt_es.events.values import AppendixOrder, GateMetric, Json, Role
 from skillopt_es.skill.density import LEADING_WORDS
 from skillopt_es.skill.schedule import Scheduler
 
@@ -124,6 +124,11 @@ class OptimizerConfig:
     slow_update_gate_with_selection: bool
     longitudinal_pair_policy: PairPolicy = field(metadata=_aliases(PAIR_POLICY_ALIASES))
     use_meta_skill: bool
+    use_skill_aware_reflection: bool
+    skill_aware_appendix_source: Literal["both", "failure_only"]
+    skill_aware_consolidate_threshold: int = field(metadata=_limits(low=0))
+    skill_aware_max_notes: int = field(metadata=_limits(low=1))
+    appendix_order: AppendixOrder
 
 
 @frozen(kw_only=True)

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol, cast
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
@@ -104,14 +104,7 @@ class LiveCalls:
         known = self._known(request.slot, digest)
         if known is not None:
             return answer_of(known, self._texts)
-        base = FinishedCall(
-            slot=request.slot,
-            role=role,
-            stage=request.stage,
-            model=model.identity,
-            request=recorded,
-            outcome="answered",
-        )
+        asked = _Asked(role, request, model.identity, recorded)
         texts = [message.content for message in request.messages]
         try:
             async with self._at_once[role]:  # free again before the answer is durable: the next call need not wait
@@ -119,13 +112,13 @@ class LiveCalls:
                     raise NotStarted
                 reply = await model.complete(request)
         except Unanswered:
-            self._leave(base, request)
+            self._leave(_unanswered(asked), request)
             raise
         except CallFailed as failure:
-            await self._record(_failed(base, failure), texts)
+            await self._record(_failed(asked, failure), texts)
             raise _as_backend_error(failure) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
-        row = await self._record(_answered(base, reply), [*texts, reply.text, *did])
+        row = await self._record(_answered(asked, reply), [*texts, reply.text, *did])
         return Answer(reply.text, reply.finish, row.ref)
 
     async def _record(self, call: FinishedCall, texts: Sequence[str]) -> CallRow:
@@ -203,10 +196,37 @@ def wire_form(request: ChatRequest) -> str:
     return json.dumps({"messages": messages, "params": params}, sort_keys=True, separators=(",", ":"))
 
 
-def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
+@frozen
+class _Asked:
+    """What a finished call's record says of the question."""
+
+    role: Role
+    request: ChatRequest
+    model: str
+    recorded: str
+
+
+def _unanswered(asked: _Asked) -> FinishedCall:
+    """The call as it will be recorded once somebody has answered it, but for the answer."""
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
+    )
+
+
+def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
     usage: Usage = reply.usage
-    return evolve(
-        base,
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
         response=text_digest(reply.text),
         trace=text_digest(steps_text(reply.steps)) if reply.steps else None,
         finish=reply.finish,
@@ -221,9 +241,13 @@ def _answered(base: FinishedCall, reply: ChatReply) -> FinishedCall:
     )
 
 
-def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
-    return evolve(
-        base,
+def _failed(asked: _Asked, failure: CallFailed) -> FinishedCall:
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
         outcome="failed",
         error_kind=failure.kind,
         error_message=failure.message,
@@ -234,6 +258,8 @@ def _failed(base: FinishedCall, failure: CallFailed) -> FinishedCall:
 
 
 def _tries(tries: Sequence[Try]) -> str:
+    if not tries:
+        return "[]"
     rows = [{"kind": t.kind, "status": t.status, "message": t.message, "waited_ms": t.waited_ms} for t in tries]
     return json.dumps(rows, sort_keys=True, separators=(",", ":"))
 

@@ -139,8 +139,8 @@ class _Walk:
                 return _mismatch(recorded, f"stands where {unit.item} was to be tried at {unit.place}")
             case PatchProposed() as patch if isinstance(event, PatchProposed) and event.result == "failed":
                 # That an analyst could not be reached is evidence; asked again later, its slot has an answer too.
-                same = ("patch", "step", "items", "kind")
-                return self._compared(recorded, {"edits": (), **{name: getattr(patch, name) for name in same}})
+                same = {name: getattr(patch, name) for name in ("patch", "step", "items", "kind")}
+                return self._compared(recorded, {"edits": (), "notes": (), **same})
             case derived:
                 return self._derived(recorded, derived)
 

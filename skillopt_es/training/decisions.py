@@ -32,6 +32,7 @@ from skillopt_es.projections.trainer import Measurement, Standing, StepState, Tr
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
+from skillopt_es.training.appendix import extension, fate_of_notes, notes_for_candidate, with_notes, written
 from skillopt_es.training.comparison import selected_pairs
 from skillopt_es.training.run_data import RunData
 
@@ -158,13 +159,15 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
     """The step's end without a candidate, with what led to it."""
     step, _ = _open_step(state)
     reports = step.built.reports if step.built else ()
+    what = "no edit" if step.extended else "nothing"
     details = {
-        "nothing_to_fix": f"{len(step.patches)} analysts proposed nothing" if step.patches else "nothing to look at",
+        "nothing_to_fix": f"{len(step.patches)} analysts proposed {what}" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
         "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
-    return StepSkipped(step=step.number, reason=task.reason, detail=details[task.reason])
+    detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
+    return StepSkipped(step=step.number, reason=task.reason, detail=detail)
 
 
 def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
@@ -176,13 +179,31 @@ def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
     )
 
 
-def _build_candidate(state: TrainerState, run: RunData) -> Event:
+def _extend_appendix(state: TrainerState, run: RunData) -> Event:
     step, _ = _open_step(state)
-    assert step.ranked is not None
+    assert state.current is not None
+    return extension(step, state.current.skill, run)
+
+
+def _build_candidate(state: TrainerState, run: RunData) -> Event:
+    """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
+    step, _ = _open_step(state)
     assert state.current is not None
     by_id = edits_of(step)
-    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in step.ranked.chosen])
-    return CandidateBuilt(step=step.number, parent=state.current.skill.hash, candidate=candidate, reports=reports)
+    chosen = step.ranked.chosen if step.ranked else ()
+    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in chosen])
+    notes = notes_for_candidate(step)
+    return CandidateBuilt(
+        step=step.number,
+        parent=state.current.skill.hash,
+        candidate=with_notes(candidate, notes),
+        reports=reports,
+        notes=len(step.extended.added) if step.extended and notes else 0,
+    )
+
+
+def _write_appendix(state: TrainerState, run: RunData) -> Event:
+    return written(state)
 
 
 # --- the gate ------------------------------------------------------------------------------------------------------
@@ -406,8 +427,10 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "plan_epoch": _plan_epoch,
     "plan_minibatches": _plan_minibatches,
     "pause_for_optimizer": _pause_for_optimizer,
+    "extend_appendix": _extend_appendix,
     "build_candidate": _build_candidate,
     "gate_candidate": _gate_candidate,
+    "write_appendix": _write_appendix,
     "place_slow_block": _place_slow_block,
     "skip_first_memory": _skip_first_memory,
     "draw_comparison": _draw_comparison,

@@ -15,6 +15,7 @@ from skillopt_es.training import decisions
 from skillopt_es.training.advice import propose_slow_update, write_meta_skill
 from skillopt_es.training.aggregate import merge
 from skillopt_es.training.calls import Calls
+from skillopt_es.training.consolidate import consolidate
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.learning_rate import choose_learning_rate
 from skillopt_es.training.reflect import analyse
@@ -24,6 +25,7 @@ from skillopt_es.training.select import rank
 from skillopt_es.training.tasks import (
     AnalyseJob,
     ChooseAll,
+    ConsolidateJob,
     Decide,
     Job,
     LearningRateJob,
@@ -85,17 +87,35 @@ def _question(job: Job, state: TrainerState, run: RunData, ports: Ports) -> Work
 
     async def ask() -> Event:
         match job:
-            case AnalyseJob():
-                return await analyse(job, state, run, ports.calls, ports.evidence)
-            case MergeJob():
-                return await merge(job, state, run, ports.calls)
-            case LearningRateJob():
-                return await choose_learning_rate(job, state, run, ports.calls)
-            case RankJob():
-                return await rank(job, state, run, ports.calls)
-            case SlowUpdateJob():
-                return await propose_slow_update(job, state, run, ports.calls, ports.evidence)
-            case MetaSkillJob():
-                return await write_meta_skill(job, state, run, ports.calls, ports.evidence)
+            case AnalyseJob() | SlowUpdateJob() | MetaSkillJob():
+                return await _about_trajectories(job, state, run, ports)
+            case _:
+                return await _about_proposals(job, state, run, ports.calls)
 
     return ask
+
+
+async def _about_trajectories(
+    job: AnalyseJob | SlowUpdateJob | MetaSkillJob, state: TrainerState, run: RunData, ports: Ports
+) -> Event:
+    match job:
+        case AnalyseJob():
+            return await analyse(job, state, run, ports.calls, ports.evidence)
+        case SlowUpdateJob():
+            return await propose_slow_update(job, state, run, ports.calls, ports.evidence)
+        case MetaSkillJob():
+            return await write_meta_skill(job, state, run, ports.calls, ports.evidence)
+
+
+async def _about_proposals(
+    job: ConsolidateJob | MergeJob | LearningRateJob | RankJob, state: TrainerState, run: RunData, calls: Calls
+) -> Event:
+    match job:
+        case ConsolidateJob():
+            return await consolidate(job, state, run, calls)
+        case MergeJob():
+            return await merge(job, state, run, calls)
+        case LearningRateJob():
+            return await choose_learning_rate(job, state, run, calls)
+        case RankJob():
+            return await rank(job, state, run, calls)

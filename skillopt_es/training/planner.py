@@ -12,8 +12,10 @@ from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutComp
 from skillopt_es.events.values import Evidence, SkillTree
 from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
 from skillopt_es.skill.schedule import edit_budget
+from skillopt_es.training.appendix import notes_for_candidate, notes_task
 from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.sampling import comparison_seed
 from skillopt_es.training.tasks import (
     AnalyseJob,
     ChooseAll,
@@ -41,20 +43,31 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return _measure(state, [_selection(run, "baseline", initial)])
-    if state.step is not None and state.epoch is not None:
-        return _step_task(state, run, state.epoch, state.step)
     if state.epoch is not None and state.epochs_done < state.epoch.number:
-        return _epoch_end_task(state, run, state.epoch)
+        return _epoch_task(state, run, state.epoch)
     if state.epochs_done < run.config.train.num_epochs:
         return Decide("plan_epoch")
     return _final_task(state, run)
+
+
+def _epoch_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+    if state.unwritten:
+        return Decide("write_appendix")
+    return _epoch_end_task(state, run, epoch) if state.step is None else _step_task(state, run, epoch, state.step)
 
 
 # --- evaluations ---------------------------------------------------------------------------------------------------
 
 
 def _selection(run: RunData, place: str, skill: SkillTree) -> Evaluation:
-    return Evaluation(place=place, purpose="selection", split="val", items=run.selection_items, skill=skill)
+    return Evaluation(
+        place=place,
+        purpose="selection",
+        split="val",
+        items=run.selection_items,
+        skill=skill,
+        seed=run.config.train.seed,
+    )
 
 
 def _measure(state: TrainerState, evaluations: Sequence[Evaluation]) -> Task | None:
@@ -73,7 +86,9 @@ def _missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
         return []
     done: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
     return [
-        Unit(place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill)
+        Unit(
+            place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill, seed=evaluation.seed
+        )
         for item in evaluation.items
         if item not in done
     ]
@@ -95,28 +110,44 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
-    if step.ranked is None:
-        return _selection_of_edits(run, step, place)
+    if step.built is None and step.ranked is None:
+        return _collected(run, step, place) or _selection_of_edits(run, step, place)
     if step.built is None:
-        return Decide("build_candidate") if step.ranked.chosen else SkipStep("no_edit_chosen")
+        some = (step.ranked is not None and step.ranked.chosen) or notes_for_candidate(step)
+        return Decide("build_candidate") if some else SkipStep("no_edit_chosen")
     return _gate_task(state, run, step, place)
 
 
 def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
     """The training rollouts of a step, one evaluation a batch."""
     return [
-        Evaluation(place=f"{place}/b{index}", purpose="train", split="train", items=batch.items, skill=current.skill)
+        Evaluation(
+            place=f"{place}/b{index}",
+            purpose="train",
+            split="train",
+            items=batch.items,
+            skill=current.skill,
+            seed=batch.seed,
+        )
         for index, batch in enumerate(step.batches)
     ]
 
 
-def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
-    usable = [patch for patch in step.patches.values() if patch.edits]
-    if step.patches and all(patch.result == "failed" for patch in step.patches.values()):
+def _collected(run: RunData, step: StepState, place: str) -> Task | None:
+    """What the patches of a step lead to besides their edits; None when it is time for the edits."""
+    patches = [*step.patches.values()]
+    if patches and all(patch.result == "failed" for patch in patches):
         return Decide("pause_for_optimizer")
-    if not usable:
-        broken = any(patch.result in ("unusable", "failed") for patch in step.patches.values())
-        return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
+    about_notes = notes_task(run, step, place)
+    if about_notes is not None or any(patch.edits for patch in patches):
+        return about_notes
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    broken = any(patch.result in ("unusable", "failed") for patch in patches)
+    return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
+
+
+def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
     merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
@@ -237,23 +268,25 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
 
 def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
     """The comparison's rollouts, then more items if the policy wants them, then the sums."""
-    task = _measure(state, comparison_evaluations(state, epoch))
+    task = _measure(state, comparison_evaluations(state, run, epoch))
     if isinstance(task, Score) and more_to_compare(state, run):
         return Decide("extend_comparison")
     return task
 
 
-def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evaluation]:
+def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState) -> list[Evaluation]:
     """An epoch's first and last skill on the drawn items; one evaluation when they are the same text."""
     assert epoch.comparison is not None
     assert state.current is not None
     place = f"e{epoch.number}/slow"
+    seed = comparison_seed(run.config.train.seed, epoch.number)
     current = Evaluation(
         place=f"{place}/current",
         purpose="slow_current",
         split="train",
         items=epoch.comparison.items,
         skill=state.current.skill,
+        seed=seed,
     )
     if epoch.comparison.previous == epoch.comparison.current:
         return [current]
@@ -263,6 +296,7 @@ def comparison_evaluations(state: TrainerState, epoch: EpochState) -> list[Evalu
         split="train",
         items=epoch.comparison.items,
         skill=epoch.first_skill,
+        seed=seed,
     )
     return [previous, current]
 
@@ -306,6 +340,13 @@ def test_evaluations(state: TrainerState, run: RunData) -> list[Evaluation]:
     for name, skill in named:
         texts.setdefault(skill.hash, (name, skill))
     return [
-        Evaluation(place=f"final/test/{name}", purpose="test", split="test", items=run.test_items, skill=skill)
+        Evaluation(
+            place=f"final/test/{name}",
+            purpose="test",
+            split="test",
+            items=run.test_items,
+            skill=skill,
+            seed=run.config.train.seed,
+        )
         for name, skill in texts.values()
     ]

@@ -12,8 +12,15 @@ from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import Consulted, consult
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
-from skillopt_es.training.replies import FAILURE_SCHEMA, SUCCESS_SCHEMA, PatchReply, read_patch
+from skillopt_es.training.replies import PatchReply, read_patch
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.skill_aware import (
+    MOST_NOTES,
+    analyst_prompts,
+    analyst_schema,
+    asks_for_notes,
+    budget_section,
+)
 from skillopt_es.training.tasks import AnalyseJob
 from skillopt_es.training.trajectories import shown
 
@@ -24,8 +31,14 @@ async def analyse(
     """The analyst's patch, or why there is none."""
     assert state.step is not None
     group = job.group
+    optimizer = run.config.optimizer
     read = partial(
-        read_patch, patch=group.id, kind=group.kind, support=len(group.items), most=run.config.optimizer.learning_rate
+        read_patch,
+        patch=group.id,
+        kind=group.kind,
+        support=len(group.items),
+        most=optimizer.learning_rate,
+        most_notes=MOST_NOTES if asks_for_notes(optimizer, group.kind) else 0,
     )
     consulted = await consult(calls, analyst_request(group, state, run, evidence), read)
     return _proposal(group, state.step.number, consulted)
@@ -48,8 +61,9 @@ def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> 
         step=step,
         kind=group.kind,
         items=group.items,
-        result="edits" if reply.edits else "nothing",
+        result="edits" if reply.edits else "notes" if reply.notes else "nothing",
         edits=reply.edits,
+        notes=reply.notes,
         patterns=reply.patterns,
         reasoning=reply.reasoning,
         calls=consulted.calls,
@@ -69,13 +83,13 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
         run.config,
         slot=group.id,
         stage="analyst",
-        prompt=f"analyst_{group.kind}",
+        prompt=analyst_prompts(run.config.optimizer, group.kind),
         sections=(
             skill_section(skill),
-            f"## Budget\nPropose at most {run.config.optimizer.learning_rate} edits.",
+            budget_section(run.config.optimizer, group.kind),
             buffer_section(state.buffer),
             memory_section(state.epoch.meta_skill),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
         ),
-        schema=FAILURE_SCHEMA if group.kind == "failure" else SUCCESS_SCHEMA,
+        schema=analyst_schema(run.config.optimizer, group.kind),
     )

@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Edit, EditOp, Evidence, FailurePattern, Json
 from skillopt_es.training.json_reader import Unusable, read_object
+from skillopt_es.training.note_replies import cause_of, read_notes
 
 _OPS = ("append", "insert_after", "replace", "delete")
 
@@ -27,6 +28,7 @@ class PatchReply:
     edits: tuple[Edit, ...]
     patterns: tuple[FailurePattern, ...]
     reasoning: str
+    notes: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -63,15 +65,22 @@ class AdviceReply:
     reasoning: str
 
 
-def read_patch(text: str, *, patch: str, kind: Evidence, support: int, most: int) -> PatchReply | Unusable:
-    """An analyst's reply: at most `most` edits, each standing on the whole minibatch."""
+def read_patch(
+    text: str, *, patch: str, kind: Evidence, support: int, most: int, most_notes: int = 0
+) -> PatchReply | Unusable:
+    """An analyst's reply: at most `most` edits, each standing on the whole minibatch, and `most_notes` notes."""
     found = read_object(text)
     if isinstance(found, Unusable):
         return found
     inner = found.get("patch", found)
+    if inner is None and most_notes:
+        inner = {}  # there may be lapses alone
     if not isinstance(inner, dict):
         return Unusable("`patch` must be an object with `reasoning` and `edits`")
-    rows = inner.get("edits")
+    notes = read_notes({**inner, **found}, most=most_notes) if most_notes else ()
+    if isinstance(notes, Unusable):
+        return notes
+    rows = inner.get("edits", [] if notes else None)
     if not isinstance(rows, list):
         return Unusable("`patch.edits` must be a list (an empty one if nothing should change)")
     edits = []
@@ -82,8 +91,9 @@ def read_patch(text: str, *, patch: str, kind: Evidence, support: int, most: int
         edits.append(edit)
     return PatchReply(
         edits=tuple(edits),
-        patterns=_patterns(found.get("failure_summary"), support),
+        patterns=_patterns(found.get("failure_summary"), support, with_cause=most_notes > 0),
         reasoning=_text(inner, "reasoning"),
+        notes=notes,
     )
 
 
@@ -132,7 +142,7 @@ def _text(row: Mapping[str, Json], key: str) -> str:
     return clean_text(value) if isinstance(value, str) else ""
 
 
-def _patterns(rows: Json, most: int) -> tuple[FailurePattern, ...]:
+def _patterns(rows: Json, most: int, *, with_cause: bool) -> tuple[FailurePattern, ...]:
     if not isinstance(rows, list):
         return ()
     patterns = []
@@ -145,6 +155,7 @@ def _patterns(rows: Json, most: int) -> tuple[FailurePattern, ...]:
                     type=_text(row, "failure_type"),
                     count=max(1, min(counted, most)),
                     description=_text(row, "description"),
+                    cause=cause_of(row) if with_cause else "",
                 )
             )
     return tuple(patterns)
@@ -285,6 +296,18 @@ FAILURE_SCHEMA = _object(
     patch=_object(reasoning=_STRING, edits=_EDITS),
 )
 SUCCESS_SCHEMA = _object(success_patterns=_list_of(_STRING), patch=_object(reasoning=_STRING, edits=_EDITS))
+_CAUSE: dict[str, Json] = {"type": "string", "enum": ["SKILL_DEFECT", "EXECUTION_LAPSE"]}
+NOTED_FAILURE_SCHEMA = _object(
+    failure_summary=_list_of(_object(failure_type=_STRING, cause=_CAUSE, count=_INTEGER, description=_STRING)),
+    patch=_object(reasoning=_STRING, edits=_EDITS),
+    appendix_notes=_list_of(_STRING),
+)
+NOTED_SUCCESS_SCHEMA = _object(
+    success_patterns=_list_of(_STRING),
+    patch=_object(reasoning=_STRING, edits=_EDITS),
+    appendix_notes=_list_of(_STRING),
+)
+CONSOLIDATION_SCHEMA = _object(reasoning=_STRING, appendix_notes=_list_of(_STRING))
 MERGE_SCHEMA = _object(
     reasoning=_STRING,
     edits=_list_of(

@@ -72,7 +72,7 @@ class _Job:
         item = self._ports.items[self._unit.item]
         ask = _Target(self._unit, self._run, self._ports.calls)
         try:
-            episode = await self._ports.environment.attempt(item, self._unit.skill, ask)
+            episode = await self._ports.environment.attempt(item, self._unit.skill, ask, seed=self._unit.seed)
         except CallFailed as failure:
             return _event(self._unit, item, _without_answer(failure), "", tuple(ask.made)), ()
         except _StillCutError:

@@ -34,15 +34,20 @@ def epoch_batches(items: Sequence[str], *, epoch: int, seed: int, batch_size: in
     return tuple(planned)
 
 
+def comparison_seed(seed: int, epoch: int) -> int:
+    """The seed of everything that is drawn for an epoch's comparison."""
+    return seed + epoch * 2000
+
+
 def comparison_sample(items: Sequence[str], *, epoch: int, seed: int, count: int) -> tuple[str, ...]:
     """The items on which an epoch's first and last skill are compared."""
-    return tuple(shuffled(items, seed + epoch * 2000)[:count])
+    return tuple(shuffled(items, comparison_seed(seed, epoch))[:count])
 
 
 def comparison_candidates(items: Sequence[str], *, epoch: int, seed: int, compared: Sequence[str]) -> tuple[str, ...]:
     """The items not compared yet, in the order in which they are drawn when more are wanted."""
     seen = set(compared)
-    return tuple(item for item in shuffled(items, seed + epoch * 2000) if item not in seen)
+    return tuple(item for item in shuffled(items, comparison_seed(seed, epoch)) if item not in seen)
 
 
 def chunks(items: Sequence[str], size: int) -> list[tuple[str, ...]]:

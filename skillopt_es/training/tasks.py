@@ -18,16 +18,18 @@ class Evaluation:
     split: Split
     items: tuple[str, ...]
     skill: SkillTree
+    seed: int
 
 
 @frozen(kw_only=True)
 class Unit:
-    """One item to be tried under one skill."""
+    """One item to be tried under one skill; what is drawn for it is drawn from the seed."""
 
     place: str
     purpose: Purpose
     item: str
     skill: SkillTree
+    seed: int
 
 
 @frozen
@@ -42,6 +44,13 @@ class AnalyseJob:
     """One analyst on one minibatch."""
 
     group: Minibatch
+
+
+@frozen(kw_only=True)
+class ConsolidateJob:
+    """Saying the same in fewer reminder notes."""
+
+    slot: str
 
 
 @frozen(kw_only=True)
@@ -85,7 +94,7 @@ class MetaSkillJob:
     epoch: int
 
 
-Job = AnalyseJob | MergeJob | LearningRateJob | RankJob | SlowUpdateJob | MetaSkillJob
+Job = AnalyseJob | ConsolidateJob | MergeJob | LearningRateJob | RankJob | SlowUpdateJob | MetaSkillJob
 
 
 @frozen
@@ -121,8 +130,10 @@ Step = Literal[
     "plan_epoch",
     "plan_minibatches",
     "pause_for_optimizer",
+    "extend_appendix",
     "build_candidate",
     "gate_candidate",
+    "write_appendix",
     "place_slow_block",
     "skip_first_memory",
     "draw_comparison",

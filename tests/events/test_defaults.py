@@ -10,7 +10,7 @@ import pytest
 from skillopt_es.events.catalog import CATALOG, Event, SkillScored
 from skillopt_es.events.codec import decode, encode
 from skillopt_es.events.errors import InvalidEvent
-from skillopt_es.events.values import Edit, EditReport, Score, SkillTree
+from skillopt_es.events.values import Edit, EditReport, FailurePattern, Score, SkillTree
 
 # To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
 DEFAULTS: dict[str, dict[str, object]] = {
@@ -21,14 +21,17 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "RolloutCompleted": {"failure": "", "detail": "", "prediction": "", "trajectory": "", "calls": ()},
     "SkillScored": {"value": None, "exact": True},
     "MinibatchesPlanned": {},
-    "PatchProposed": {"edits": (), "patterns": (), "reasoning": "", "note": "", "calls": ()},
+    "PatchProposed": {"edits": (), "notes": (), "patterns": (), "reasoning": "", "note": "", "calls": ()},
+    "AppendixExtended": {},
+    "AppendixConsolidated": {"reasoning": "", "note": "", "calls": ()},
     "PatchesMerged": {"reasoning": "", "fallback": "", "calls": ()},
     "LearningRateChosen": {"asked": None, "confidence": "", "risks": (), "reasoning": "", "note": "", "calls": ()},
     "ComparisonExtended": {},
     "EditsRanked": {"reasoning": "", "fallback": "", "calls": ()},
-    "CandidateBuilt": {},
+    "CandidateBuilt": {"notes": 0},
     "CandidateGated": {"won": (), "lost": (), "known_from": ""},
     "StepSkipped": {"detail": ""},
+    "AppendixWritten": {"value": None},
     "ComparisonDrawn": {},
     "SlowUpdateProposed": {"guidance": "", "candidate": None, "reasoning": "", "note": "", "calls": ()},
     "SlowUpdateApplied": {
@@ -56,10 +59,13 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "origins_assumed": False,
     },
     "EditReport": {"note": ""},
+    "FailurePattern": {"cause": ""},
 }
 
 
-@pytest.mark.parametrize("kind", [*CATALOG, Score, SkillTree, Edit, EditReport], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "kind", [*CATALOG, Score, SkillTree, Edit, EditReport, FailurePattern], ids=lambda kind: kind.__name__
+)
 def test_no_default_of_a_released_class_changes(kind: type) -> None:
     """Logs do not hold defaults, so a changed one would change what they say."""
     found = {field.name: field.default for field in attrs.fields(kind) if field.default is not attrs.NOTHING}

@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from skillopt_es.adapters.environments import searchqa, tasks
+from skillopt_es.adapters.environments import livemath, searchqa, tasks
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
     ChatReply,
@@ -24,7 +24,11 @@ from skillopt_es.ports import (
     Splits,
 )
 
-OPEN: dict[str, OpenEnvironment] = {"searchqa": searchqa.open_environment, "tasks": tasks.open_environment}
+OPEN: dict[str, OpenEnvironment] = {
+    "livemathematicianbench": livemath.open_environment,
+    "searchqa": searchqa.open_environment,
+    "tasks": tasks.open_environment,
+}
 SKILL = SkillTree({"SKILL.md": "# Skill\n\nAnswer briefly.\n"})
 BLANK = SkillTree({"SKILL.md": " \n"})
 
@@ -72,7 +76,8 @@ def open_on(folder: Path, name: str, data: DataSettings, **options: Any) -> Envi
 def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options: Any) -> tuple[Environment, Splits]:
     """An environment and its items: these rows, with a plain one each for the splits that have none."""
     filled = [{"split": "train", **row} for row in rows]
-    spare = {"input": "?", "expected": "spare", "grader": "exact", "question": "?", "answers": ["spare"]}
+    spare = {"input": "?", "expected": "spare", "grader": "exact", "question": "?", "answers": ["spare"],
+             "choices": ["spare"], "correct_choice": "A"}  # fmt: skip
     missing = sorted({"train", "val", "test"} - {row["split"] for row in filled})
     filled += [{"id": f"spare-{split}", "split": split, **spare} for split in missing]
     path = write_lines(folder / "items.jsonl", filled)
@@ -80,9 +85,11 @@ def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options
     return environment, environment.load()
 
 
-def attempt(environment: Environment, item: Item, target: Target, skill: SkillTree = SKILL) -> Episode:
+def attempt(
+    environment: Environment, item: Item, target: Target, skill: SkillTree = SKILL, *, seed: int = 1
+) -> Episode:
     """One episode."""
-    return asyncio.run(environment.attempt(item, skill, target))
+    return asyncio.run(environment.attempt(item, skill, target, seed=seed))
 
 
 def grade_one(folder: Path, row: dict[str, Any], reply: str | ChatReply, **options: Any) -> Episode:

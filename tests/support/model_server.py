@@ -230,7 +230,8 @@ def with_faults(handler: Handler, faults: Mapping[str, float], seed: int = 0) ->
 
 def _fault(name: str, answer: Answer) -> Answer:
     if name.isdigit():
-        return Answer(status=int(name), error={"message": f"injected {name}"}, delay=answer.delay)
+        headers = {"Retry-After": "0.05"} if name == "429" else {}
+        return Answer(status=int(name), error={"message": f"injected {name}"}, delay=answer.delay, headers=headers)
     changes: dict[str, dict[str, Any]] = {
         "cut": {"cut": True},
         "drop": {"drop": True},

@@ -69,7 +69,7 @@ class ScriptedEnvironment:
         digests = {name: digest_of(repr(rows).encode()) for name, rows in splits.items()}
         return Splits(splits["train"], splits["val"], splits["test"], digests)
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """One call; right when the target says `right`."""
         if self.broken(item.id):
             return Episode(outcome=Failed("sandbox", "it is broken"), task=item.id, records=(), failure="sandbox")

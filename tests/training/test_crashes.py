@@ -8,20 +8,16 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from attrs import define
+from support.crashes import KillAt, in_child
 from support.logs import call_slots, decisions_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.events.catalog import Event
-from skillopt_es.events.journal import CallRow
 from skillopt_es.events.verify import verify
-from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import resume, start
-from skillopt_es.training.tasks import Task
 
 SMALL = ["train.num_epochs=2", "train.batch_size=3", "optimizer.slow_update_gate_with_selection=true"]
 
@@ -29,41 +25,6 @@ SMALL = ["train.num_epochs=2", "train.batch_size=3", "optimizer.slow_update_gate
 def world() -> ScriptedWorld:
     """A run of about a hundred events."""
     return ScriptedWorld(environment=ScriptedEnvironment(train=6, val=6, test=3))
-
-
-@define
-class KillAt:
-    """An observer that kills its own process the moment the n-th thing has become durable."""
-
-    event: int = -1
-    call: int = -1
-    calls_seen: int = 0
-
-    def planned(self, task: Task, state: TrainerState) -> None:
-        """Nothing to do."""
-
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
-        """After an event."""
-        if seq == self.event:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def called(self, row: CallRow) -> None:
-        """After a call was recorded, before its answer is used."""
-        self.calls_seen += 1
-        if self.calls_seen == self.call:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-
-def in_child(work: Callable[[], None]) -> int:
-    """Runs work in a forked process; the signal that killed it, or 0."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
 
 
 def undisturbed(folder: Path) -> Path:

@@ -169,9 +169,9 @@ def test_a_resumed_run_sums_up_all_of_it(pair: Pair) -> None:
 class Penalty(ScriptedEnvironment):
     """Grades on a scale that ends at 0."""
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """A right answer is 0, a wrong one -1."""
-        episode = await ScriptedEnvironment.attempt(self, item, skill, ask)
+        episode = await ScriptedEnvironment.attempt(self, item, skill, ask, seed=seed)
         assert isinstance(episode.outcome, Measured)
         hard = episode.outcome.hard
         return Episode(outcome=Measured(hard, hard - 1), task="", records=episode.records, failure=episode.failure)

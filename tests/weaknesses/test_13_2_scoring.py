@@ -146,9 +146,9 @@ def test_what_is_neither_yes_nor_no_is_no_gate_setting(written: str, tmp_path: P
 class Partial(ScriptedEnvironment):
     """Gives a tenth of a point for a wrong answer and nine tenths for a right one."""
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Never quite solved."""
-        episode = await ScriptedEnvironment.attempt(self, item, skill, ask)
+        episode = await ScriptedEnvironment.attempt(self, item, skill, ask, seed=seed)
         assert isinstance(episode.outcome, Measured)
         hard = 0.9 if episode.outcome.hard else 0.1
         return Episode(outcome=Measured(hard, hard), task="", records=episode.records, failure="partial")

@@ -87,9 +87,9 @@ def test_what_analysts_saw_is_not_given_the_counts_of_failure_codes() -> None:
 class Nameless(ScriptedEnvironment):
     """Fails without saying why."""
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """No failure code."""
-        return evolve(await ScriptedEnvironment.attempt(self, item, skill, ask), failure="")
+        return evolve(await ScriptedEnvironment.attempt(self, item, skill, ask, seed=seed), failure="")
 
 
 def test_a_failure_without_a_code_is_an_unknown_one(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_number_that_would_stall_or_lift_the_training_is_refused(key: str, val
         config(tmp_path, [f"{key}={value}"])
 
 
-@pytest.mark.parametrize(("key", "value"), [("skill_update_mode", "rewrite"), ("use_skill_aware_reflection", "true")])
+@pytest.mark.parametrize(("key", "value"), [("skill_update_mode", "rewrite")])
 def test_a_mode_that_is_not_built_is_refused(key: str, value: str, tmp_path: Path) -> None:
     """It never becomes another mode without a word."""
     with pytest.raises(ConfigError, match=f"unknown key optimizer.{key}"):

@@ -43,7 +43,7 @@ class SearchQA:
         parse: partial[SearchQAItem] = partial(searchqa_item, context_budget=self._options.context_budget)
         return load_splits(self._settings.data, parse)
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Ask one question under one skill and grade the answer."""
         assert isinstance(item, SearchQAItem)
         messages = [Message("system", self._systems.under(skill)), item.prompt]

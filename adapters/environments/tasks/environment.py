@@ -38,7 +38,7 @@ class Tasks:
         """The items; raises DataError with file, line and what to do."""
         return load_splits(self._settings.data, self._item)
 
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask) -> Episode:
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Put one task under one skill and grade the answer."""
         assert isinstance(item, TaskItem)
         system = "\n\n".join(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
+from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
 from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE, Rule, Topic, chance, rules_in
 from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
@@ -49,11 +50,23 @@ def _from_failures(question: Question) -> Reply:
     wanted = [topic.rule for topic in missing if topic.rule and not any(map(topic.rule.said_by, tried))]
     edits = [_delete(rule.line_in(skill)) for rule in HARMFUL if rule.line_in(skill)]
     edits += [_append(rule) for rule in _with_misjudgement(question, skill, wanted, tried)]
-    summary: list[Json] = [_summary(topic, count, topic in missing) for topic, count in failing.items()]
+    summary = [_summary(topic, count, topic in missing) for topic, count in failing.items()]
     kinds = ", ".join(topic.kind for topic in missing) or "none"
     reasoning = f"Simulated: kinds that fail and have no rule: {kinds}."
     most = question.number(r"at most (\d+) edits", 4)
-    return {"failure_summary": summary, "patch": {"reasoning": reasoning, "edits": _json(edits[:most])}}
+    reply: Reply = {"failure_summary": _json(summary), "patch": {"reasoning": reasoning, "edits": _json(edits[:most])}}
+    notes = question.number(r"at most (\d+) reminder notes", 0)
+    if notes:
+        for row, topic in zip(summary, failing, strict=True):
+            row["cause"] = "SKILL_DEFECT" if topic in missing else "EXECUTION_LAPSE"
+        reply["appendix_notes"] = [*_reminders(question, [topic for topic in failing if topic not in missing])[:notes]]
+    return reply
+
+
+def _reminders(question: Question, forgotten: Sequence[Topic]) -> list[str]:
+    """A note on each rule that was forgotten and that no note names yet."""
+    named = rules_named_in(appendix_of(question.skill("Current skill")))
+    return [reminder([topic.rule]) for topic in forgotten if topic.rule and topic.rule not in named]
 
 
 def _failing(trajectories: Sequence[Trajectory]) -> dict[Topic, int]:
@@ -98,10 +111,19 @@ def _from_successes(question: Question) -> Reply:
     edits = [_append(BREVITY)] if notices and new else []
     patterns: list[Json] = ["The answers hold nothing but what was asked for."] if edits else []
     reasoning = "Simulated: short answers pass." if edits else "Simulated: nothing that the skill does not say already."
-    return {"success_patterns": patterns, "patch": {"reasoning": reasoning, "edits": _json(edits)}}
+    reply: Reply = {"success_patterns": patterns, "patch": {"reasoning": reasoning, "edits": _json(edits)}}
+    if question.number(r"at most (\d+) reminder notes", 0):
+        reply["appendix_notes"] = []
+    return reply
 
 
-# --- merging and ranking -------------------------------------------------------------------------------------------
+# --- notes, merging and ranking ------------------------------------------------------------------------------------
+
+
+def _consolidate(question: Question) -> Reply:
+    """All rules that the notes name, in one note."""
+    named = rules_named_in(question.section("Reminder notes"))
+    return {"reasoning": f"Simulated: one note for {len(named)} rules.", "appendix_notes": [reminder(named)]}
 
 
 def _merge(question: Question) -> Reply:
@@ -202,6 +224,7 @@ def _json(rows: Sequence[Reply]) -> list[Json]:
 
 _STAGES: Mapping[Stage, Callable[[Question], Reply]] = {
     "analyst": _analyse,
+    "appendix": _consolidate,
     "merge": _merge,
     "learning_rate": _learning_rate,
     "ranking": _rank,

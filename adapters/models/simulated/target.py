@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from skillopt_es.adapters.models.simulated.rules import HABITS, chance, topic_of
+from skillopt_es.adapters.models.simulated.reminders import appendix_of, rules_named_in, without_appendix
+from skillopt_es.adapters.models.simulated.rules import HABITS, Rule, chance, topic_of
 from skillopt_es.ports import ChatRequest
 
 UNKNOWN = "I am a simulated model and do not know this."
@@ -38,7 +39,7 @@ def _answer(task: str, skill: str) -> str:
     assert asked is not None
     topic, found = asked
     rule = topic.rule
-    obeys = rule is not None and bool(rule.line_in(skill)) and not _forgets(task, skill)
+    obeys = rule is not None and bool(rule.line_in(skill)) and not _forgets(rule, task, skill)
     answer = topic.house(found) if obeys else topic.naive(found)
     for habit in HABITS:
         if habit.rule.line_in(skill):
@@ -46,10 +47,11 @@ def _answer(task: str, skill: str) -> str:
     return answer
 
 
-def _forgets(task: str, skill: str) -> bool:
-    """Whether a rule slips the target's mind; far less often when the guidance tells it to check."""
+def _forgets(rule: Rule, task: str, skill: str) -> bool:
+    """Whether a rule slips the target's mind; far less often when the guidance or a note tells it to check."""
     guidance = " ".join(_GUIDANCE.findall(skill))
-    share = LAPSES_WHEN_CHECKING if _RECHECK.search(guidance) else LAPSES
-    # The guidance does not enter the draw, so that following it can only help.
-    rest = " ".join(_GUIDANCE.sub("", skill).split())
+    checks = _RECHECK.search(guidance) or rule in rules_named_in(appendix_of(skill))
+    share = LAPSES_WHEN_CHECKING if checks else LAPSES
+    # Guidance and notes do not enter the draw, so that following them can only help.
+    rest = " ".join(without_appendix(_GUIDANCE.sub("", skill)).split())
     return chance("lapse", task, rest) < share

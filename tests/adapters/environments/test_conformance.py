@@ -18,12 +18,21 @@ from skillopt_es.ports import CallFailed, ChatReply, Environment, Episode, Item,
 
 NAMES = sorted(OPEN)
 HOSTILE = ["../x", "/etc/passwd", "a/b", "CON", "x" * 3000, "ü🙂", "a:b", "A:b", "..", "a\nb"]
-REPLIES = ["<answer>gold</answer>", "gold", "<answer>golden gold</answer>", "lead", "", "<answer></answer>"]
+REPLIES = [
+    "<answer>gold</answer>",
+    "<answer>B</answer>",
+    "gold",
+    "<answer>golden gold</answer>",
+    "lead",
+    "",
+    "<answer></answer>",
+]
 
 
 def row(name: str) -> dict[str, Any]:
     return {"id": name, "input": f"Input of {name}", "expected": "gold", "grader": "f1",
-            "question": f"Question of {name}", "context": "[DOC] c", "answers": ["gold"]}  # fmt: skip
+            "question": f"Question of {name}", "context": "[DOC] c", "answers": ["gold"],
+            "choices": ["lead", "iron", "gold", "golden"], "correct_choice": "C"}  # fmt: skip
 
 
 def scripted(messages: Sequence[Message]) -> str:
@@ -44,7 +53,7 @@ class Late:
 
 def all_at_once(environment: Environment, items: Sequence[Item], target: Any) -> list[Episode]:
     async def gather() -> list[Episode]:
-        return await asyncio.gather(*(environment.attempt(item, SKILL, target) for item in items))
+        return await asyncio.gather(*(environment.attempt(item, SKILL, target, seed=1) for item in items))
 
     return asyncio.run(gather())
 
@@ -72,7 +81,7 @@ def test_every_episode_is_whole(tmp_path: Path, name: str) -> None:
         assert 0 <= episode.outcome.hard <= 1
         assert 0 <= episode.outcome.soft <= 1
         assert bool(episode.failure) == (episode.outcome.hard < 1)
-        assert episode.failure in ("", "wrong_answer", "near_miss", "format", "no_answer", "refused")
+        assert episode.failure in ("", "wrong_answer", "wrong_choice", "near_miss", "format", "no_answer", "refused")
         assert [record.kind for record in episode.records] == ["system", "user", "reply", "feedback"]
         assert item.id in episode.task
 
@@ -96,7 +105,7 @@ def test_a_failed_call_passes_through(tmp_path: Path, name: str) -> None:
 
     environment, splits = open_rows(tmp_path, name, [row("1")])
     with pytest.raises(CallFailed, match="no answer"):
-        asyncio.run(environment.attempt(splits.train[0], SKILL, down))
+        asyncio.run(environment.attempt(splits.train[0], SKILL, down, seed=1))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -105,7 +114,10 @@ def test_no_gold_reaches_the_target(tmp_path: Path, name: str) -> None:
     environment, splits = open_rows(tmp_path, name, [row("1")])
     target = Target(["x"])
     all_at_once(environment, splits.train, target)
-    assert "gold" not in json.dumps([message.content for message in target.asked[0]])
+    shown = json.dumps([message.content for message in target.asked[0]])
+    if name == "livemathematicianbench":
+        shown = shown.replace(". golden", "").replace(". gold", "")  # among the choices, without a mark
+    assert "gold" not in shown
 
 
 @pytest.mark.parametrize(

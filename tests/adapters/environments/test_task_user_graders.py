@@ -120,7 +120,7 @@ def test_functions_run_side_by_side(tmp_path: Path) -> None:
     environment, splits = open_rows(tmp_path, "tasks", rows, grader="python:grade:score")
 
     async def all_at_once() -> list[Episode]:
-        return await asyncio.gather(*(environment.attempt(item, BLANK, Target(["x"])) for item in splits.train))
+        return await asyncio.gather(*(environment.attempt(item, BLANK, Target(["x"]), seed=1) for item in splits.train))
 
     assert all(episode.outcome == Measured(1, 1) for episode in asyncio.run(all_at_once()))
 
@@ -307,7 +307,7 @@ def test_a_cancelled_grading_ends_its_command(tmp_path: Path) -> None:
     )
 
     async def interrupted() -> None:
-        job = asyncio.create_task(environment.attempt(splits.train[0], BLANK, Target(["x"])))
+        job = asyncio.create_task(environment.attempt(splits.train[0], BLANK, Target(["x"]), seed=1))
         while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()):  # noqa: ASYNC110 - another process writes it
             await asyncio.sleep(0.01)
         job.cancel()
@@ -328,7 +328,7 @@ def test_commands_run_side_by_side(tmp_path: Path) -> None:
     environment, splits = open_rows(tmp_path, "tasks", rows, grader={"command": [sys.executable, "-S", "grade.py"]})
 
     async def all_at_once() -> list[Episode]:
-        return await asyncio.gather(*(environment.attempt(item, BLANK, Target(["x"])) for item in splits.train))
+        return await asyncio.gather(*(environment.attempt(item, BLANK, Target(["x"]), seed=1) for item in splits.train))
 
     assert all(episode.outcome == Measured(1, 1) for episode in asyncio.run(all_at_once()))
 

@@ -447,6 +447,28 @@ def test_a_failure_of_one_item_leaves_the_others_alone() -> None:
 # Limits
 
 
+def test_a_429_among_answers_holds_back_its_own_call_alone() -> None:
+    """The endpoint takes others; only when it refuses most do they all wait."""
+    answers = iter([Answer(), Answer(), Answer(status=429, error="slow down", headers={"Retry-After": "7"})])
+    with ModelServer(lambda _body, _headers: next(answers, Answer())) as server:
+
+        async def scenario() -> None:
+            time = FakeTime(jump=False)
+            model = ChatCompletions(settings(server.base_url), {}, clock=time.clock, sleep=time.sleep)
+            await model.complete(question(1))
+            await model.complete(question(2))
+            refused = asyncio.create_task(model.complete(question(3)))
+            await time.slept()
+            assert (await asyncio.wait_for(model.complete(question(4)), 5)).tries == ()
+            await time.advance(6.99)
+            assert len(server.requests) == 4
+            await time.advance(0.01)
+            assert len((await asyncio.wait_for(refused, 5)).tries) == 1
+            await model.aclose()
+
+        asyncio.run(scenario())
+
+
 def test_one_429_holds_back_every_call() -> None:
     """A call that never saw it is sent when the server's wait is over, not before."""
     answers = iter([Answer(status=429, error="slow down", headers={"Retry-After": "7"})])

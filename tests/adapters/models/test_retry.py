@@ -14,7 +14,7 @@ from support.model_server import Answer, ModelServer
 
 from skillopt_es.adapters.models.chat_completions import ChatCompletions
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.retry import RetryPolicy, seeded_draw, server_wait
+from skillopt_es.adapters.models.retry import PastTries, RetryPolicy, seeded_draw, server_wait
 from skillopt_es.ports import CallFailed, ChatReply
 
 NOW = 1_800_000_000.0
@@ -68,23 +68,32 @@ def test_jitter_is_drawn_from_seed_slot_and_attempt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failed", "attempt", "empties", "wait"),
+    ("failed", "past", "wait"),
     [
-        (BUSY, 0, 0, 0.5),
-        (BUSY, 3, 0, 4.0),
-        (BUSY, 4, 0, None),
-        (evolve(SLOW, server_wait=7.0), 0, 0, 7.0),
-        (evolve(SLOW, server_wait=0.1), 0, 0, 0.5),
-        (evolve(SLOW, server_wait=120.0), 0, 0, 120.0),
-        (evolve(SLOW, server_wait=120.5), 0, 0, None),
-        (failure("empty", "no text"), 1, 2, 1.0),
-        (failure("empty", "no text"), 2, 3, None),
-        (failure("auth", "HTTP 401"), 0, 0, None),
+        (BUSY, PastTries(), 0.5),
+        (BUSY, PastTries(tries=3), 4.0),
+        (BUSY, PastTries(tries=3, guided=2), 1.0),
+        (BUSY, PastTries(tries=4), None),
+        (BUSY, PastTries(tries=4, guided=4), None),
+        (evolve(SLOW, server_wait=7.0), PastTries(), 7.0),
+        (evolve(SLOW, server_wait=7.0), PastTries(tries=3, guided=3), 7.0),
+        (evolve(SLOW, server_wait=0.1), PastTries(), 0.5),
+        (evolve(SLOW, server_wait=120.0), PastTries(), 120.0),
+        (evolve(SLOW, server_wait=120.5), PastTries(), None),
+        (failure("empty", "no text"), PastTries(tries=1, empty=1), 1.0),
+        (failure("empty", "no text"), PastTries(tries=2, empty=2), None),
+        (failure("auth", "HTTP 401"), PastTries(), None),
     ],
 )
-def test_a_failure_is_tried_again_or_not(failed: Failure, attempt: int, empties: int, wait: float | None) -> None:
-    """The wait is the longer of the server's and ours; None where another try makes no sense."""
-    assert POLICY.wait_after(failed, "slot", attempt, empties) == wait
+def test_a_failure_is_tried_again_or_not(failed: Failure, past: PastTries, wait: float | None) -> None:
+    """The wait is the longer of the server's and ours, which grows only with blind tries; None: no sense in another."""
+    assert POLICY.wait_after(failed, "slot", past) == wait
+
+
+def test_past_tries_remember_who_said_when_and_who_said_nothing() -> None:
+    """One more of each kind."""
+    past = PastTries().and_then(BUSY).and_then(evolve(SLOW, server_wait=7.0)).and_then(failure("empty", "no text"))
+    assert past == PastTries(tries=3, guided=1, empty=1)
 
 
 def ask(

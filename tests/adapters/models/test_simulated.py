@@ -12,10 +12,12 @@ from support.make_demo_tasks import make_tasks
 
 from skillopt_es.adapters.models.simulated import open_model
 from skillopt_es.adapters.models.simulated.optimizer import WARNING
+from skillopt_es.adapters.models.simulated.reminders import reminder, rules_named_in
 from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE, Rule, topic_of
 from skillopt_es.events.values import Edit, Role, Stage
 from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings
 from skillopt_es.prompts import system_prompt
+from skillopt_es.training.note_replies import ConsolidationReply, read_consolidation
 from skillopt_es.training.prompt_text import described
 from skillopt_es.training.replies import MergeReply, PatchReply, read_advice, read_merge, read_patch, read_ranking
 from skillopt_es.training.trajectories import fenced
@@ -313,6 +315,46 @@ def test_epoch_advice_tells_the_target_to_recheck_and_warns_the_optimizer() -> N
     assert "dates" in block
     assert len(_right(f"{ALL_RULES}\n\n{block}")) > 0.95 * len(TASKS)
     assert WARNING in getattr(notes, "content", "")
+
+
+# --- reminder notes ------------------------------------------------------------------------------------------------
+
+ASKED = "## Budget\nPropose at most 4 edits. Write at most 3 reminder notes.\n\n"
+
+
+def _appendix(*notes: str) -> str:
+    return "\n".join(["<!-- APPENDIX_START -->", *(f"- {note}" for note in notes), "<!-- APPENDIX_END -->"])
+
+
+def test_a_note_keeps_the_target_from_forgetting_its_own_rule_and_no_other() -> None:
+    note = reminder([BY_NAME["dates"], BY_NAME["lists"]])
+    without, reminded = _right(ALL_RULES), _right(f"{ALL_RULES}\n\n{_appendix(note)}")
+    assert without < reminded
+    assert {name.split("-")[0] for name in reminded - without} <= {"date", "list"}
+    assert _right(f"# Desk\n{_appendix(note)}") == _right("# Desk")
+
+
+def test_forgotten_rules_become_notes_and_missing_ones_edits() -> None:
+    skill = f"# Desk\n- {BY_NAME['dates'].wording}\n"
+    text = _analyst_text(_some(["date", "money"]), skill=skill, budget=4, extra=NOTES + ASKED)
+    reply = read_patch(text, patch="p", kind="failure", support=2, most=4, most_notes=3)
+    assert isinstance(reply, PatchReply)
+    assert reply.notes == (reminder([BY_NAME["dates"]]),)
+    assert [edit.content[2:] for edit in reply.edits] == [BY_NAME["amounts"].wording]
+    assert {pattern.type: pattern.cause for pattern in reply.patterns} == {"date form": "lapse", "money form": "defect"}
+    known = _analyst_text(_some(["date"]), skill=f"{skill}\n{_appendix(*reply.notes)}", budget=4, extra=NOTES + ASKED)
+    assert json.loads(known)["appendix_notes"] == []
+    assert "appendix_notes" not in json.loads(_analyst_text(_some(["date"]), skill=skill, budget=4))
+
+
+def test_notes_are_consolidated_into_one_that_names_the_same_rules() -> None:
+    notes = [reminder([BY_NAME[name]]) for name in ("dates", "lists", "phone numbers")]
+    user = "## Reminder notes (3)\n" + "\n".join(f"{n}. {note}" for n, note in enumerate(notes, start=1))
+    reply = read_consolidation(_ask("optimizer", "appendix", Message("user", user)).text, before=notes)
+    assert isinstance(reply, ConsolidationReply)
+    [note] = reply.notes
+    assert {rule.name for rule in rules_named_in(note)} == {"dates", "lists", "phone numbers"}
+    assert len(reminder(STYLE)) <= 300
 
 
 # --- the demo's data -----------------------------------------------------------------------------------------------

@@ -1,0 +1,114 @@
+"""The LiveMathematicianBench environment: show the choices in a drawn order, ask, grade the label."""
+
+from __future__ import annotations
+
+from attrs import field, frozen
+
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.livemath import choices as choosing
+from skillopt_es.adapters.environments.livemath.choices import Choices
+from skillopt_es.adapters.environments.livemath.evaluator import Scoring, chosen
+from skillopt_es.adapters.environments.livemath.items import LiveMathItem, livemath_item, read_months
+from skillopt_es.adapters.environments.livemath.prompt import RECHECK, system_prompt, user_prompt
+from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, yes_or_no
+from skillopt_es.adapters.environments.searchqa.evaluator import extract
+from skillopt_es.adapters.environments.splits import load_splits
+from skillopt_es.adapters.environments.text import last_tagged, shorten
+from skillopt_es.events.values import Measured, SkillTree
+from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
+
+
+@frozen
+class LiveMathOptions:
+    """LiveMathematicianBench's own keys under `env:`."""
+
+    max_turns: int = field(default=1, metadata=parsed_by(positive_int))
+    shuffle_choices: bool = field(default=True, metadata=parsed_by(yes_or_no))
+    use_theorem: bool = field(default=False, metadata=parsed_by(yes_or_no))
+    use_sketch: bool = field(default=False, metadata=parsed_by(yes_or_no))
+    scoring: Scoring = field(default="upstream", metadata=parsed_by(one_of("upstream", "extended")))
+
+
+class LiveMath:
+    """Multiple choice: hard and soft are 1 for the right label, else 0."""
+
+    def __init__(self, settings: EnvironmentSettings, options: LiveMathOptions) -> None:
+        self._settings = settings
+        self._options = options
+        self._systems = SystemPrompts(system_prompt)
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        return self._settings.name
+
+    def load(self) -> Splits:
+        """The items; raises DataError with file, line and what to do."""
+        return load_splits(self._settings.data, livemath_item, read=read_months)
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """Ask one question under one skill and grade the choice."""
+        assert isinstance(item, LiveMathItem)
+        options = self._options
+        shown = choosing.shuffled(item.choices, item=item.id, seed=seed) if options.shuffle_choices else item.choices
+        theorem = item.theorem if options.use_theorem else ""
+        sketch = item.sketch if options.use_sketch else ""
+        asked = Message("user", user_prompt(item.question, shown, theorem=theorem, sketch=sketch))
+        messages = [Message("system", self._systems.under(skill)), asked]
+        reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
+        turns = 1
+        while turns < options.max_turns and reply.finish in ("stop", "other") and not _tagged(reply.text):
+            messages += [Message("assistant", reply.text), Message("user", RECHECK)]
+            reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
+            turns += 1
+        records = [*records_of(messages), TrajectoryRecord("reply", reply.text)]
+        task = shorten(item.question, TASK_LIMIT)
+        return without_answer(reply, task, records, turns=turns) or _graded(
+            shown, task, reply.text, records, turns, options.scoring
+        )
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+
+def _tagged(reply: str) -> bool:
+    return last_tagged(reply, "answer") is not None
+
+
+def _graded(
+    shown: Choices, task: str, reply: str, records: list[TrajectoryRecord], turns: int, scoring: Scoring
+) -> Episode:
+    prediction = extract(reply)
+    label = chosen(prediction, shown, scoring)
+    right = label == shown.correct
+    failure, detail = ("", "") if right else _failure(shown, reply, prediction, label)
+    return Episode(
+        outcome=Measured(float(right), float(right)),
+        task=task,
+        records=(*records, TrajectoryRecord("feedback", _feedback(task, shown, label))),
+        turns=turns,
+        failure=failure,
+        detail=detail,
+        prediction=prediction,
+    )
+
+
+def _failure(shown: Choices, reply: str, prediction: str, label: str) -> tuple[str, str]:
+    expected = f"the right choice is {shown.correct}"
+    if not prediction:
+        return "no_answer", f"the reply holds no answer, {expected}"
+    if shown.text_of(label):
+        return "wrong_choice", f"chose {label}, {expected}"
+    said = f"{shorten(prediction, TASK_LIMIT)!r} names no choice, {expected}"
+    return "format", said if _tagged(reply) else f"{said}; the answer is not inside <answer> tags"
+
+
+def _feedback(task: str, shown: Choices, label: str) -> str:
+    lines = [
+        "[EVALUATION RESULT]",
+        f"Question: {task}",
+        f"Chosen: {label or 'nothing'} {shown.text_of(label)}".rstrip(),
+        f"Correct: {shown.correct} {shown.text_of(shown.correct)}",
+        f"Exact Match: {int(label == shown.correct)}",
+    ]
+    return "\n".join(lines)

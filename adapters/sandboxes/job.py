@@ -1,0 +1,74 @@
+"""What a sandbox is asked to run, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
+
+from attrs import field, frozen
+
+EndedBy = Literal["exit", "signal", "timeout", "cpu"]
+
+MIB = 1 << 20
+
+
+@frozen(kw_only=True)
+class Limits:
+    """What one execution may use up; memory, CPU and file size are per process, the disk is for all its files."""
+
+    wall_seconds: float = 60.0
+    cpu_seconds: int = 60
+    memory_bytes: int = 1024 * MIB
+    file_bytes: int = 64 * MIB
+    disk_bytes: int = 256 * MIB
+    processes: int = 64
+    output_bytes: int = 64 * 1024
+
+
+@frozen(kw_only=True)
+class Job:
+    """A command for a fresh folder that holds only these files; paths are relative to it."""
+
+    command: Sequence[str]
+    files: Mapping[str, bytes] = field(factory=dict)
+    stdin: bytes = b""
+    collect: Sequence[str] = ()
+    limits: Limits = field(factory=Limits)
+
+
+@frozen(kw_only=True)
+class Execution:
+    """How a job ended; `files` has those of the asked-for files that are there and not larger than a file may be."""
+
+    ended_by: EndedBy
+    code: int
+    stdout: str
+    stderr: str
+    files: Mapping[str, bytes]
+
+    @property
+    def well(self) -> bool:
+        """Whether the command ended by itself and reported success."""
+        return self.ended_by == "exit" and self.code == 0
+
+
+class SandboxError(Exception):
+    """The sandbox did not run the job: this says nothing about the code in it."""
+
+
+class Sandbox(Protocol):
+    """Runs code that nobody has read."""
+
+    @property
+    def confines(self) -> bool:
+        """Whether code is kept from files, network and processes of this machine."""
+        ...
+
+    @property
+    def python(self) -> str:
+        """The Python interpreter that jobs can start."""
+        ...
+
+    async def run(self, job: Job) -> Execution:
+        """Runs it to its end or its limit; raises SandboxError when that could not be done."""
+        ...

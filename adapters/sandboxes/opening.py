@@ -1,0 +1,42 @@
+"""Which sandbox a config asks for, and whether this machine has it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Literal
+
+from skillopt_es.adapters.sandboxes.job import Job, Sandbox, SandboxError
+from skillopt_es.adapters.sandboxes.namespaces import Namespaces
+from skillopt_es.adapters.sandboxes.unconfined import Unconfined
+from skillopt_es.errors import ConfigError
+
+Mode = Literal["confined", "unconfined"]
+
+
+async def open_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:
+    """A sandbox that has proved to work here; raises ConfigError where code cannot be confined."""
+    if mode == "unconfined":
+        return Unconfined(at_once=at_once)
+    problem = await problem_with_confinement()
+    if problem:
+        raise ConfigError(
+            f"generated code cannot be confined here: {problem}",
+            hint="allow user namespaces on this machine, run on one that has them (Linux), or set "
+            "env.sandbox: unconfined, which lets that code do whatever you may do",
+        )
+    return Namespaces(at_once=at_once)
+
+
+async def problem_with_confinement() -> str:
+    """Why code cannot be confined on this machine; nothing if it can."""
+    if sys.platform != "linux":
+        return f"there is no sandbox for {sys.platform} yet"
+    sandbox = Namespaces()
+    try:
+        tried = await asyncio.wait_for(sandbox.run(Job(command=[sandbox.python, "-I", "-S", "-c", "print(6 * 7)"])), 30)
+    except (SandboxError, OSError) as error:
+        return str(error)
+    except TimeoutError:
+        return "a first program did not end"
+    return "" if tried.stdout.strip() == "42" else f"a first program failed: {tried.stderr.strip()[-200:]}"

@@ -1,0 +1,94 @@
+"""Running code with the rights of whoever trains: a private folder, little environment, limits, and no walls at all."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import resource
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, Limits, SandboxError
+from skillopt_es.adapters.sandboxes.paths import checked_paths
+from skillopt_es.adapters.sandboxes.programs import Said, talk
+
+_LIMITER = (
+    "import json, os, resource, sys\n"
+    "for name, value in json.loads(sys.argv[1]).items():\n"
+    "    resource.setrlimit(getattr(resource, name), (value, value + (name == 'RLIMIT_CPU')))\n"
+    "os.execve(sys.argv[2], sys.argv[2:], os.environ)\n"
+)
+
+
+class Unconfined:
+    """Jobs in folders of their own, at most so many at a time; for code that its user trusts."""
+
+    confines = False
+
+    def __init__(self, *, at_once: int | None = None) -> None:
+        self._slots = asyncio.Semaphore(at_once or os.cpu_count() or 1)
+        self.python = sys.executable
+
+    async def run(self, job: Job) -> Execution:
+        """Runs it to its end or its limit."""
+        checked_paths(job)
+        async with self._slots:
+            with tempfile.TemporaryDirectory(prefix="skillopt-es-", ignore_cleanup_errors=True) as name:
+                return await _run(job, Path(name))
+
+
+async def _run(job: Job, folder: Path) -> Execution:
+    for name, content in job.files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    environment = {
+        "PATH": os.defpath,
+        "HOME": str(folder),
+        "TMPDIR": str(folder),
+        "LANG": "C.UTF-8",
+        "PYTHONHASHSEED": "0",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    try:
+        said = await talk(
+            [sys.executable, "-I", "-S", "-c", _LIMITER, _as_json(job.limits), *job.command],
+            stdin=job.stdin,
+            environment=environment,
+            folder=folder,
+            seconds=job.limits.wall_seconds,
+            output_bytes=job.limits.output_bytes,
+        )
+    except OSError as error:
+        raise SandboxError(f"{job.command[0]} cannot be started: {error.strerror}") from error
+    return _execution(said, _collected(folder, job.collect, job.limits.file_bytes))
+
+
+def _as_json(limits: Limits) -> str:
+    rows = {
+        "RLIMIT_CPU": limits.cpu_seconds,
+        "RLIMIT_FSIZE": limits.file_bytes,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_AS": limits.memory_bytes,
+    }
+    known = {name: value for name, value in rows.items() if hasattr(resource, name)}
+    return "{" + ", ".join(f'"{name}": {value}' for name, value in known.items()) + "}"
+
+
+def _collected(folder: Path, names: Sequence[str], largest: int) -> dict[str, bytes]:
+    found = {}
+    root = folder.resolve()
+    for name in names:
+        path = root / name
+        if path.is_file() and path.resolve() == path and path.stat().st_size <= largest:
+            found[name] = path.read_bytes()
+    return found
+
+
+def _execution(said: Said, files: dict[str, bytes]) -> Execution:
+    if said.code is None:
+        return Execution(ended_by="timeout", code=-signal.SIGKILL, stdout=said.stdout, stderr=said.stderr, files=files)
+    ended_by: EndedBy = "exit" if said.code >= 0 else "cpu" if said.code == -signal.SIGXCPU else "signal"
+    return Execution(ended_by=ended_by, code=said.code, stdout=said.stdout, stderr=said.stderr, files=files)

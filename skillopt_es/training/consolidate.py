@@ -1,0 +1,50 @@
+"""Consolidate: the optimizer says the same in fewer reminder notes; where it does not, they stay as they are."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from skillopt_es.events.catalog import AppendixConsolidated
+from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.training.calls import Calls
+from skillopt_es.training.consult import consult
+from skillopt_es.training.note_replies import read_consolidation
+from skillopt_es.training.prompt_text import question
+from skillopt_es.training.replies import CONSOLIDATION_SCHEMA
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import ConsolidateJob
+
+
+async def consolidate(job: ConsolidateJob, state: TrainerState, run: RunData, calls: Calls) -> AppendixConsolidated:
+    """The shorter list, or the old one and why."""
+    assert state.step is not None
+    assert state.step.extended is not None
+    before = state.step.extended.notes
+    lines = [f"{number}. {note}" for number, note in enumerate(before, start=1)]
+    request = question(
+        run.config,
+        slot=job.slot,
+        stage="appendix",
+        prompt="consolidate_notes",
+        sections=(f"## Reminder notes ({len(before)})\n" + "\n".join(lines),),
+        schema=CONSOLIDATION_SCHEMA,
+    )
+    consulted = await consult(calls, request, partial(read_consolidation, before=before))
+    reply = consulted.value
+    if reply is None:
+        return AppendixConsolidated(
+            step=state.step.number,
+            result="failed" if consulted.failed else "unusable",
+            before=before,
+            notes=before,
+            note=consulted.why,
+            calls=consulted.calls,
+        )
+    return AppendixConsolidated(
+        step=state.step.number,
+        result="consolidated",
+        before=before,
+        notes=reply.notes,
+        reasoning=reply.reasoning,
+        calls=consulted.calls,
+    )
