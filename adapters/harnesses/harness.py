@@ -177,7 +177,9 @@ class Harness:
             stream = read_stream(ended.output)
             transcript = _without_places(self._agent.read(stream.events, run), rooms)
             failed = failure_in(ended, transcript, stream, self._settings.timeout_seconds)
-            return _Tried(None if failed is None else self._redacted(failed), transcript)
+            if failed is not None:
+                failed = self._redacted(evolve(failed, message=_placeless(failed.message, rooms)))
+            return _Tried(failed, transcript)
         except NotStartedError as error:
             return _Tried(failure("config", str(error)), Transcript())
         except TimeoutError:
@@ -270,11 +272,15 @@ class Harness:
         )
 
 
+def _placeless(text: str, rooms: Rooms) -> str:
+    """The text with fixed names for its private folders: the same doings are the same record."""
+    return text.replace(str(rooms.workspace), "/workspace").replace(str(rooms.base), "/private")
+
+
 def _without_places(transcript: Transcript, rooms: Rooms) -> Transcript:
-    """The transcript with fixed names for its private folders: the same doings are the same record."""
-
-    def clean(text: str) -> str:
-        return text.replace(str(rooms.workspace), "/workspace").replace(str(rooms.base), "/private")
-
-    steps = tuple(evolve(step, text=clean(step.text), output=clean(step.output)) for step in transcript.steps)
-    return evolve(transcript, steps=steps, answer=None if transcript.answer is None else clean(transcript.answer))
+    steps = tuple(
+        evolve(step, text=_placeless(step.text, rooms), output=_placeless(step.output, rooms))
+        for step in transcript.steps
+    )
+    answer = None if transcript.answer is None else _placeless(transcript.answer, rooms)
+    return evolve(transcript, steps=steps, answer=answer)
