@@ -225,7 +225,11 @@ class CandidateBuilt(Event):
 
 @frozen(kw_only=True)
 class CandidateGated(Event):
-    """The candidate met the current skill on the validation items, and this is the verdict."""
+    """
+    The candidate met the current skill on the validation items, and this is the verdict.
+
+    `stale_from` is the skill whose score stood in for the current one's, where that was never measured.
+    """
 
     step: int
     candidate: str
@@ -240,6 +244,7 @@ class CandidateGated(Event):
     won: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -257,6 +262,7 @@ class AppendixWritten(Event):
     After the verdict a step's notes went into the current skill, which was not measured for it.
 
     `previous_value` is of the text before; `value` is null unless the new text had been measured at another time.
+    `stale_from` is the skill whose score goes on to stand for the new text, where that was asked for.
     """
 
     step: int
@@ -265,6 +271,7 @@ class AppendixWritten(Event):
     skill: SkillTree
     notes: tuple[str, ...]
     value: float | None = None
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -301,7 +308,11 @@ class SlowUpdateProposed(Event):
 
 @frozen(kw_only=True)
 class SlowUpdateApplied(Event):
-    """What became of an epoch's guidance, and the skill that is current afterwards."""
+    """
+    What became of an epoch's guidance, and the skill that is current afterwards.
+
+    `stale_from` is the skill whose score goes on to stand for a text that was not measured, or was compared with.
+    """
 
     epoch: int
     action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "no_content"]
@@ -313,6 +324,7 @@ class SlowUpdateApplied(Event):
     current_value: float | None = None
     best_value: float | None = None
     known_from: str = ""
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)

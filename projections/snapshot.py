@@ -94,6 +94,7 @@ def _standing(standing: Standing | None) -> Json:
         "score": score_json(standing.score),
         "origin": standing.origin,
         "step": standing.step,
+        **({"stale_from": standing.stale_from} if standing.stale_from else {}),
     }
 
 

@@ -174,7 +174,8 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
     """The current skill is another text now; its value is known if that very text was measured, or once it is."""
     if event.skill.hash == summary.current.skill:
         return summary
-    return evolve(summary, current=Place(skill=event.skill.hash, value=event.value))
+    value = summary.current.value if event.stale_from else event.value
+    return evolve(summary, current=Place(skill=event.skill.hash, value=value))
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
@@ -225,7 +226,8 @@ def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
     summary = evolve(summary, slow=event)
     if event.action in ("reject", "no_content") or event.skill.hash == summary.current.skill:
         return summary
-    place = Place(skill=event.skill.hash, value=event.candidate_value)
+    kept = event.stale_from and event.action in ("placeholder", "force_accept")
+    place = Place(skill=event.skill.hash, value=summary.current.value if kept else event.candidate_value)
     best = place if event.action == "accept_new_best" else summary.best
     return evolve(summary, current=place, best=best)
 

@@ -50,13 +50,18 @@ Rollouts = Ledger[str, RolloutCompleted]
 
 @frozen(kw_only=True)
 class Standing:
-    """A skill that holds a place (current or best), with the score it was measured at, if it was."""
+    """
+    A skill that holds a place (current or best), with the score it was measured at, if it was.
+
+    `stale_from` is the skill that was measured at that score, where it is another one.
+    """
 
     skill: SkillTree
     score: Score | None = None
     value: float | None = None
     origin: str = "initial_skill"
     step: int = 0
+    stale_from: str = ""
 
 
 @frozen(kw_only=True)
@@ -110,12 +115,13 @@ class StepState:
 
 @frozen(kw_only=True)
 class EpochState:
-    """The open epoch: its plan, where it began and how far its end-of-epoch work is."""
+    """The open epoch: its plan, where it began, what its steps came to, and how far its end-of-epoch work is."""
 
     number: int
     batches: tuple[Batch, ...]
     meta_skill: str
     first_skill: SkillTree
+    last_skill: SkillTree | None = None
     comparison: ComparisonDrawn | None = None
     proposed: SlowUpdateProposed | None = None
     applied: SlowUpdateApplied | None = None
@@ -129,6 +135,7 @@ class Counts:
     accepted: int = 0
     rejected: int = 0
     skipped: int = 0
+    selections: int = 0
     rollouts: int = 0
     unmeasured: int = 0
     resumed: int = 0
@@ -289,13 +296,14 @@ def _appendix_written(state: TrainerState, event: AppendixWritten) -> TrainerSta
     assert state.current is not None
     if event.skill.hash == state.current.skill.hash:
         return replace(state, unwritten=())
-    measured = state.measured.get(event.skill.hash)
+    measured = state.current if event.stale_from else state.measured.get(event.skill.hash)
     standing = Standing(
         skill=event.skill,
         origin=f"appendix_step_{event.step:04d}",
         step=event.step,
         score=measured.score if measured else None,
-        value=event.value,
+        value=measured.value if measured else None,
+        stale_from=event.stale_from,
     )
     return replace(state, current=standing, unwritten=())
 
@@ -312,7 +320,8 @@ def _learning_rate(state: TrainerState, event: LearningRateChosen) -> TrainerSta
 
 def _ranked(state: TrainerState, event: EditsRanked) -> TrainerState:
     assert state.step is not None
-    return _with_step(state, replace(state.step, ranked=event))
+    counts = replace(state.counts, selections=state.counts.selections + 1)
+    return replace(state, step=replace(state.step, ranked=event), counts=counts)
 
 
 def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
@@ -323,22 +332,15 @@ def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
 def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     assert state.step is not None
     assert state.step.built is not None
-    measured = state.measured[event.candidate]
-    candidate = Standing(
-        skill=state.step.built.candidate,
-        score=measured.score,
-        value=measured.value,
-        origin=f"step_{event.step:04d}",
-        step=event.step,
-    )
     taken = event.action != "reject"
     new_best = event.action == "accept_new_best" or (
         event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
     )
     counts = replace(state.counts, accepted=state.counts.accepted + taken, rejected=state.counts.rejected + (not taken))
+    candidate = _candidate(state, state.step.built.candidate, event.step) if taken else None
     state = replace(
         state,
-        current=candidate if taken else state.current,
+        current=candidate or state.current,
         best=candidate if new_best else state.best,
         buffer=(*state.buffer, _attempt(state, state.step, event)),
         counts=counts,
@@ -346,11 +348,17 @@ def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     return _close_step(state)
 
 
+def _candidate(state: TrainerState, skill: SkillTree, step: int) -> Standing:
+    measured = state.measured[skill.hash]
+    return Standing(skill=skill, score=measured.score, value=measured.value, origin=f"step_{step:04d}", step=step)
+
+
 def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Attempt:
     rows = [row for place, done in state.rollouts.items() if is_train(place, step.number) for row in done.values()]
+    failed = {(group.place, item) for group in step.groups or () if group.kind == "failure" for item in group.items}
     codes: dict[str, list[str]] = {}
     for row in rows:
-        if isinstance(row.outcome, Measured) and not row.outcome.passed:
+        if (row.place, row.item) in failed:
             codes.setdefault(row.failure or "unknown", []).append(row.item)
     rejected: tuple[Edit, ...] = ()
     rejected_notes: tuple[str, ...] = ()
@@ -417,7 +425,8 @@ def _with_epoch(state: TrainerState, epoch: EpochState) -> TrainerState:
 
 def _comparison(state: TrainerState, event: ComparisonDrawn) -> TrainerState:
     assert state.epoch is not None
-    return _with_epoch(state, replace(state.epoch, comparison=event))
+    assert state.current is not None
+    return _with_epoch(state, replace(state.epoch, comparison=event, last_skill=state.current.skill))
 
 
 def _comparison_extended(state: TrainerState, event: ComparisonExtended) -> TrainerState:
@@ -440,13 +449,15 @@ def _slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState
     if unchanged:
         return state
     kind = "slow_update_placeholder" if event.action == "placeholder" else "slow_update"
-    measured = state.measured.get(event.skill.hash)
+    kept = event.stale_from and event.action in ("placeholder", "force_accept")
+    measured = state.current if kept else state.measured.get(event.skill.hash)
     standing = Standing(
         skill=event.skill,
         origin=f"{kind}_epoch_{event.epoch:02d}",
         step=state.steps_done,
         score=measured.score if measured else None,
         value=measured.value if measured else None,
+        stale_from=event.stale_from if kept else "",
     )
     best = standing if event.action == "accept_new_best" else state.best
     return replace(state, current=standing, best=best)
@@ -470,7 +481,9 @@ def _epoch_completed(state: TrainerState, event: EpochCompleted) -> TrainerState
 
 
 def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
-    return replace(state, best=state.current)
+    assert state.current is not None
+    measured = state.measured[event.skill]
+    return replace(state, best=replace(state.current, score=measured.score, value=measured.value, stale_from=""))
 
 
 def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:

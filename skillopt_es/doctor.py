@@ -43,6 +43,8 @@ async def examine(what: Examination) -> AsyncIterator[Check]:
         yield problem("config", error)
         return
     yield Check("config", "ok", "the bundled demo" if what.config is None else str(what.config))
+    for notice in config.notices:
+        yield Check("config", "warning", notice)
     async for check in _check_config(config, what):
         yield check
 

@@ -24,7 +24,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
     configured = config.train.train_size
     if configured and configured != size:
         raise ConfigError(
-            f"train.train_size is {configured}, but the train split has {size} items",
+            f"{config.place('train.train_size')}train.train_size is {configured}, but the train split has {size} items",
             hint="leave train.train_size at 0, or set env.limit",
         )
     steps = planned_steps(config.train, size)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
@@ -16,6 +17,7 @@ from attrs import fields, frozen
 
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import EnvConfig, RunConfig
+from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
@@ -39,19 +41,25 @@ def registered(group: str) -> dict[str, EntryPoint]:
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
 
 
-def _find(group: str, name: str, key: str) -> object:
+def _find(group: str, name: str, config: RunConfig, key: str) -> object:
+    """The adapter of that name, or the one that the name also stands for."""
     known = registered(group)
+    name = name if name in known else BACKEND_NAMES.get(name, name)
+    if name not in known and name in ADAPTERS:
+        why, instead = ADAPTERS[name]
+        raise ConfigError(f"{config.place(key)}{key} is {name!r}, but {why}", hint=instead)
     if name not in known:
         close = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {close[0]}?" if close else f"installed: {', '.join(known)}"
-        raise ConfigError(f"{key} is {name!r}, but no such adapter is installed", hint=hint)
+        raise ConfigError(f"{config.place(key)}{key} is {name!r}, but no such adapter is installed", hint=hint)
     return known[name].load()
 
 
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
-    opener = cast(OpenModel, _find(MODELS, own.backend, "model.backend"))
+    named = f"model.{role}_backend" if config.sources.get(f"model.{role}_backend") else "model.backend"
+    opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
     settings = ModelSettings(
         role=role,
         backend=own.backend,
@@ -84,7 +92,7 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
 def open_environment(config: RunConfig) -> Environment:
     """The environment of a run; raises ConfigError for an option it does not know."""
     env = config.env
-    opener = cast(OpenEnvironment, _find(ENVIRONMENTS, env.name, "env.name"))
+    opener = cast(OpenEnvironment, _find(ENVIRONMENTS, env.name, config, "env.name"))
     data = DataSettings(
         split_mode=env.split_mode,
         split_ratio=env.split_ratio,
@@ -94,17 +102,20 @@ def open_environment(config: RunConfig) -> Environment:
         data_path=str(config.path(env.data_path)) if env.data_path else "",
         limit=env.limit,
     )
-    return opener(
-        EnvironmentSettings(
-            name=env.name,
-            folder=config.folder,
-            data=data,
-            timeout_seconds=env.exec_timeout,
-            max_completion_tokens=env.max_completion_tokens,
-            options=env.options,
-            shared_keys=tuple(key.name for key in fields(EnvConfig) if key.name != "options"),
-        )
+    settings = EnvironmentSettings(
+        name=env.name,
+        folder=config.folder,
+        data=data,
+        timeout_seconds=env.exec_timeout,
+        max_completion_tokens=env.max_completion_tokens,
+        options=env.options,
+        shared_keys=tuple(key.name for key in fields(EnvConfig) if key.name != "options"),
     )
+    try:
+        return opener(settings)
+    except ConfigError as error:  # an environment knows its keys, but not where they were written
+        named = re.match(r"env\.\w+", error.message)
+        raise ConfigError(config.place(named[0] if named else "") + error.message, hint=error.hint) from error
 
 
 @frozen

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 from support.command_docs import FILE, command_docs
+from support.config_docs import FILE as CONFIG_FILE
+from support.config_docs import config_docs
 
 from skillopt_es.adapters.environments.tasks.options import TaskOptions
 from skillopt_es.cli.main import COMMANDS
@@ -18,6 +20,17 @@ ROOT = Path(__file__).parent.parent
 def test_the_command_page_is_what_the_commands_say() -> None:
     """After a change of a command, run `python tests/support/command_docs.py`."""
     assert FILE.read_text() == command_docs()
+
+
+def test_the_config_page_is_what_the_config_says() -> None:
+    """After a change of a key, its remark in base.yaml or a preset, run `python tests/support/config_docs.py`."""
+    assert CONFIG_FILE.read_text() == config_docs()
+
+
+def test_every_key_of_base_has_a_remark() -> None:
+    """It is the meaning that the config page gives."""
+    base = (ROOT / "configs" / "base.yaml").read_text().splitlines()
+    assert not [line for line in base if line.startswith("  ") and " # " not in line]
 
 
 @pytest.mark.parametrize(

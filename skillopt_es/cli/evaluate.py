@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import json_option
+from skillopt_es.cli.options import json_option, tell_of
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -107,6 +107,7 @@ def _of_config(
     from skillopt_es.start import load_skill
 
     config = load_config(path, overrides)
+    tell_of(config)
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
         stem = path.resolve().parent.name
@@ -127,6 +128,7 @@ def _of_run(
     if state.started is None or state.current is None or state.best is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
     config = with_overrides(recorded_run(state.started, folder).config, overrides)
+    tell_of(config)
     known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
     return config, known[which] if skill_file is None else _skill_of(config, skill_file), folder.resolve().name
 

@@ -148,7 +148,8 @@ def _appendix_consolidated(event: AppendixConsolidated) -> str:
 def _appendix_written(event: AppendixWritten) -> str:
     notes = counted(len(event.notes), "note")
     measured = "is not measured" if event.value is None else f"had measured {shown_value(event.value)}"
-    return f"step {event.step}: {notes} after the verdict, skill {event.skill.hash[:8]} {measured}"
+    stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
+    return f"step {event.step}: {notes} after the verdict, skill {event.skill.hash[:8]} {measured}{stale}"
 
 
 def _merged(event: PatchesMerged) -> str:
@@ -179,6 +180,7 @@ def _built(event: CandidateBuilt) -> str:
 def _gated(event: CandidateGated) -> str:
     values = f"{shown_value(event.current_value)} -> {shown_value(event.candidate_value)}"
     turned = f"won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
+    turned += f", against the score of skill {event.stale_from[:8]}" if event.stale_from else ""
     return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}, {turned}"
 
 
@@ -198,7 +200,8 @@ def _slow_proposed(event: SlowUpdateProposed) -> str:
 
 def _slow_applied(event: SlowUpdateApplied) -> str:
     value = "" if event.candidate_value is None else f" ({shown_value(event.candidate_value)})"
-    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}"
+    stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
+    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}{stale}"
 
 
 def _meta(event: MetaSkillWritten) -> str:

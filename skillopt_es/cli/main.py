@@ -19,6 +19,7 @@ COMMANDS = {
     "runs": ("status", "All runs in a directory."),
     "status": ("status", "Where a run stands."),
     "show": ("log", "One event or one call, whole."),
+    "lineage": ("lineage", "Which skill came from which, and how each was judged."),
     "usage": ("usage", "Calls and tokens by stage and step."),
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from skillopt_es.events.values import Json
+
+if TYPE_CHECKING:
+    from skillopt_es.config import RunConfig
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -39,6 +42,12 @@ def run_argument(command: F) -> F:
 def print_json(value: Json) -> None:
     """One JSON document on stdout."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def tell_of(config: RunConfig) -> None:
+    """What a config says that has no effect, on stderr: once, when it is read."""
+    for notice in config.notices:
+        click.echo(f"warning: {notice}", err=True)
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import Session
 
@@ -38,6 +38,7 @@ def run_command(
     from skillopt_es.session import start
 
     loaded = load_config(config, overrides)
+    tell_of(loaded)
     stem = "demo" if config is None else config.resolve().stem
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name

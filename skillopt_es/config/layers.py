@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import cast
 
 import yaml
+from attrs import define, evolve, field
 
+from skillopt_es.config.original import FLAT
 from skillopt_es.config.reader import parse_config
 from skillopt_es.config.sections import SECTIONS, RunConfig, Tree
-from skillopt_es.config.values import nearest, shown
+from skillopt_es.config.translation import translated
+from skillopt_es.config.values import shown
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Json
@@ -26,15 +29,13 @@ from skillopt_es.events.values import Json
 
 def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
     """The run that a file and its overrides describe; without a file, of the bundled demo."""
-    file = Path(str(resources.files("skillopt_es.configs") / "demo" / "demo.yaml")) if path is None else path
-    layers = [_read_yaml(_base_file()), *_chain(file, ())]
-    sources: dict[str, str] = {}
-    tree: Tree = {}
-    for source, layer in layers:
-        _merge(tree, layer, source, sources)
+    file = _shipped("demo/demo.yaml") if path is None else path
+    layers = _Layers()
+    for source, layer in (_read_yaml(_shipped("base.yaml")), *_chain(file, ())):
+        layers.add(layer, source)
     for text in overrides:
-        _merge(tree, _parse_override(text), "--set", sources)
-    return parse_config(tree, folder=file.resolve().parent, sources=sources)
+        layers.add(_parse_override(text), "--set")
+    return layers.parsed(file.resolve().parent)
 
 
 EMPTY: Mapping[str, Json] = {}
@@ -42,13 +43,13 @@ EMPTY: Mapping[str, Json] = {}
 
 def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunConfig:
     """The run that a log has recorded; a key that is newer than the log has its default, which keeps what was then."""
-    tree: Tree = {}
-    for source, layer in (_read_yaml(_base_file()), ("the log", copy.deepcopy(recorded))):
-        _merge(tree, layer, source, {})
+    layers = _Layers()
+    for source, layer in (_read_yaml(_shipped("base.yaml")), ("the log", copy.deepcopy(recorded))):
+        layers.add(layer, source)
     for key, value in overrides.items():
         section, _, name = key.partition(".")
-        _merge(tree, {section: {name: value}}, "--set", {})
-    return parse_config(tree, folder=folder)
+        layers.add({section: {name: value}}, "--set")
+    return parse_config(layers.tree, folder=folder)
 
 
 # What may change when a run is resumed: how the world is reached and how patiently, never what is decided or asked.
@@ -80,7 +81,7 @@ def resume_overrides(overrides: Sequence[str]) -> Mapping[str, Json]:
     allowed += [f"model.{role}{name}" for role in ("", "optimizer_", "target_") for name in _RESUMABLE_MODEL]
     found: dict[str, Json] = {}
     for text in overrides:
-        for section, values in _parse_override(text).items():
+        for section, values in translated(_parse_override(text), "--set").tree.items():
             for name, value in cast(Tree, values).items():
                 key = f"{section}.{name}"
                 if key not in allowed:
@@ -96,15 +97,45 @@ def with_overrides(config: RunConfig, overrides: Sequence[str]) -> RunConfig:
     """The same run with further `--set` texts laid over it."""
     if not overrides:
         return config
-    tree = copy.deepcopy(dict(config.resolved))
-    sources: dict[str, str] = {}
+    layers = _Layers(tree=copy.deepcopy(dict(config.resolved)))
     for text in overrides:
-        _merge(tree, _parse_override(text), "--set", sources)
-    return parse_config(tree, folder=config.folder, sources=sources)
+        layers.add(_parse_override(text), "--set")
+    return layers.parsed(config.folder)
 
 
-def _base_file() -> Path:
-    return Path(str(resources.files("skillopt_es.configs") / "base.yaml"))
+@define
+class _Layers:
+    """What the layers so far add up to, where each key's value came from, and what is to be told about them."""
+
+    tree: Tree = field(factory=dict)
+    sources: dict[str, str] = field(factory=dict)
+    notices: dict[str, str] = field(factory=dict)
+
+    def add(self, layer: Tree, source: str) -> None:
+        """One more layer over the others."""
+        found = translated(layer, source)
+        self.notices.update(found.notices)
+        for section, values in found.tree.items():
+            into = cast(Tree, self.tree.setdefault(section, {}))
+            for key, value in cast(Tree, values).items():
+                into[key] = _laid_over(into.get(key), value)
+                self.sources[f"{section}.{key}"] = source
+
+    def parsed(self, folder: Path | str) -> RunConfig:
+        """The typed run."""
+        config = parse_config(self.tree, folder=folder, sources=self.sources)
+        return evolve(config, notices=tuple(self.notices.values()), sources=self.sources)
+
+
+def _laid_over(old: Json, new: Json) -> Json:
+    """Mappings are merged key by key; everything else takes the other's place."""
+    if not isinstance(old, dict) or not isinstance(new, dict):
+        return new
+    return {**old, **{key: _laid_over(old.get(key), value) for key, value in new.items()}}
+
+
+def _shipped(name: str) -> Path:
+    return Path(str(resources.files("skillopt_es.configs") / name))
 
 
 def _chain(file: Path, seen: tuple[Path, ...]) -> list[tuple[str, Tree]]:
@@ -117,8 +148,26 @@ def _chain(file: Path, seen: tuple[Path, ...]) -> list[tuple[str, Tree]]:
     if base is None:
         return [(source, tree)]
     if not isinstance(base, str):
-        raise ConfigError(f"{file}: _base_ is {base!r}, but must be the path of one YAML file")
-    return [*_chain(file.parent / base, (*seen, file)), (source, tree)]
+        raise ConfigError(f"{file}: _base_ is {base!r}, but must be a preset or the path of one YAML file")
+    return [*_chain(_base_of(file, base), (*seen, file)), (source, tree)]
+
+
+def _base_of(file: Path, base: str) -> Path:
+    """A bare word names a preset, anything else a file beside the one that says so."""
+    if not _PRESET.fullmatch(base):
+        return file.parent / base
+    preset = _shipped(f"presets/{base}.yaml")
+    if not preset.is_file():
+        raise ConfigError(
+            f"{file}: _base_ is {base!r}, but there is no such preset",
+            hint=f"presets: {', '.join(presets())}; a file is named with its ending, such as {base}.yaml",
+        )
+    return preset
+
+
+def presets() -> tuple[str, ...]:
+    """The names that `_base_` knows everywhere."""
+    return tuple(sorted(file.stem for file in _shipped("presets").glob("*.yaml")))
 
 
 def _read_yaml(file: Path) -> tuple[str, Tree]:
@@ -171,33 +220,20 @@ def _is_json(value: str | int | float | None) -> bool:
     return not isinstance(value, str) or value.isascii() or clean_text(value) == value
 
 
+_PRESET = re.compile(r"[a-z][a-z0-9-]*")
 _BASE_60 = re.compile(r"[0-9]+(:[0-9]+)+")  # YAML reads 2:1:7 as a number of minutes; nobody means that
 
 
 def _parse_override(text: str) -> Tree:
     key, equals, value = text.partition("=")
-    if not equals or "." not in key:
-        raise ConfigError(f"--set {text}: write it as section.key=value, such as train.batch_size=20")
+    key = key.strip()
+    if not equals or not ("." in key or key in FLAT):
+        said = f"{key}=…" if equals else key  # what follows may be a secret
+        raise ConfigError(f"--set {said}: write it as section.key=value, such as train.batch_size=20")
     try:
         parsed: Json = yaml.safe_load(value) if value and not _BASE_60.fullmatch(value) else value
     except yaml.YAMLError:
         parsed = value
-    _require_plain(parsed, key.strip(), "--set")
-    section, _, name = key.strip().partition(".")
-    return {section: {name: parsed}}
-
-
-def _merge(tree: Tree, layer: Tree, source: str, sources: dict[str, str]) -> None:
-    for section, values in layer.items():
-        if section not in ("model", *SECTIONS):
-            raise ConfigError(f"{source}: unknown section {section}", hint=nearest(section, ("model", *SECTIONS)))
-        if values is None:
-            continue
-        if not isinstance(values, dict):
-            raise ConfigError(f"{source}: {section} is {values!r}, but must be a mapping of keys")
-        into = cast(Tree, tree.setdefault(section, {}))
-        for key, value in values.items():
-            old = into.get(key)
-            mergeable = isinstance(old, dict) and isinstance(value, dict)
-            into[key] = {**cast(Tree, old), **cast(Tree, value)} if mergeable else value
-            sources[f"{section}.{key}"] = source
+    _require_plain(parsed, key, "--set")
+    section, dot, name = key.partition(".")
+    return {section: {name: parsed}} if dot else {key: parsed}

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import cattrs
 
+from skillopt_es.config.adapter_names import role_backend
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, SHARED_ROLE_KEYS, EnvConfig, RoleConfig, RunConfig, Tree
 from skillopt_es.config.values import (
     CONVERTER,
@@ -99,7 +100,13 @@ class _Reader:
             own = f"{role}_{key}"
             name = own if model.get(own) is not None else key
             values[key] = self._value(f"model.{name}", RoleConfig, key, model.get(name))
+        values["backend"] = self._backend(model, role)
         return RoleConfig(**values)  # type: ignore[arg-type]  # each value was read with its field's type
+
+    def _backend(self, model: Tree, role: Role) -> str:
+        label, own = model.get("backend"), model.get(f"{role}_backend")
+        mine = "" if own is None else self._text(f"model.{role}_backend", own)
+        return role_backend(self._text("model.backend", label), mine, role)
 
     def _refuse_secrets(self, key: str, value: Json) -> None:
         """A config is recorded in the log, so a key must not be in it."""
@@ -138,20 +145,25 @@ class _Reader:
 
     def _value(self, key: str, cls: type, name: str, value: Json) -> object:
         attribute = attrs.fields_dict(cls)[name]
-        aliases = attribute.metadata.get("aliases")
-        if aliases is not None and not isinstance(value, bool | float | list | dict):
-            word = "" if value is None else str(value).strip().lower()
-            value = aliases.get(word, value if isinstance(value, int) else word)
-        if value is False and aliases is not None and "off" in aliases:
-            value = aliases["off"]  # YAML reads a bare off as false
-        if value is False and literals(attribute.type) and "off" in literals(attribute.type):
-            value = "off"  # YAML reads a bare off as false
+        given, value = value, _plain_word(attribute, value)
         try:
             parsed: Any = CONVERTER.structure(value, cast("type[Any]", attribute.type))
         except (cattrs.errors.CattrsError, ValueError, TypeError):
             quotes = attribute.type is str and isinstance(value, int | float)  # YAML reads 2:1:7 as a number
-            raise self.error(key, value, described(attribute), "put it in quotes" if quotes else "") from None
+            raise self.error(key, given, described(attribute), "put it in quotes" if quotes else "") from None
         low, high = attribute.metadata.get("low"), attribute.metadata.get("high")
         if parsed is not None and ((low is not None and parsed < low) or (high is not None and parsed > high)):
-            raise self.error(key, value, described(attribute))
+            raise self.error(key, given, described(attribute))
         return parsed
+
+
+def _plain_word(attribute: attrs.Attribute[object], value: Json) -> Json:
+    """A word of a short list in its plain form: in any case, with spaces, by another name, or as YAML reads it."""
+    words = literals(attribute.type)
+    aliases: Mapping[str, str] = attribute.metadata.get("aliases", {})
+    if not words or isinstance(value, float | list | dict):
+        return value
+    if isinstance(value, bool):  # YAML reads a bare off as false
+        return value or aliases.get("off", "off" if "off" in words else value)
+    word = "" if value is None else str(value).strip().lower()
+    return aliases.get(word, value if isinstance(value, int) else word)

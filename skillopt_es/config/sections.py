@@ -116,7 +116,7 @@ class OptimizerConfig:
 
     learning_rate: int = field(metadata=_limits(low=0))
     min_learning_rate: int = field(metadata=_limits(low=0))
-    lr_scheduler: Scheduler
+    lr_scheduler: Scheduler = field(metadata=_aliases({"autonomous": "uncapped"}))
     lr_control_mode: Literal["fixed", "autonomous", "none"] = field(metadata=_aliases(LR_CONTROL_ALIASES))
     max_completion_tokens: int = field(metadata=_limits(low=1))
     use_slow_update: bool
@@ -124,6 +124,12 @@ class OptimizerConfig:
     slow_update_gate_with_selection: bool
     longitudinal_pair_policy: PairPolicy = field(metadata=_aliases(PAIR_POLICY_ALIASES))
     use_meta_skill: bool
+    ask_again: bool
+    exact_budget: bool
+    schedule_by: Literal["step", "selection"]
+    keep_memory: bool
+    compare_equal_skills: bool
+    notes_after_guidance: bool
     use_skill_aware_reflection: bool
     skill_aware_appendix_source: Literal["both", "failure_only"]
     skill_aware_consolidate_threshold: int = field(metadata=_limits(low=0))
@@ -152,6 +158,10 @@ class EvaluationConfig:
     sel_env_num: int = field(metadata=_limits(low=0))
     test_env_num: int = field(metadata=_limits(low=0))
     eval_test: bool
+    stale_scores: bool
+    skip_unchanged: bool
+    promote_without_tests: bool
+    partial_passes: bool
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -184,7 +194,11 @@ class EnvConfig:
 
 @frozen(kw_only=True)
 class RunConfig:
-    """A whole run; `folder` is where the config file lies, to which relative paths belong."""
+    """
+    A whole run; `folder` is where the config file lies, to which relative paths belong.
+
+    `notices` is what the user has to be told about keys without effect, `sources` says where each key's value is from.
+    """
 
     optimizer_model: RoleConfig
     target_model: RoleConfig
@@ -196,10 +210,16 @@ class RunConfig:
     env: EnvConfig
     folder: str
     resolved: Mapping[str, Json]
+    notices: tuple[str, ...] = field(default=(), eq=False)
+    sources: Mapping[str, str] = field(factory=dict, eq=False)
 
     def path(self, value: str) -> Path:
         """A path of the config, seen from the config file's folder."""
         return Path(self.folder, value).resolve()
+
+    def place(self, key: str) -> str:
+        """Where a key's value was written, to begin an error with."""
+        return f"{self.sources[key]}: " if key in self.sources else ""
 
     def role(self, role: Role) -> RoleConfig:
         """One role's model settings."""

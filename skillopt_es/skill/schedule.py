@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-Scheduler = Literal["constant", "linear", "cosine"]
+Scheduler = Literal["constant", "linear", "cosine", "uncapped"]
+UNCAPPED = 999
 
 
 def edit_budget(scheduler: Scheduler, *, highest: int, lowest: int, step: int, total_steps: int) -> int:
     """The budget of a step (1-based); a run of one step has the highest."""
+    if scheduler == "uncapped":
+        return UNCAPPED
     if scheduler == "constant" or total_steps <= 1:
         return highest
     progress = min(step, total_steps) / total_steps

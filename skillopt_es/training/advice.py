@@ -47,7 +47,8 @@ async def propose_slow_update(
         ),
         schema=SLOW_UPDATE_SCHEMA,
     )
-    consulted = await consult(calls, request, partial(read_advice, key="slow_update_content"))
+    read = partial(read_advice, key="slow_update_content")
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     pairs = tuple(row.pair for row in compared)
     reply = consulted.value
     guidance = "" if reply is None else clean_of_markers(reply.content)
@@ -75,7 +76,7 @@ async def write_meta_skill(
 ) -> MetaSkillWritten:
     """The optimizer's memory for the next epoch, or why there is none."""
     assert state.epoch is not None
-    assert state.current is not None
+    assert state.epoch.last_skill is not None
     request = question(
         run.config,
         slot=f"e{job.epoch}/meta",
@@ -83,13 +84,14 @@ async def write_meta_skill(
         prompt="meta_skill",
         sections=(
             skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
-            skill_section(state.current.skill, "Skill now"),
-            "## Your previous notes\n" + (state.memory or "(none yet)"),
+            skill_section(state.epoch.last_skill, "Skill now"),
+            "## Your previous notes\n" + (state.epoch.meta_skill or "(none yet)"),
             _comparison_section(selected_pairs(state, run), state, run, evidence),
         ),
         schema=META_SKILL_SCHEMA,
     )
-    consulted = await consult(calls, request, partial(read_advice, key="meta_skill_content"))
+    read = partial(read_advice, key="meta_skill_content")
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     reply = consulted.value
     if reply is None:
         return MetaSkillWritten(
@@ -105,14 +107,14 @@ async def write_meta_skill(
 
 def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run: RunData, evidence: Evidence) -> str:
     assert state.epoch is not None
-    assert state.current is not None
+    assert state.epoch.last_skill is not None
     counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}
     lines = [
         f"## The same {len(compared)} tasks under both skills",
         ", ".join(f"{category} {count}" for category, count in counts.items()),
     ]
     most = run.config.gradient.max_trajectory_chars // 2
-    before, now = state.epoch.first_skill.text, state.current.skill.text
+    before, now = state.epoch.first_skill.text, state.epoch.last_skill.text
     for category in _ORDER:
         lines.append(f"\n### {_TITLES[category]}")
         rows = [row for row in compared if row.pair.category == category]
@@ -121,6 +123,6 @@ def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run
         for row in rows:
             lines.append(f"#### {row.pair.item}: answered {row.previous.prediction!r}, now {row.current.prediction!r}")
             if category != "stable_success":
-                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before))
-                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now))
+                lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before, run=run))
+                lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now, run=run))
     return "\n".join(lines)

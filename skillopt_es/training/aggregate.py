@@ -40,7 +40,7 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         schema=MERGE_SCHEMA,
     )
     read = partial(read_merge, merge=job.merge, inputs=labels, source=source)
-    consulted = await consult(calls, request, read)
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     reply = consulted.value or MergeReply(edits=_joined(job.merge, tuple(labels.values())), reasoning="")
     return PatchesMerged(
         merge=job.merge,

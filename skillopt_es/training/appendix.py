@@ -12,6 +12,7 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.trainer import StepState, TrainerState
 from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.stale import kept_score
 from skillopt_es.training.tasks import ConsolidateJob, Decide, Questions
 
 
@@ -54,7 +55,7 @@ def with_notes(skill: SkillTree, notes: tuple[str, ...]) -> SkillTree:
     return skill.with_text(with_appendix(skill.text, notes)) if notes else skill
 
 
-def written(state: TrainerState) -> AppendixWritten:
+def written(state: TrainerState, run: RunData) -> AppendixWritten:
     """The notes of the last step in the current skill, after the verdict."""
     assert state.current is not None
     skill = with_notes(state.current.skill, state.unwritten)
@@ -66,4 +67,5 @@ def written(state: TrainerState) -> AppendixWritten:
         skill=skill,
         notes=state.unwritten,
         value=known.value if known else None,
+        stale_from=kept_score(state.current, skill, run),
     )

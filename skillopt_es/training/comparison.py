@@ -30,10 +30,10 @@ def selected_pairs(state: TrainerState, run: RunData) -> tuple[Compared, ...]:
     """The compared items that the pair policy keeps, at most as many as were asked for."""
     optimizer = run.config.optimizer
     kept = _KEPT[optimizer.longitudinal_pair_policy]
-    return tuple(row for row in compare(state) if row.pair.category in kept)[: optimizer.slow_update_samples]
+    return tuple(row for row in compare(state, run) if row.pair.category in kept)[: optimizer.slow_update_samples]
 
 
-def compare(state: TrainerState) -> tuple[Compared, ...]:
+def compare(state: TrainerState, run: RunData) -> tuple[Compared, ...]:
     """The drawn items that were measured under both skills, in drawn order."""
     assert state.epoch is not None
     assert state.epoch.comparison is not None
@@ -44,11 +44,12 @@ def compare(state: TrainerState) -> tuple[Compared, ...]:
     for item in state.epoch.comparison.items:
         before, now = previous[item], current[item]
         if isinstance(before.outcome, Measured) and isinstance(now.outcome, Measured):
-            found.append(Compared(_pair(item, before.outcome, now.outcome), before, now))
+            pair = _pair(item, before=run.passes(before.outcome), now=run.passes(now.outcome))
+            found.append(Compared(pair, before, now))
     return tuple(found)
 
 
-def _pair(item: str, before: Measured, now: Measured) -> Pair:
-    if before.passed:
-        return Pair(item, "stable_success" if now.passed else "regressed")
-    return Pair(item, "improved" if now.passed else "persistent_fail")
+def _pair(item: str, *, before: bool, now: bool) -> Pair:
+    if before:
+        return Pair(item, "stable_success" if now else "regressed")
+    return Pair(item, "improved" if now else "persistent_fail")

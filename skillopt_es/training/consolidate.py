@@ -29,7 +29,8 @@ async def consolidate(job: ConsolidateJob, state: TrainerState, run: RunData, ca
         sections=(f"## Reminder notes ({len(before)})\n" + "\n".join(lines),),
         schema=CONSOLIDATION_SCHEMA,
     )
-    consulted = await consult(calls, request, partial(read_consolidation, before=before))
+    read = partial(read_consolidation, before=before)
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     reply = consulted.value
     if reply is None:
         return AppendixConsolidated(

@@ -1,4 +1,4 @@
-"""Asking the optimizer: one question, one parsed answer; what cannot be used is asked again once, with the reason."""
+"""Asking the optimizer: one question, one parsed answer; a useless one may be asked for once more, with the reason."""
 
 from __future__ import annotations
 
@@ -29,12 +29,14 @@ class Consulted(Generic[V]):
     calls: tuple[CallRef, ...] = ()
 
 
-async def consult(calls: Calls, request: ChatRequest, read: Callable[[str], V | Unusable]) -> Consulted[V]:
-    """The optimizer's answer, parsed by `read`."""
+async def consult(
+    calls: Calls, request: ChatRequest, read: Callable[[str], V | Unusable], *, again: bool
+) -> Consulted[V]:
+    """The optimizer's answer, parsed by `read`; with `again`, a useless one is asked for a second time."""
     made: tuple[CallRef, ...] = ()
     asked = request
     why = ""
-    for last_chance in (False, True):
+    for last_chance in (False, True) if again else (True,):
         try:
             answer = await calls.ask("optimizer", asked)
         except CallFailed as failure:

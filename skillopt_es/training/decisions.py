@@ -35,6 +35,7 @@ from skillopt_es.training import sampling, tasks
 from skillopt_es.training.appendix import extension, fate_of_notes, notes_for_candidate, with_notes, written
 from skillopt_es.training.comparison import selected_pairs
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.stale import counts_as_measured, kept_score, standing_value
 
 
 def decide(task: tasks.Decide, state: TrainerState, run: RunData) -> Event:
@@ -110,7 +111,13 @@ def _plan_epoch(state: TrainerState, run: RunData) -> Event:
         batch_size=train.batch_size,
         batches=run.started.steps_per_epoch * train.accumulation,
     )
-    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=state.memory)
+    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_memory_in_force(state, run))
+
+
+def _memory_in_force(state: TrainerState, run: RunData) -> str:
+    last = state.epoch.meta if state.epoch is not None else None
+    lost = last is not None and last.result != "written" and not run.config.optimizer.keep_memory
+    return "" if lost else state.memory
 
 
 def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
@@ -119,8 +126,9 @@ def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
     for index, batch in enumerate(step.batches):
         at = f"{place}/b{index}"
         rows = state.rollouts[at]
-        failures = [item for item in batch.items if _is_failure(rows[item].outcome)]
-        successes = [item for item in batch.items if _is_success(rows[item].outcome)]
+        measured = [(item, outcome) for item in batch.items if isinstance(outcome := rows[item].outcome, Measured)]
+        failures = [item for item, outcome in measured if not run.passes(outcome)]
+        successes = [item for item, outcome in measured if run.passes(outcome)]
         groups += _groups(at, "failure", sampling.shuffled(failures, batch.seed), run)
         if not run.config.gradient.failure_only:
             groups += _groups(at, "success", sampling.shuffled(successes, batch.seed + 1), run)
@@ -132,14 +140,6 @@ def _groups(place: str, kind: Evidence, items: list[str], run: RunData) -> list[
         Minibatch(id=f"{place}/{kind}-{index}", kind=kind, place=place, items=chunk)
         for index, chunk in enumerate(sampling.chunks(items, run.config.gradient.minibatch_size))
     ]
-
-
-def _is_failure(outcome: Outcome) -> bool:
-    return isinstance(outcome, Measured) and not outcome.passed
-
-
-def _is_success(outcome: Outcome) -> bool:
-    return isinstance(outcome, Measured) and outcome.passed
 
 
 def _open_step(state: TrainerState) -> tuple[StepState, str]:
@@ -203,7 +203,7 @@ def _build_candidate(state: TrainerState, run: RunData) -> Event:
 
 
 def _write_appendix(state: TrainerState, run: RunData) -> Event:
-    return written(state)
+    return written(state, run)
 
 
 # --- the gate ------------------------------------------------------------------------------------------------------
@@ -214,16 +214,19 @@ def _gate_candidate(state: TrainerState, run: RunData) -> Event:
     assert step.built is not None
     assert state.current is not None
     assert state.best is not None
-    candidate = state.measured[step.built.candidate.hash]
-    current = state.measured.get(state.current.skill.hash)
+    standing = state.current
+    no_op = counts_as_measured(state, run, step.built.candidate)
+    candidate = state.measured[standing.stale_from if no_op else step.built.candidate.hash]
+    current = state.measured.get(standing.stale_from or standing.skill.hash)
     if current is None:
         compared, candidate_score, current_score = len(candidate.items), candidate.score, None
     else:
         compared, candidate_score, current_score = _on_common_items(candidate, current)
-    value = run.gate_value(candidate_score, step.built.candidate)
-    current_value = None if current_score is None else run.gate_value(current_score, state.current.skill)
+    current_value = None if current_score is None else standing_value(standing, current_score, run)
+    value = standing.value if no_op else run.gate_value(candidate_score, step.built.candidate)
+    assert value is not None
     won, lost = _turned(candidate, current)
-    best = is_better(state, run, step.built.candidate, state.best.skill)
+    best = not no_op and is_better(state, run, step.built.candidate, state.best.skill)
     return CandidateGated(
         step=step.number,
         candidate=step.built.candidate.hash,
@@ -238,6 +241,7 @@ def _gate_candidate(state: TrainerState, run: RunData) -> Event:
         won=won,
         lost=lost,
         known_from="" if candidate.place == f"{place}/gate" else candidate.place,
+        stale_from=standing.stale_from,
     )
 
 
@@ -298,6 +302,7 @@ def _place_slow_block(state: TrainerState, run: RunData) -> Event:
         candidate=placed.hash,
         candidate_score=known.score if known else None,
         candidate_value=run.gate_value(known.score, placed) if known else None,
+        stale_from=kept_score(state.current, placed, run),
     )
 
 
@@ -333,7 +338,8 @@ def more_to_compare(state: TrainerState, run: RunData) -> tuple[str, ...]:
     assert state.epoch.comparison is not None
     optimizer = run.config.optimizer
     drawn = state.epoch.comparison
-    if optimizer.longitudinal_pair_policy != "changed" or drawn.previous == drawn.current:
+    one_text = drawn.previous == drawn.current and not optimizer.compare_equal_skills
+    if optimizer.longitudinal_pair_policy != "changed" or one_text:
         return ()
     missing = optimizer.slow_update_samples - len(selected_pairs(state, run))
     candidates = sampling.comparison_candidates(
@@ -359,6 +365,7 @@ def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
             candidate=proposed.candidate.hash,
             candidate_score=known.score if known else None,
             candidate_value=run.gate_value(known.score, proposed.candidate) if known else None,
+            stale_from=kept_score(state.current, proposed.candidate, run),
         )
     assert known is not None
     return _gated_slow_update(state, run, known, state.current)
@@ -371,8 +378,8 @@ def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, cu
     assert state.best is not None
     proposed = state.epoch.proposed
     candidate = state.epoch.proposed.candidate
-    _, score, standing = _on_common_items(known, state.measured[current.skill.hash])
-    value, current_value = run.gate_value(score, candidate), run.gate_value(standing, current.skill)
+    _, score, standing = _on_common_items(known, state.measured[current.stale_from or current.skill.hash])
+    value, current_value = run.gate_value(score, candidate), standing_value(current, standing, run)
     best = is_better(state, run, candidate, state.best.skill)
     action = _verdict(value, current_value, best, use_gate=True)
     assert action in ("accept", "accept_new_best", "reject")
@@ -387,6 +394,7 @@ def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, cu
         current_value=current_value,
         best_value=state.best.value,
         known_from="" if known.place == f"e{proposed.epoch}/slow/gate" else known.place,
+        stale_from=current.stale_from,
     )
 
 
@@ -401,10 +409,11 @@ def _complete_epoch(state: TrainerState, run: RunData) -> Event:
 def _promote_best(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
-    assert state.current.value is not None
+    value = state.measured[state.current.skill.hash].value
+    assert value is not None
     return BestPromoted(
         skill=state.current.skill.hash,
-        value=state.current.value,
+        value=value,
         previous=state.best.skill.hash,
         previous_value=state.best.value,
     )

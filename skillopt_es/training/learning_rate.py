@@ -40,7 +40,7 @@ async def choose_learning_rate(
         schema=LEARNING_RATE_SCHEMA,
     )
     available = len(job.pool)
-    consulted = await consult(calls, request, read_learning_rate)
+    consulted = await consult(calls, request, read_learning_rate, again=run.config.optimizer.ask_again)
     reply = consulted.value
     if reply is None:
         return LearningRateChosen(

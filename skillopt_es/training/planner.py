@@ -16,6 +16,7 @@ from skillopt_es.training.appendix import notes_for_candidate, notes_task
 from skillopt_es.training.decisions import is_better, more_to_compare
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.sampling import comparison_seed
+from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.tasks import (
     AnalyseJob,
     ChooseAll,
@@ -111,10 +112,11 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     if waiting:
         return Questions(waiting)
     if step.built is None and step.ranked is None:
-        return _collected(run, step, place) or _selection_of_edits(run, step, place)
+        return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
     if step.built is None:
         some = (step.ranked is not None and step.ranked.chosen) or notes_for_candidate(step)
-        return Decide("build_candidate") if some else SkipStep("no_edit_chosen")
+        built = some or not run.config.evaluation.skip_unchanged
+        return Decide("build_candidate") if built else SkipStep("no_edit_chosen")
     return _gate_task(state, run, step, place)
 
 
@@ -147,31 +149,31 @@ def _collected(run: RunData, step: StepState, place: str) -> Task | None:
     return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
 
 
-def _selection_of_edits(run: RunData, step: StepState, place: str) -> Task:
+def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
     merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
     pool = tuple(edit.id for edit in _node(step, top).edits) if top else ()
     if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
         return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
-    budget = _budget(run, step, len(pool))
+    budget = _budget(state, run, step, len(pool))
     if len(pool) <= budget or budget == 0:
         return ChooseAll(pool=pool, budget=budget)
     return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
 
 
-def _budget(run: RunData, step: StepState, available: int) -> int:
+def _budget(state: TrainerState, run: RunData, step: StepState, available: int) -> int:
     """How many edits a step may apply: as decided, without a cap, or by the schedule."""
     optimizer = run.config.optimizer
     if step.learning_rate is not None:
-        return step.learning_rate.budget
-    if optimizer.lr_control_mode != "fixed":
+        return step.learning_rate.budget if optimizer.exact_budget else max(1, step.learning_rate.budget)
+    if optimizer.lr_control_mode == "autonomous" or (optimizer.lr_control_mode == "none" and optimizer.exact_budget):
         return available
     return edit_budget(
         optimizer.lr_scheduler,
         highest=optimizer.learning_rate,
         lowest=optimizer.min_learning_rate,
-        step=step.number,
+        step=step.number if optimizer.schedule_by == "step" else state.counts.selections + 1,
         total_steps=run.started.total_steps,
     )
 
@@ -225,10 +227,12 @@ def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -
     assert step.built is not None
     assert state.current is not None
     candidate = step.built.candidate
-    if candidate.hash == step.built.parent:
+    if candidate.hash == step.built.parent and run.config.evaluation.skip_unchanged:
         return SkipStep("unchanged")
+    if counts_as_measured(state, run, candidate):
+        return Decide("gate_candidate")
     skills = [(f"{place}/gate", candidate)]
-    if run.config.evaluation.use_gate:
+    if run.config.evaluation.use_gate and not state.current.stale_from:
         skills.append((f"{place}/current", state.current.skill))
     return _measure(state, _unmeasured(state, run, skills)) or Decide("gate_candidate")
 
@@ -259,7 +263,7 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
     jobs: list[Job] = []
     if slow and epoch.proposed is None:
         jobs.append(SlowUpdateJob(epoch.number))
-    if meta:
+    if meta and not (slow and run.config.optimizer.notes_after_guidance):
         jobs.append(MetaSkillJob(epoch.number))
     if jobs:
         return Questions(tuple(jobs))
@@ -275,7 +279,7 @@ def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task 
 
 
 def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState) -> list[Evaluation]:
-    """An epoch's first and last skill on the drawn items; one evaluation when they are the same text."""
+    """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
     assert epoch.comparison is not None
     assert state.current is not None
     place = f"e{epoch.number}/slow"
@@ -288,7 +292,7 @@ def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState)
         skill=state.current.skill,
         seed=seed,
     )
-    if epoch.comparison.previous == epoch.comparison.current:
+    if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
         return [current]
     previous = Evaluation(
         place=f"{place}/previous",
@@ -307,7 +311,9 @@ def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
     candidate = epoch.proposed.candidate
     if candidate is not None and run.config.optimizer.slow_update_gate_with_selection:
         place = f"e{epoch.number}/slow"
-        skills = [(f"{place}/gate", candidate), (f"{place}/standing", state.current.skill)]
+        skills = [(f"{place}/gate", candidate)]
+        if not state.current.stale_from:
+            skills.append((f"{place}/standing", state.current.skill))
         waiting = _measure(state, _unmeasured(state, run, skills))
         if waiting is not None:
             return waiting
@@ -320,7 +326,9 @@ def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
 def _final_task(state: TrainerState, run: RunData) -> Task:
     assert state.current is not None
     assert state.best is not None
-    if state.current.skill.hash != state.best.skill.hash:
+    evaluation = run.config.evaluation
+    may_promote = evaluation.eval_test or evaluation.promote_without_tests
+    if may_promote and state.current.skill.hash != state.best.skill.hash:
         waiting = _measure(state, _unmeasured(state, run, [("final/val", state.current.skill)]))
         if waiting is not None:
             return waiting

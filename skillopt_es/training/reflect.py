@@ -40,7 +40,8 @@ async def analyse(
         most=optimizer.learning_rate,
         most_notes=MOST_NOTES if asks_for_notes(optimizer, group.kind) else 0,
     )
-    consulted = await consult(calls, analyst_request(group, state, run, evidence), read)
+    request = analyst_request(group, state, run, evidence)
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     return _proposal(group, state.step.number, consulted)
 
 
@@ -77,7 +78,7 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
     skill = state.current.skill
     rows = state.rollouts[group.place]
     most = run.config.gradient.max_trajectory_chars
-    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text) for item in group.items]
+    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text, run=run) for item in group.items]
     word = "Failed" if group.kind == "failure" else "Successful"
     return question(
         run.config,

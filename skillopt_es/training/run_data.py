@@ -8,7 +8,7 @@ from attrs import frozen
 
 from skillopt_es.config import EvaluationConfig, RunConfig
 from skillopt_es.events.catalog import RunStarted
-from skillopt_es.events.values import Role, Score, SkillTree
+from skillopt_es.events.values import Measured, Role, Score, SkillTree
 from skillopt_es.skill.density import semantic_density
 
 
@@ -35,6 +35,10 @@ class RunData:
     def workers(self) -> Mapping[Role, int]:
         """How many calls of each role may be in flight."""
         return {"target": self.config.env.workers, "optimizer": self.config.gradient.analyst_workers}
+
+    def passes(self, outcome: Measured) -> bool:
+        """Whether a task counts as solved: the whole of it, or any part where partial ones pass."""
+        return outcome.hard >= 1e-9 if self.config.evaluation.partial_passes else outcome.passed
 
     def gate_value(self, score: Score, skill: SkillTree) -> float:
         """The number that the gate compares: the chosen score, and the text's own bonus where that is on."""

@@ -36,7 +36,8 @@ async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) ->
         ),
         schema=RANKING_SCHEMA,
     )
-    consulted = await consult(calls, request, partial(read_ranking, pool=len(job.pool), budget=job.budget))
+    read = partial(read_ranking, pool=len(job.pool), budget=job.budget)
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     reply = consulted.value
     chosen = range(job.budget) if reply is None else reply.chosen
     return EditsRanked(

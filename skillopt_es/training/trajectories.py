@@ -19,6 +19,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import Episode, TrajectoryRecord
 from skillopt_es.training.evidence import Evidence, Exchange
+from skillopt_es.training.run_data import RunData
 from skillopt_es.training.steps import shown_step
 
 _SKILL = "(the skill document)"
@@ -78,7 +79,7 @@ def _text(at: str | list[int], exchanges: Sequence[Exchange]) -> str:
     return exchanges[call].sent[message[0]] if message else exchanges[call].answer
 
 
-def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: str) -> str:
+def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: str, run: RunData) -> str:
     """One rollout as the optimizer sees it; the skill, which it sees elsewhere, is left out of the system message."""
     records = unpacked(row, evidence).records if row.trajectory else ()
     whole = "\n".join(_lines(records, skill))
@@ -87,7 +88,7 @@ def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: 
         head.append(f"type: {row.task_type}")
     match row.outcome:
         case Measured(hard, soft):
-            head.append(f"result: {'PASS' if row.outcome.passed else 'FAIL'} (hard {hard:g}, soft {soft:.2f})")
+            head.append(f"result: {'PASS' if run.passes(row.outcome) else 'FAIL'} (hard {hard:g}, soft {soft:.2f})")
         case Failed(kind, message):
             head.append(f"result: not measured ({kind}: {message})")
     if row.failure:

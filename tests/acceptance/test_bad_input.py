@@ -24,6 +24,16 @@ def config(**sections: dict[str, Any]) -> Mistake:
     return lambda project: project.set(**sections)
 
 
+def first_line(line: str) -> Mistake:
+    """A line before all others of config.yaml."""
+
+    def change(project: Project) -> None:
+        path = project.folder / "config.yaml"
+        path.write_text(f"{line}\n{path.read_text()}")
+
+    return change
+
+
 def file(name: str, content: str | bytes) -> Mistake:
     """Another content of a file."""
     raw = content if isinstance(content, bytes) else content.encode()
@@ -79,8 +89,21 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "base-missing": (file("config.yaml", "_base_: none.yaml\n"), "none.yaml: no such config file", ""),
     "unknown-backend": (config(model={"backend": "opneai"}), "model.backend is 'opneai'", "did you mean openai?"),
     "unknown-environment": (config(env={"name": "task"}), "env.name is 'task'", "did you mean tasks?"),
-    "unknown-option": (config(env={"gradr": "exact"}), "env.gradr: environment 'tasks' has no such", "env.grader?"),
+    "unknown-option": (
+        config(env={"gradr": "exact"}),
+        "config.yaml: env.gradr: environment 'tasks' has no such",
+        "env.grader?",
+    ),
     "unknown-grader": (config(env={"grader": "exakt"}), "env.grader: must be one of exact", ""),
+    "wrong-word": (config(evaluation={"gate_metric": "best"}), "is 'best', but must be one of hard, soft, mixed", ""),
+    "not-built": (
+        config(optimizer={"skill_update_mode": "rewrite"}),
+        "config.yaml: optimizer.skill_update_mode is 'rewrite', but rewriting a whole skill is not built yet",
+        "instead: ",
+    ),
+    "backend-not-built": (config(model={"backend": "azure"}), "the Azure backend is not built yet", "base_url"),
+    "benchmark-not-built": (config(env={"name": "docvqa"}), "the benchmark docvqa is not built yet", "env.name: tasks"),
+    "no-preset": (first_line("_base_: paper-ish"), "_base_ is 'paper-ish', but there is no such preset", "paper, safe"),
     "empty-learning-rate": (config(optimizer={"min_learning_rate": 9}), "optimizer.min_learning_rate is 9", ""),
 }
 LAID_OVER: dict[str, tuple[Mistake, str, str]] = {
@@ -248,6 +271,21 @@ def test_a_skill_keeps_its_bytes(desk: Desk, project: Project) -> None:
     assert isinstance(started, RunStarted)
     assert started.skill.text.encode() == project.skill
     assert (project.run_folder() / "best" / "SKILL.md").read_bytes().startswith(project.skill)
+
+
+def test_a_key_without_effect_is_told_once_and_the_run_goes_on(desk: Desk, project: Project) -> None:
+    """On stderr, with its file; the log knows nothing of it."""
+    project.set(gradient={"max_analyst_rounds": 3}, train={"num_epochs": 1})
+    done = desk.run("run", "config.yaml", "--run", "one", "--quiet", "--json", "--set", "edit_budget=1",
+                    "--set", "min_edit_budget=1")  # fmt: skip
+    assert done.code == 0, done.err
+    warnings = [line for line in done.err.splitlines() if line.startswith("warning: ")]
+    assert len(warnings) == 1
+    assert "config.yaml: gradient.max_analyst_rounds is ignored" in warnings[0]
+    [started] = [event for event in events_of(desk.folder / "runs" / "one") if isinstance(event, RunStarted)]
+    assert "max_analyst_rounds" not in str(started.config)
+    checked = desk.run("doctor", "config.yaml", "--no-calls")
+    assert "warning  config" in checked.out
 
 
 @pytest.mark.parametrize("words", [["resume"], ["resume", "nope"], ["resume", "../x"], ["verify", "nope"]])

@@ -93,6 +93,18 @@ class ScriptedEnvironment:
         """Nothing to give back."""
 
 
+@frozen
+class PartialEnvironment(ScriptedEnvironment):
+    """Gives a tenth of a point for a wrong answer and nine tenths for a right one."""
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """Never quite solved."""
+        episode = await ScriptedEnvironment.attempt(self, item, skill, ask, seed=seed)
+        assert isinstance(episode.outcome, Measured)
+        hard = 0.9 if episode.outcome.hard else 0.1
+        return Episode(outcome=Measured(hard, hard), task="", records=episode.records, failure="partial")
+
+
 def chance(text: str) -> float:
     """A number from 0 to 1 that only depends on the text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") / 2**32

@@ -7,12 +7,11 @@ import json
 from pathlib import Path
 
 import pytest
-from attrs import frozen
 from support.logs import events_of
 from support.scripted import (
     KINDS,
     Answer,
-    ScriptedEnvironment,
+    PartialEnvironment,
     ScriptedModel,
     ScriptedWorld,
     config,
@@ -30,8 +29,8 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateProposed,
 )
-from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.ports import Ask, ChatRequest, Episode, Item
+from skillopt_es.events.values import Measured
+from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.trainer import fold
 from skillopt_es.session import start
 
@@ -142,23 +141,11 @@ def test_what_is_neither_yes_nor_no_is_no_gate_setting(written: str, tmp_path: P
         config(tmp_path, [f"evaluation.use_gate={written}"])
 
 
-@frozen
-class Partial(ScriptedEnvironment):
-    """Gives a tenth of a point for a wrong answer and nine tenths for a right one."""
-
-    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
-        """Never quite solved."""
-        episode = await ScriptedEnvironment.attempt(self, item, skill, ask, seed=seed)
-        assert isinstance(episode.outcome, Measured)
-        hard = 0.9 if episode.outcome.hard else 0.1
-        return Episode(outcome=Measured(hard, hard), task="", records=episode.records, failure="partial")
-
-
 def test_a_part_of_a_task_is_no_pass(tmp_path: Path) -> None:
     """Analysts get it as a failure and comparisons as a failure that stays; the gate counts the fraction."""
     optimizer = ScriptedModel("scripted optimizer", one_kind_a_step("- take care"))
     settings = ("train.num_epochs=2", "train.batch_size=6", "optimizer.learning_rate=1")
-    events = train(tmp_path, *settings, world=ScriptedWorld(environment=Partial(), optimizer=optimizer))
+    events = train(tmp_path, *settings, world=ScriptedWorld(environment=PartialEnvironment(), optimizer=optimizer))
     kinds = [group.kind for event in events if isinstance(event, MinibatchesPlanned) for group in event.groups]
     assert set(kinds) == {"failure"}
     [proposed] = [event for event in events if isinstance(event, SlowUpdateProposed)]

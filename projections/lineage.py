@@ -1,0 +1,208 @@
+"""
+The tree of skills of a run: which text came from which, how it was judged, and which one is the best.
+
+A node is one text at the moment it was made: the initial skill, a candidate, guidance at an epoch's end, reminder
+notes written after a verdict. Its parent is the text that was current when it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from attrs import define, evolve, field, frozen
+
+from skillopt_es.events.catalog import (
+    AppendixWritten,
+    BestPromoted,
+    CandidateBuilt,
+    CandidateGated,
+    Event,
+    Recorded,
+    RunStarted,
+    SkillScored,
+    SlowUpdateApplied,
+    StepSkipped,
+)
+
+Kind = Literal["initial", "candidate", "guidance", "notes"]
+Verdict = Literal["", "accept_new_best", "accept", "force_accept", "reject", "placeholder", "written", "unchanged"]
+
+TYPES = (
+    "RunStarted",
+    "SkillScored",
+    "CandidateBuilt",
+    "CandidateGated",
+    "StepSkipped",
+    "SlowUpdateApplied",
+    "AppendixWritten",
+    "BestPromoted",
+)
+"""The events that a lineage is made of."""
+
+TAKEN: frozenset[str] = frozenset({"accept_new_best", "accept", "force_accept", "placeholder", "written"})
+
+
+@frozen(kw_only=True)
+class Node:
+    """
+    One text and its judgement; `verdict` is empty until there is one.
+
+    `value` is what the gate compared, `against` the current text's value beside it; None is what was never measured.
+    """
+
+    name: str
+    kind: Kind
+    skill: str
+    parent: str
+    seq: int
+    step: int | None = None
+    epoch: int | None = None
+    verdict: Verdict = ""
+    value: float | None = None
+    against: float | None = None
+    won: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    stale_from: str = ""
+    promoted: bool = False
+
+    @property
+    def taken(self) -> bool:
+        """Whether it became the current skill (the initial one always was)."""
+        return self.kind == "initial" or self.verdict in TAKEN
+
+
+@frozen(kw_only=True)
+class Lineage:
+    """All nodes in the order of their making; names of the current and of the best one."""
+
+    nodes: tuple[Node, ...]
+    current: str
+    best: str
+
+    @property
+    def by_name(self) -> Mapping[str, Node]:
+        """The nodes by name."""
+        return {node.name: node for node in self.nodes}
+
+    def children(self, name: str) -> tuple[Node, ...]:
+        """What was made from a node, in order."""
+        return tuple(node for node in self.nodes if node.parent == name)
+
+
+@define
+class _Growing:
+    """The lineage while it is read."""
+
+    nodes: dict[str, Node] = field(factory=dict)
+    current: str = ""
+    best: str = ""
+    epoch: int = 0
+
+
+def lineage(records: Iterable[Recorded]) -> Lineage:
+    """The tree that these events grow; all of a run's events, or those of TYPES."""
+    growing = _Growing()
+    for recorded in records:
+        handler = _HANDLERS.get(type(recorded.event))
+        if handler is not None:
+            handler(growing, recorded.event, recorded.seq)
+    return Lineage(nodes=tuple(growing.nodes.values()), current=growing.current, best=growing.best)
+
+
+def _started(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, RunStarted)
+    growing.nodes["start"] = Node(name="start", kind="initial", skill=event.skill.hash, parent="", seq=seq)
+    growing.current = growing.best = "start"
+
+
+def _scored(growing: _Growing, event: Event, seq: int) -> None:
+    """A text that had no value yet is measured, by itself or beside a candidate."""
+    assert isinstance(event, SkillScored)
+    if event.purpose != "selection":
+        return
+    for node in growing.nodes.values():
+        if node.skill == event.skill and node.value is None:
+            growing.nodes[node.name] = evolve(node, value=event.value)
+
+
+def _built(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, CandidateBuilt)
+    _grow(growing, Node(name=f"step {event.step}", kind="candidate", skill=event.candidate.hash, parent=growing.current,
+                        seq=seq, step=event.step))  # fmt: skip
+
+
+def _gated(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, CandidateGated)
+    name = f"step {event.step}"
+    growing.nodes[name] = evolve(
+        growing.nodes[name],
+        verdict=event.action,
+        value=event.candidate_value,
+        against=event.current_value,
+        won=event.won,
+        lost=event.lost,
+        stale_from=event.stale_from,
+    )
+    if event.action == "reject":
+        return
+    growing.current = name
+    better = event.best_value is None or event.candidate_value > event.best_value
+    if event.action == "accept_new_best" or (event.action == "force_accept" and better):
+        growing.best = name
+
+
+def _skipped(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, StepSkipped)
+    name = f"step {event.step}"
+    if name in growing.nodes and event.reason == "unchanged":
+        growing.nodes[name] = evolve(growing.nodes[name], verdict="unchanged")
+
+
+def _guided(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, SlowUpdateApplied)
+    if event.action == "no_content":
+        return
+    verdict: Verdict = event.action
+    name = f"epoch {event.epoch}"
+    _grow(growing, Node(name=name, kind="guidance", skill=event.candidate or event.skill.hash, parent=growing.current,
+                        seq=seq, epoch=event.epoch, verdict=verdict, value=event.candidate_value,
+                        against=event.current_value, stale_from=event.stale_from))  # fmt: skip
+    if event.action == "reject":
+        return
+    growing.current = name
+    if event.action == "accept_new_best":
+        growing.best = name
+
+
+def _noted(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, AppendixWritten)
+    name = f"notes of step {event.step}"
+    _grow(growing, Node(name=name, kind="notes", skill=event.skill.hash, parent=growing.current, seq=seq,
+                        step=event.step, verdict="written", value=event.value,
+                        stale_from=event.stale_from))  # fmt: skip
+    growing.current = name
+
+
+def _promoted(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, BestPromoted)
+    growing.best = growing.current
+    growing.nodes[growing.current] = evolve(growing.nodes[growing.current], promoted=True)
+
+
+def _grow(growing: _Growing, node: Node) -> None:
+    """Adds a node; a text that was measured before keeps its value."""
+    known = next((each.value for each in growing.nodes.values() if each.skill == node.skill), None)
+    growing.nodes[node.name] = node if node.value is not None else evolve(node, value=known)
+
+
+_HANDLERS = {
+    RunStarted: _started,
+    SkillScored: _scored,
+    CandidateBuilt: _built,
+    CandidateGated: _gated,
+    StepSkipped: _skipped,
+    SlowUpdateApplied: _guided,
+    AppendixWritten: _noted,
+    BestPromoted: _promoted,
+}

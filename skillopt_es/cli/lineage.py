@@ -1,0 +1,124 @@
+"""`lineage`: the tree of skills of a run, drawn, or for programs and other drawing tools."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from attrs import asdict
+
+from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument, shown_value
+
+if TYPE_CHECKING:
+    from skillopt_es.projections.lineage import Lineage, Node
+
+_MARKS = {"": "?", "reject": "x", "unchanged": "="}
+_HASH = 8
+
+
+@click.command("lineage")
+@run_argument
+@click.option(
+    "--format", "form", type=click.Choice(["text", "dot", "mermaid"]), default="text", show_default=True,
+    help="text: a drawing for the terminal; dot: Graphviz; mermaid: for Markdown.",
+)  # fmt: skip
+@directory_option
+@json_option
+def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) -> None:
+    """
+    Which skill came from which, how each was judged, and which is the best. RUN defaults to the newest.
+
+    The line on the left is the current skill through the run; what was refused hangs beside it.
+    """
+    from skillopt_es.events.log import EventLog
+    from skillopt_es.projections.lineage import TYPES, lineage
+    from skillopt_es.runs import find_run
+
+    with EventLog.open(find_run(run, directory)) as log:
+        found = lineage(log.read(types=TYPES))
+        name = log.run.name
+    if as_json:
+        print_json(
+            {"run": name, "current": found.current, "best": found.best, "nodes": [asdict(node) for node in found.nodes]}
+        )
+    else:
+        click.echo(_FORMS[form](name, found))
+
+
+def drawing(run: str, found: Lineage) -> str:
+    """The tree as a line of texts that were current, with the others beside it."""
+    last = max(index for index, node in enumerate(found.nodes) if node.taken)
+    rows = [
+        (_rail(node, node.name == found.best, index < last), node.name, *_facts(node))
+        for index, node in enumerate(found.nodes)
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([f"{run}: {len(found.nodes)} texts, the best is that of {found.best}", *lines])
+
+
+def dot(run: str, found: Lineage) -> str:
+    """Graphviz: accepted texts are boxes, refused ones dashed, the best one is bold."""
+    lines = [f"digraph {_quoted(run)} {{", "  rankdir=TB;", '  node [shape=box, fontname="sans-serif"];']
+    names = _numbered(found)
+    for node in found.nodes:
+        style = "bold" if node.name == found.best else "solid" if node.taken else "dashed"
+        label = f"{node.name}\\n{_judged(node)}"
+        lines.append(f"  {names[node.name]} [label={_quoted(label)}, style={style}];")
+    lines += [f"  {names[node.parent]} -> {names[node.name]};" for node in found.nodes if node.parent]
+    return "\n".join([*lines, "}"])
+
+
+def mermaid(run: str, found: Lineage) -> str:
+    """A Mermaid flow chart, as GitHub and many editors draw it."""
+    names = _numbered(found)
+    lines = [f"%% {run}", "flowchart TD"]
+    for node in found.nodes:
+        text = f"{node.name}<br/>{_judged(node)}".replace('"', "'")
+        lines.append(f'  {names[node.name]}["{text}"]')
+    lines += [
+        f"  {names[node.parent]} {'-->' if node.taken else '-.->'} {names[node.name]}"
+        for node in found.nodes
+        if node.parent
+    ]
+    return "\n".join([*lines, f"  style {names[found.best]} stroke-width:4px"])
+
+
+def _rail(node: Node, best: bool, goes_on: bool) -> str:
+    if node.taken:
+        return "★" if best else "●"
+    return f"{'├' if goes_on else '└'}─{_MARKS[node.verdict]}"
+
+
+def _facts(node: Node) -> tuple[str, str, str, str, str]:
+    """The verdict, the values, the items that turned, the start of its hash, and what else is to know."""
+    values = (
+        shown_value(node.value) if node.against is None else f"{shown_value(node.against)} -> {shown_value(node.value)}"
+    )
+    turned = f"+{len(node.won)} -{len(node.lost)}" if node.won or node.lost else ""
+    more = [f"against the score of {node.stale_from[:_HASH]}"] if node.stale_from else []
+    more += ["promoted at the end"] if node.promoted else []
+    return _verdict(node), values, turned, node.skill[:_HASH], ", ".join(more)
+
+
+def _judged(node: Node) -> str:
+    return "  ".join(part for part in _facts(node) if part)
+
+
+def _verdict(node: Node) -> str:
+    if node.kind == "initial":
+        return "initial"
+    return node.verdict.replace("_", " ") or "not judged yet"
+
+
+def _numbered(found: Lineage) -> Mapping[str, str]:
+    return {node.name: f"n{number}" for number, node in enumerate(found.nodes)}
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '\\"') + '"'
+
+
+_FORMS: Mapping[str, Callable[[str, Lineage], str]] = {"text": drawing, "dot": dot, "mermaid": mermaid}

@@ -1,0 +1,67 @@
+"""
+The original's names for backends and benchmarks: which of ours they mean, and what is said of those not built.
+
+A name that an installed adapter has comes first, so a line of ADAPTERS is without effect once there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+ENDPOINT = "an endpoint that speaks OpenAI's chat completions: model.backend: openai with model.base_url"
+
+# What else a backend may be called. A name that an installed adapter has comes before these.
+BACKEND_NAMES: Mapping[str, str] = {
+    "openai_chat": "openai",
+    "openai_compatible": "openai",
+    "openai_compatible_chat": "openai",
+    "openai-compatible": "openai",
+    "compat": "openai",
+    "azure": "azure_openai",
+    "azure-openai": "azure_openai",
+    "codex_exec": "codex",
+    "claude": "claude_code",
+    "claude_chat": "claude_code",
+    "claude_code_exec": "claude_code",
+    "anthropic": "claude_code",
+    "cursor_agent": "cursor",
+    "cursor_exec": "cursor",
+    "copilot_chat": "copilot",
+    "copilot_cli": "copilot",
+    "copilot_exec": "copilot",
+    "github_copilot": "copilot",
+    "qwen": "qwen_chat",
+    "minimax": "minimax_chat",
+}
+_FOR_THE_TARGET = ("claude_code_exec", "cursor", "copilot_exec", "qwen_chat", "minimax_chat")
+
+_LABELS = {*BACKEND_NAMES.values(), *_FOR_THE_TARGET} - {"openai"}
+
+_BACKENDS_INSTEAD = f"use {ENDPOINT}"
+_BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
+
+# Adapters of the original that are not installed here: what they are, and what to use instead.
+ADAPTERS: Mapping[str, tuple[str, str]] = {
+    "azure_openai": ("the Azure backend is not built yet", _BACKENDS_INSTEAD),
+    "qwen_chat": ("the Qwen backend is not built yet", _BACKENDS_INSTEAD),
+    "minimax_chat": ("the MiniMax backend is not built yet", _BACKENDS_INSTEAD),
+    **{
+        name: (f"the benchmark {name} is not built yet", _BENCHMARKS_INSTEAD)
+        for name in ("alfworld", "docvqa", "officeqa", "spreadsheetbench")
+    },
+    **{
+        name: (f"the original names the benchmark {name}, but was never shipped with it", _BENCHMARKS_INSTEAD)
+        for name in ("babyvision", "mathverse", "mmrb", "sealqa", "swebench")
+    },
+}
+
+
+def role_backend(label: str, own: str, role: str) -> str:
+    """One role's backend, from the label and its own; as in the original, `openai_chat` leaves it to a label."""
+    label, own = label.strip(), own.strip()
+    both = BACKEND_NAMES.get(label.lower(), label)
+    if own.lower() not in ("", "openai_chat"):
+        return own
+    if role == "optimizer" and {label.lower(), both} & {*_FOR_THE_TARGET}:
+        return "openai"
+    return label if not own or both in _LABELS else "openai"

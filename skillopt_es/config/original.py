@@ -1,0 +1,264 @@
+"""
+The original's own config: its flat names, and what becomes of each of its keys that no section here has.
+
+A key that a section knows is read there. Who builds one of the others adds it to its section and moves its name from
+FATES to _READ; a test names what is left over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from skillopt_es.config.adapter_names import ENDPOINT
+from skillopt_es.events.values import Json
+
+
+@frozen
+class NotBuilt:
+    """Nothing here does what the key says: a value that asks for nothing is dropped, any other refused."""
+
+    what: str
+    instead: str
+    harmless: tuple[Json, ...] = ()
+
+
+@frozen
+class Secret:
+    """A key itself, which is never config; `variable` is where the original looks for it, too."""
+
+    variable: str
+
+
+@frozen
+class Retired:
+    """The original ignores it, or there is no use for it here: a value is ignored, with a warning that says this."""
+
+    why: str
+
+
+Fate = NotBuilt | Secret | Retired
+
+_AGENT = "model.agent_command, agent_access, agent_network, agent_env and reasoning_effort (docs/harnesses.md)"
+_AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
+_ROLES = ("", "optimizer_", "target_")
+
+# Per family: what it is for, what to use instead, and each key with the values of the original's shipped files.
+_FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
+    (
+        "Azure's way of reaching OpenAI models",
+        ENDPOINT,
+        {
+            "azure_endpoint": (),
+            "azure_api_version": ("2024-12-01-preview",),
+            **{
+                f"{role}azure_openai_{key}": values
+                for role in _ROLES
+                for key, values in {
+                    "endpoint": (),
+                    "api_version": ("2024-12-01-preview",),
+                    "auth_mode": (),
+                    "ad_scope": (_AZURE_SCOPE,),
+                    "managed_identity_client_id": (),
+                }.items()
+            },
+        },
+    ),
+    (
+        "the Qwen backend",
+        f"{ENDPOINT}, model.temperature, model.timeout_seconds, model.extra_body",
+        {
+            f"{role}qwen_chat_{key}": ()
+            for role in _ROLES
+            for key in ("base_url", "temperature", "timeout_seconds", "max_tokens", "enable_thinking", "thinking_mode")
+        },
+    ),
+    (
+        "the MiniMax backend",
+        ENDPOINT,
+        {
+            "minimax_region": (),
+            "minimax_base_url": (),
+            "minimax_model": ("MiniMax-M2.7", "MiniMax-M3"),
+            "minimax_temperature": ("0.7", 0.7),
+            "minimax_max_tokens": ("8000", 8000),
+            "minimax_enable_thinking": ("false", False),
+        },
+    ),
+    (
+        "this setting of Codex",
+        _AGENT,
+        {
+            "codex_exec_path": ("codex",),
+            "codex_exec_sandbox": ("workspace-write",),
+            "codex_exec_profile": (),
+            "codex_exec_full_auto": (False,),
+            "codex_exec_reasoning_effort": ("none",),
+            "codex_exec_use_sdk": ("auto",),
+            "codex_exec_network_access": (False,),
+            "codex_exec_web_search": (False,),
+            "codex_exec_approval_policy": ("never",),
+            "codex_trace_to_optimizer": (True, False),
+            "codex_path": ("codex",),
+            "codex_cli_bin": ("codex",),
+            "codex_bin": ("codex",),
+            "sandbox": ("workspace-write",),
+            "codex_sandbox": ("workspace-write",),
+        },
+    ),
+    (
+        "this setting of Claude Code",
+        _AGENT,
+        {
+            "claude_code_exec_path": ("claude",),
+            "claude_code_exec_profile": (),
+            "claude_code_exec_use_sdk": ("auto",),
+            "claude_code_exec_effort": ("medium",),
+            "claude_code_exec_max_thinking_tokens": (16384,),
+        },
+    ),
+    ("this setting of Cursor", _AGENT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
+    (
+        "this setting of Copilot",
+        _AGENT,
+        {
+            "copilot_exec_path": (),
+            "copilot_exec_home": (),
+            "copilot_exec_allow_all_tools": (False,),
+            "copilot_chat_optimizer_model": (),
+            "copilot_chat_target_model": (),
+            "copilot_chat_timeout": (),
+        },
+    ),
+    (
+        "the rewrite of a whole skill",
+        "leave the key out: a skill is changed by edits",
+        {"rewrite_reasoning_effort": ("high",), "rewrite_max_completion_tokens": (64000,)},
+    ),
+)
+
+_SECRETS = {
+    "azure_api_key": "AZURE_OPENAI_API_KEY",
+    "azure_openai_api_key": "AZURE_OPENAI_API_KEY",
+    "optimizer_azure_openai_api_key": "OPTIMIZER_AZURE_OPENAI_API_KEY",
+    "target_azure_openai_api_key": "TARGET_AZURE_OPENAI_API_KEY",
+    "qwen_chat_api_key": "QWEN_CHAT_API_KEY",
+    "optimizer_qwen_chat_api_key": "OPTIMIZER_QWEN_CHAT_API_KEY",
+    "target_qwen_chat_api_key": "TARGET_QWEN_CHAT_API_KEY",
+    "minimax_api_key": "MINIMAX_API_KEY",
+    "optimizer_minimax_api_key": "MINIMAX_API_KEY",
+    "target_minimax_api_key": "MINIMAX_API_KEY",
+}
+
+_NEVER_READ = "the original never reads it; one role's endpoint is model.optimizer_base_url or model.target_base_url"
+
+FATES: Mapping[str, Fate] = {
+    **{
+        f"model.{key}": NotBuilt(what, instead, values)
+        for what, instead, keys in _FAMILIES
+        for key, values in keys.items()
+    },
+    **{f"model.{key}": Secret(variable) for key, variable in _SECRETS.items()},
+    "model.optimizer_minimax_base_url": Retired(_NEVER_READ),
+    "model.target_minimax_base_url": Retired(_NEVER_READ),
+    "train.steps_per_epoch": Retired("it follows from the training items, train.batch_size and train.accumulation"),
+    "gradient.max_analyst_rounds": Retired("it has no effect: an analyst is asked once"),
+    "optimizer.meta_learning_rate": Retired("the original never reads it"),
+    "optimizer.skill_update_mode": NotBuilt(
+        "rewriting a whole skill", "leave the key out: a skill is changed by edits", ("patch", "edits")
+    ),
+    "env.out_root": Retired("a run's folder is named on the command line, by --dir and --run"),
+    "env.split_output_dir": Retired("no split is written to files: the log holds which item is in which split"),
+}
+
+# --- flat names ----------------------------------------------------------------------------------------------------
+
+_READ = {
+    "model": ("optimizer_backend", "target_backend", "reasoning_effort"),
+    "train": ("num_epochs", "train_size", "batch_size", "accumulation", "seed"),
+    "gradient": ("minibatch_size", "merge_batch_size", "analyst_workers", "failure_only"),
+    "optimizer": (
+        "lr_scheduler",
+        "lr_control_mode",
+        "use_slow_update",
+        "slow_update_samples",
+        "slow_update_gate_with_selection",
+        "longitudinal_pair_policy",
+        "use_meta_skill",
+        "use_skill_aware_reflection",
+        "skill_aware_appendix_source",
+        "skill_aware_consolidate_threshold",
+    ),
+    "evaluation": (
+        "use_gate",
+        "gate_metric",
+        "gate_mixed_weight",
+        "use_semantic_density",
+        "semantic_density_weight",
+        "leading_words",
+        "sel_env_num",
+        "test_env_num",
+        "eval_test",
+    ),
+    "env": (
+        "skill_init",
+        "split_mode",
+        "split_ratio",
+        "split_seed",
+        "split_dir",
+        "data_path",
+        "exec_timeout",
+        "workers",
+        "limit",
+        "max_completion_tokens",
+    ),
+}
+
+# Keys of the benchmarks. Which of them an environment takes is for that environment to say.
+_OF_BENCHMARKS = (
+    "data_root",
+    "data_dirs",
+    "mode",
+    "max_turns",
+    "max_tool_turns",
+    "max_steps",
+    "max_api_workers",
+    "max_queries_per_turn",
+    "shuffle_choices",
+    "use_theorem",
+    "use_sketch",
+    "use_local_tools",
+    "image_detail",
+    "judge_model",
+    "judge_max_completion_tokens",
+    "judge_retries",
+    "search_mode",
+    "search_api_url",
+    "search_auth_env",
+    "search_provider",
+    "search_max_num_results",
+    "search_timeout_seconds",
+)
+
+_RENAMED = {
+    "model_backend": "model.backend",
+    "optimizer_model": "model.optimizer",
+    "target_model": "model.target",
+    "edit_budget": "optimizer.learning_rate",
+    "min_edit_budget": "optimizer.min_learning_rate",
+    "meta_edit_budget": "optimizer.meta_learning_rate",
+    "env": "env.name",
+}
+
+
+def _leaves(keys: Iterable[str]) -> dict[str, str]:
+    return {key.partition(".")[2]: key for key in keys}
+
+
+FLAT: Mapping[str, str] = {
+    **_leaves(f"{section}.{name}" for section, names in _READ.items() for name in names),
+    **_leaves(key for key in FATES if key != "optimizer.meta_learning_rate"),
+    **_leaves(f"env.{name}" for name in _OF_BENCHMARKS),
+    **_RENAMED,
+}

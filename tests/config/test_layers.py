@@ -1,0 +1,68 @@
+"""Layers: defaults, presets by name, files and `--set`, each over the last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from skillopt_es.config import load_config
+from skillopt_es.config.layers import presets
+
+MODELS = {"optimizer": "o", "target": "t"}
+
+
+@pytest.mark.parametrize("name", ["paper", "safe", "upstream"])
+def test_a_preset_is_found_from_anywhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its bare name, whatever folder the file and the user are in."""
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    file = tmp_path / "deep" / "er" / "mine.yaml"
+    file.write_text(yaml.safe_dump({"_base_": name, "model": MODELS, "train": {"seed": 7}}))
+    monkeypatch.chdir(tmp_path)
+    config = load_config(file)
+    assert config.train.seed == 7
+    assert config.optimizer.slow_update_gate_with_selection == (name != "upstream")
+    assert config.evaluation.stale_scores == (name == "upstream")
+    assert not config.notices
+    assert name in presets()
+
+
+def test_a_chain_goes_over_files_to_a_preset(tmp_path: Path) -> None:
+    """Each file's base is looked for beside that file."""
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared" / "base.yaml").write_text(yaml.safe_dump({"_base_": "upstream", "model": MODELS}))
+    (tmp_path / "mine.yaml").write_text("_base_: shared/base.yaml\nevaluation: {skip_unchanged: true}\n")
+    config = load_config(tmp_path / "mine.yaml", ["optimizer.ask_again=true"])
+    assert (config.evaluation.skip_unchanged, config.evaluation.stale_scores) == (True, True)
+    assert (config.optimizer.ask_again, config.optimizer.exact_budget) == (True, False)
+
+
+def test_a_file_without_an_ending_is_named_by_its_path(tmp_path: Path) -> None:
+    """A bare word is a preset's."""
+    (tmp_path / "safe").write_text("train: {seed: 9}\n")
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"_base_": "./safe", "model": MODELS}))
+    assert load_config(tmp_path / "mine.yaml").train.seed == 9
+
+
+def test_mappings_are_merged_and_lists_replaced(tmp_path: Path) -> None:
+    """At any depth."""
+    below = {"model": {**MODELS, "extra_body": {"a": {"x": 1, "y": 2}, "b": [1, 2]}}}
+    (tmp_path / "below.yaml").write_text(yaml.safe_dump(below))
+    above = {"_base_": "below.yaml", "model": {"extra_body": {"a": {"y": 3}, "b": [4]}}}
+    (tmp_path / "above.yaml").write_text(yaml.safe_dump(above))
+    config = load_config(tmp_path / "above.yaml")
+    assert config.target_model.extra_body == {"a": {"x": 1, "y": 3}, "b": [4]}
+
+
+def test_the_paper_preset_says_every_default_that_it_leans_on() -> None:
+    """So that a new default of ours would not change it without a word."""
+    folder = Path(__file__).parents[2] / "configs"
+    base, paper = (yaml.safe_load((folder / name).read_text()) for name in ("base.yaml", "presets/paper.yaml"))
+    changed = {
+        f"{section}.{key}"
+        for section, values in paper.items()
+        for key, value in values.items()
+        if base[section][key] != value
+    }
+    assert changed == {"optimizer.slow_update_gate_with_selection"}

@@ -1,0 +1,176 @@
+"""Whatever a config may not say is refused with its file, its key, its value and what is allowed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+import yaml
+
+from skillopt_es.config import RunConfig, load_config
+from skillopt_es.config.sections import SECTIONS, RoleConfig
+from skillopt_es.config.values import described, literals
+from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.start import run_started
+from skillopt_es.wiring import open_environment, open_model
+
+SECTION_CLASSES: Mapping[str, Any] = {**SECTIONS, "model": RoleConfig}
+
+
+def fields_of() -> Iterator[tuple[str, attrs.Attribute[object]]]:
+    """Every key, with its type and bounds."""
+    for section, kind in SECTION_CLASSES.items():
+        for field in attrs.fields(kind):
+            if field.name not in ("options", "model"):
+                yield f"{section}.{field.name}", field
+
+
+ENUMS = [(key, field) for key, field in fields_of() if literals(field.type)]
+BOUNDED = [(key, field) for key, field in fields_of() if field.metadata.get("low") is not None]
+TYPED = [(key, field) for key, field in fields_of() if field.type in (int, float, bool, str)]
+
+
+def refusal(folder: Path, content: Mapping[str, object]) -> ConfigError:
+    """The error that such a config file gives."""
+    model = {"optimizer": "o", "target": "t", **dict(content.get("model", {}))}  # type: ignore[call-overload]
+    (folder / "config.yaml").write_text(yaml.safe_dump({**content, "model": model}))
+    with pytest.raises(ConfigError) as caught:
+        load_config(folder / "config.yaml")
+    return caught.value
+
+
+def set_to(key: str, value: object) -> dict[str, object]:
+    """A config that says one thing."""
+    section, _, name = key.partition(".")
+    return {section: {name: value}}
+
+
+@pytest.mark.parametrize(("key", "field"), ENUMS, ids=[key for key, _ in ENUMS])
+@pytest.mark.parametrize("value", ["sideways", 17, 0.5, ["x"]], ids=str)
+def test_a_word_that_is_none_of_the_list(key: str, field: Any, value: object, tmp_path: Path) -> None:
+    """The list is part of the answer."""
+    words = ", ".join(str(word) for word in literals(field.type))
+    error = refusal(tmp_path, set_to(key, value))
+    assert error.message == f"{tmp_path}/config.yaml: {key} is {value!r}, but must be one of {words}"
+
+
+@pytest.mark.parametrize(("key", "field"), BOUNDED, ids=[key for key, _ in BOUNDED])
+def test_a_number_below_its_bound(key: str, field: Any, tmp_path: Path) -> None:
+    """The bound is part of the answer."""
+    low = field.metadata["low"]
+    value = low - 1 if field.type is int else float(low) - 0.5
+    error = refusal(tmp_path, set_to(key, value))
+    assert error.message == f"{tmp_path}/config.yaml: {key} is {value!r}, but must be {described(field)}"
+    assert re.search(rf"(at least|from) {low:g}", error.message)
+
+
+@pytest.mark.parametrize(("key", "field"), TYPED, ids=[key for key, _ in TYPED])
+def test_a_value_of_another_type(key: str, field: Any, tmp_path: Path) -> None:
+    """A number is no text, a text no number, and yes in quotes is neither yes nor no."""
+    value = 5 if field.type is str else "yes"
+    error = refusal(tmp_path, set_to(key, value))
+    shown = "a value that is not shown" if key.endswith("api_key_env") else repr(value)
+    assert error.message.startswith(f"{tmp_path}/config.yaml: {key} is {shown}, but must be ")
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1])
+def test_a_share_is_from_0_to_1(value: float, tmp_path: Path) -> None:
+    """Also where it is not used."""
+    error = refusal(tmp_path, set_to("evaluation.gate_mixed_weight", value))
+    assert "must be a number from 0 to 1" in error.message
+
+
+@pytest.mark.parametrize("role", ["optimizer", "target"])
+def test_a_role_without_a_model(role: str, tmp_path: Path) -> None:
+    """The two keys that have no default."""
+    assert f"config.yaml: model.{role} is ''" in refusal(tmp_path, {"model": {role: ""}}).message
+
+
+def test_the_last_budget_above_the_first(tmp_path: Path) -> None:
+    """It would lift what it is to lower."""
+    error = refusal(tmp_path, {"optimizer": {"learning_rate": 1}})
+    assert "optimizer.min_learning_rate is 2, but must be at most learning_rate (1)" in error.message
+
+
+@pytest.mark.parametrize(
+    ("base", "message", "hint"),
+    [
+        ("config.yaml", "_base_ leads back to this file", "remove one"),
+        ("missing.yaml", "missing.yaml: no such config file", "init"),
+        ("sage", "_base_ is 'sage', but there is no such preset", "presets: paper, safe, upstream"),
+        (["a", "b"], "_base_ is ['a', 'b'], but must be a preset or the path of one YAML file", ""),
+    ],
+)
+def test_a_base_that_is_none(base: object, message: str, hint: str, tmp_path: Path) -> None:
+    """The file that names it is named."""
+    error = refusal(tmp_path, {"_base_": base})
+    assert f"{tmp_path}" in error.message
+    assert message in error.message
+    assert hint in error.hint
+
+
+@pytest.mark.parametrize("text", ["train.seed", "seed", "=5", "nonsense=5", ""])
+def test_an_override_that_is_none(text: str) -> None:
+    """It says how one is written."""
+    with pytest.raises(ConfigError, match=r"write it as section.key=value"):
+        load_config(None, [text])
+
+
+def test_an_override_with_a_secret_is_not_shown() -> None:
+    """Whatever it is for."""
+    with pytest.raises(ConfigError) as caught:
+        load_config(None, ["my_api_key=sk-0123456789"])
+    assert caught.value.message.startswith("--set my_api_key=…: write it as")
+
+
+# --- what only shows when something is opened ----------------------------------------------------------------------
+
+ROWS = "".join(f'{{"id": "{name}", "input": "?", "expected": "x", "split": "{name}"}}\n' for name in ("train", "val"))
+FIELD = {"split_mode": "field", "data_path": "tasks.jsonl"}
+OPENING: Mapping[str, tuple[dict[str, object], str]] = {
+    "split-ratio": ({"env": {"split_ratio": "7:3", "data_path": "tasks.jsonl"}}, "env.split_ratio: '7:3' is not three"),
+    "no-data-path": ({"env": {"split_mode": "ratio"}}, "env.data_path is not set, but split_mode ratio needs it"),
+    "no-split-dir": ({"env": {"split_mode": "split_dir"}}, "env.split_dir is not set"),
+    "split-dir-missing": ({"env": {"split_mode": "split_dir", "split_dir": "none"}}, "none does not exist"),
+    "split-part-missing": ({"env": {"split_mode": "split_dir", "split_dir": "."}}, "train: no such folder"),
+    "no-array": ({"env": {"split_mode": "file", "split_dir": "bad"}}, "train.json"),
+    "no-data": ({"env": {"data_path": "empty.jsonl"}}, "empty.jsonl is empty"),
+    "train-size": (
+        {"train": {"train_size": 9}, "env": FIELD},
+        "train.train_size is 9, but the train split has 1 items",
+    ),
+    "train-size-file": ({"train": {"train_size": 9}, "env": FIELD}, "config.yaml: train.train_size"),
+    "optimizer-backend": ({"model": {"optimizer_backend": "vlm"}, "env": FIELD}, "model.optimizer_backend is 'vlm'"),
+    "target-backend": (
+        {"model": {"target_backend": "vlm"}, "env": FIELD},
+        "config.yaml: model.target_backend is 'vlm'",
+    ),
+}
+
+
+def opened(config: RunConfig, folder: Path) -> None:
+    """Everything that a run opens before its first call."""
+    run_started(config, open_environment(config).load(), folder)
+    open_model(config, "optimizer", {})
+    open_model(config, "target", {})
+
+
+@pytest.mark.parametrize("name", OPENING)
+def test_a_mistake_that_shows_when_the_run_is_opened(name: str, tmp_path: Path) -> None:
+    """Before any call is made."""
+    content, message = OPENING[name]
+    (tmp_path / "tasks.jsonl").write_text(ROWS)
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / "train.json").write_text('"text"')
+    model = {"backend": "simulated", "optimizer": "o", "target": "t", **content.get("model", {})}  # type: ignore[dict-item]
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump({**content, "model": model}))
+    config = load_config(tmp_path / "config.yaml")
+    with pytest.raises((ConfigError, DataError)) as caught:
+        opened(config, tmp_path)
+    assert message in caught.value.message
+    assert caught.value.exit_code == 2

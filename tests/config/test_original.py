@@ -1,0 +1,241 @@
+"""The original's YAML loads as it is: its keys are read, translated, or answered with what to use instead."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import yaml
+
+from skillopt_es.config import RunConfig, load_config
+from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config.original import FATES, FLAT, NotBuilt, Retired, Secret
+from skillopt_es.config.translation import KNOWN
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Json
+from skillopt_es.wiring import ENVIRONMENTS, MODELS, open_environment, open_model, registered
+
+ORIGINAL = Path(__file__).parent / "original"
+MODELS_NAMED = ("model.optimizer=o", "model.target=t")
+
+
+def written(folder: Path, content: Mapping[str, object]) -> Path:
+    """A config file; both models have a name unless it says so."""
+    file = folder / "config.yaml"
+    file.write_text(yaml.safe_dump(content))
+    return file
+
+
+def loaded(folder: Path, content: Mapping[str, object], *overrides: str) -> RunConfig:
+    """What such a file says."""
+    return load_config(written(folder, content), [*MODELS_NAMED, *overrides])
+
+
+# --- its files -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "retired"),
+    [
+        ("configs/_base_/default.yaml", ["gradient.max_analyst_rounds"]),
+        ("configs/_base_/newer.yaml", []),
+        ("configs/searchqa/default.yaml", ["gradient.max_analyst_rounds"]),
+        ("configs/features/soft_gate.yaml", ["gradient.max_analyst_rounds"]),
+        ("configs/livemath.yaml", ["gradient.max_analyst_rounds"]),
+        ("flat.yaml", ["gradient.max_analyst_rounds", "optimizer.meta_learning_rate"]),
+    ],
+)
+def test_its_files_load_unchanged(name: str, retired: list[str]) -> None:
+    """With a warning for each key that has no effect, and nothing of those in what is recorded."""
+    config = load_config(ORIGINAL / name)
+    assert [notice.split(": ")[1].split(" ")[0] for notice in config.notices] == retired
+    assert all(str(ORIGINAL) in notice for notice in config.notices)
+    ours = yaml.safe_load((Path(__file__).parents[2] / "configs" / "base.yaml").read_text())
+    for section, values in config.resolved.items():
+        assert isinstance(values, dict)
+        roles = {"optimizer_backend", "target_backend"}
+        assert section == "env" or set(values) - set(ours[section]) <= roles
+    assert not config.env.name or open_environment(config).name == config.env.name
+
+
+def test_a_flat_file_says_what_the_nested_one_says() -> None:
+    """The same run, key by key."""
+    nested, flat = (load_config(ORIGINAL / name) for name in ("configs/searchqa/default.yaml", "flat.yaml"))
+    assert flat.resolved == nested.resolved
+    assert (flat.env.name, flat.env.options, flat.optimizer.learning_rate) == ("searchqa", {"max_turns": 1}, 4)
+    assert (flat.target_model.backend, flat.target_model.reasoning_effort) == ("azure_openai", "medium")
+
+
+def test_its_defaults_are_ours() -> None:
+    """But for the names of models and endpoints, which a user has to give, and what an endpoint may not know."""
+    ours = load_config(ORIGINAL / "configs/_base_/default.yaml")
+    base = yaml.safe_load((Path(__file__).parents[2] / "configs" / "base.yaml").read_text())
+    other = {
+        f"{section}.{key}": value
+        for section, values in ours.resolved.items()
+        for key, value in dict(values).items()  # type: ignore[arg-type,call-overload]
+        if key in base[section] and value != base[section][key]
+    }
+    assert other == {
+        "model.backend": "azure_openai",
+        "model.optimizer": "gpt-5.5",
+        "model.target": "gpt-5.5",
+        "model.reasoning_effort": "medium",
+        "env.name": "",
+    }
+
+
+# --- its keys ------------------------------------------------------------------------------------------------------
+
+
+KEYS = [line.split() for line in (ORIGINAL / "keys.txt").read_text().splitlines() if not line.startswith("#")]
+
+
+@pytest.mark.parametrize(("nested", "flat", "flag"), KEYS)
+def test_every_key_of_it_is_known(nested: str, flat: str, flag: str) -> None:
+    """A section here reads it, it is for a benchmark's environment to say, or FATES answers it."""
+    section, _, name = nested.partition(".")
+    assert FLAT[flat] == nested
+    assert name in KNOWN[section] or nested in FATES or section == "env"
+    assert flag in ("-", f"--{flat}", "--backend")
+
+
+@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, NotBuilt)))
+def test_a_key_that_is_not_built_is_refused_unless_it_asks_for_nothing(key: str, tmp_path: Path) -> None:
+    """In one sentence with the file, the key, the value and what to use instead."""
+    section, _, name = key.partition(".")
+    fate = FATES[key]
+    assert isinstance(fate, NotBuilt)
+    for value in fate.harmless:
+        config = loaded(tmp_path, {section: {name: value}})
+        assert name not in dict(config.resolved[section])  # type: ignore[arg-type,call-overload]
+        assert not config.notices
+    with pytest.raises(ConfigError) as caught:
+        loaded(tmp_path, {section: {name: "surprise"}})
+    assert caught.value.message == f"{tmp_path}/config.yaml: {key} is 'surprise', but {fate.what} is not built yet"
+    assert caught.value.hint == f"instead: {fate.instead}"
+
+
+@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, Secret)))
+def test_a_key_itself_is_refused_and_not_shown(key: str, tmp_path: Path) -> None:
+    """With the variable that the original reads it from, too."""
+    section, _, name = key.partition(".")
+    fate = FATES[key]
+    assert isinstance(fate, Secret)
+    with pytest.raises(ConfigError) as caught:
+        loaded(tmp_path, {section: {name: "sk-0123456789"}})
+    assert "sk-0" not in str(caught.value) + caught.value.hint
+    assert f"model.api_key_env: {fate.variable}" in caught.value.hint
+    assert loaded(tmp_path, {section: {name: ""}}).target_model.model == "t"
+
+
+@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, Retired)))
+def test_a_retired_key_is_ignored_with_a_warning(key: str, tmp_path: Path) -> None:
+    """Once, however many layers say it; from the command line, too."""
+    section, _, name = key.partition(".")
+    (tmp_path / "below.yaml").write_text(yaml.safe_dump({section: {name: "x"}}))
+    config = loaded(tmp_path, {"_base_": "below.yaml", section: {name: "y"}})
+    [notice] = config.notices
+    assert notice.startswith(f"{tmp_path}/config.yaml: {key} is ignored: ")
+    assert loaded(tmp_path, {}, f"{key}=7").notices == (notice.replace(f"{tmp_path}/config.yaml", "--set"),)
+
+
+def test_no_line_is_left_over_for_what_is_built() -> None:
+    """Who builds a key, a backend or a benchmark takes its line out of FATES or ADAPTERS."""
+    built = [key for key in FATES if key.partition(".")[2] in KNOWN[key.partition(".")[0]]]
+    assert built == []
+    assert not set(ADAPTERS) & {*registered(MODELS), *registered(ENVIRONMENTS)}
+
+
+# --- its flat names ------------------------------------------------------------------------------------------------
+
+ANY: Mapping[str, Json] = {"leading_words": "MUST", "edit_budget": 3, "min_edit_budget": 1, "seed": 7, "limit": 3}
+
+
+@pytest.mark.parametrize(("flat", "value"), ANY.items())
+def test_a_flat_name_means_the_nested_one(flat: str, value: Json, tmp_path: Path) -> None:
+    """In a file and on the command line."""
+    nested = loaded(tmp_path, {}, f"{FLAT[flat]}={value}").resolved
+    assert loaded(tmp_path, {flat: value}).resolved == nested
+    assert loaded(tmp_path, {}, f"{flat}={value}").resolved == nested
+    assert nested != loaded(tmp_path, {}).resolved
+
+
+def test_in_one_layer_the_nested_form_counts_and_the_last_layer_wins(tmp_path: Path) -> None:
+    """Whatever form the layers below have."""
+    (tmp_path / "below.yaml").write_text("optimizer: {learning_rate: 9}\nseed: 1\n")
+    both = {"_base_": "below.yaml", "edit_budget": 5, "optimizer": {"learning_rate": 6}, "seed": 2}
+    config = loaded(tmp_path, both)
+    assert (config.optimizer.learning_rate, config.train.seed) == (6, 2)
+    assert loaded(tmp_path, {"_base_": "below.yaml", "edit_budget": 5}).optimizer.learning_rate == 5
+
+
+def test_a_flat_name_that_is_mistyped_is_named(tmp_path: Path) -> None:
+    """With the nearest that there is."""
+    with pytest.raises(ConfigError, match=r"config.yaml: unknown key batch_sise") as caught:
+        loaded(tmp_path, {"batch_sise": 4})
+    assert caught.value.hint == "did you mean batch_size?"
+
+
+# --- its words -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("key", "word", "read"),
+    [
+        ("evaluation.gate_metric", " Soft ", "soft"),
+        ("optimizer.lr_scheduler", "autonomous", "uncapped"),
+        ("optimizer.lr_scheduler", "LINEAR", "linear"),
+        ("optimizer.longitudinal_pair_policy", "stable", "unchanged"),
+        ("env.split_mode", "Split_Dir", "split_dir"),
+        ("model.structured_output", "off", "off"),
+    ],
+)
+def test_its_words_are_understood(key: str, word: str, read: str, tmp_path: Path) -> None:
+    """In any case and by their other names."""
+    section, _, name = key.partition(".")
+    config = loaded(tmp_path, {section: {name: word}})
+    values = config.target_model if section == "model" else getattr(config, section)
+    assert getattr(values, name) == read
+
+
+@pytest.mark.parametrize(
+    ("label", "own", "optimizer", "target"),
+    [
+        ("openai", {}, "openai", "openai"),
+        ("azure_openai", {}, "azure_openai", "azure_openai"),
+        ("openai", {"optimizer": "openai_chat", "target": "openai_chat"}, "openai", "openai"),
+        ("claude_code_exec", {}, "openai", "claude_code_exec"),
+        ("claude_code_exec", {"optimizer": "openai_chat", "target": "openai_chat"}, "openai", "claude_code_exec"),
+        ("qwen", {"target": ""}, "openai", "qwen"),
+        ("claude_chat", {"optimizer": "openai_chat"}, "claude_chat", "claude_chat"),
+        ("claude_chat", {"optimizer": "simulated"}, "simulated", "claude_chat"),
+        ("simulated", {"target": "openai_chat"}, "simulated", "openai"),
+    ],
+)
+def test_a_label_stands_for_a_pair_of_backends(
+    label: str, own: dict[str, str], optimizer: str, target: str, tmp_path: Path
+) -> None:
+    """As in the original: a role that says nothing, or its default, is left to the label."""
+    roles = {f"{role}_backend": name for role, name in own.items()}
+    config = loaded(tmp_path, {"model": {"backend": label, **roles}})
+    assert (config.optimizer_model.backend, config.target_model.backend) == (optimizer, target)
+
+
+@pytest.mark.parametrize("name", sorted({*BACKEND_NAMES, *ADAPTERS}))
+def test_every_adapter_of_it_is_opened_or_answered_in_one_sentence(name: str, tmp_path: Path) -> None:
+    """With the file, and what to use instead."""
+    real = BACKEND_NAMES.get(name, name)
+    if real in registered(MODELS):
+        role = {"target_backend": name, "base_url": "http://127.0.0.1:9/v1"}
+        assert open_model(loaded(tmp_path, {"model": role}), "target", {})
+        return
+    backend = "backend" in ADAPTERS[real][0]
+    key = "model.target_backend" if backend else "env.name"
+    section, _, leaf = key.partition(".")
+    config = loaded(tmp_path, {section: {leaf: name}})
+    with pytest.raises(ConfigError) as caught:
+        open_model(config, "target", {}) if backend else open_environment(config)
+    assert caught.value.message == f"{tmp_path}/config.yaml: {key} is '{real}', but {ADAPTERS[real][0]}"
+    assert caught.value.hint == ADAPTERS[real][1]

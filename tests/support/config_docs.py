@@ -1,0 +1,150 @@
+"""`docs/config.md`, made from base.yaml, the sections and what is known of the original: this script writes it anew."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import yaml
+
+from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config.original import FATES, NotBuilt, Retired, Secret
+from skillopt_es.config.sections import SECTIONS, RoleConfig
+from skillopt_es.config.translation import KNOWN
+from skillopt_es.config.values import described
+from skillopt_es.wiring import ENVIRONMENTS, registered
+
+ROOT = Path(__file__).parent.parent.parent
+FILE = ROOT / "docs" / "config.md"
+PAGE = Path(__file__).parent / "config_page.md"
+ORIGINAL_KEYS = ROOT / "tests" / "config" / "original" / "keys.txt"
+
+
+MODEL = """
+Every key of `model` but `optimizer` and `target` may be given for one role: `optimizer_base_url`, `target_temperature`.
+The names that `backend` knows are listed [below](#backends-and-benchmarks).
+"""
+
+
+def config_docs() -> str:
+    """The whole page: config_page.md with its tables filled in."""
+    base = yaml.safe_load((ROOT / "configs" / "base.yaml").read_text())
+    tables = {
+        "keys": _keys(base),
+        "presets": _presets(base),
+        "original": _original(),
+        "words": _words(),
+        "names": _names(),
+    }
+    page = PAGE.read_text()
+    for name, rows in tables.items():
+        page = page.replace(f"{{{name}}}\n", "".join(rows))
+    return page
+
+
+def _keys(base: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
+    remarks = dict(_remarks())
+    for section, kind in {"model": RoleConfig, **SECTIONS}.items():
+        yield f"### {section}\n\n| key | default | allowed | what it does |\n| --- | --- | --- | --- |\n"
+        fields: Mapping[str, Any] = {field.name: field for field in attrs.fields(kind)}
+        for name, default in base[section].items():
+            allowed = "text" if name in ("optimizer", "target") else described(fields[name])
+            yield _row(f"`{name}`", f"`{_yaml(default)}`", allowed, remarks[f"{section}.{name}"])
+        yield MODEL if section == "model" else ""
+        yield "\n"
+    yield "All other keys under `env:` are the environment's own. `tasks`: see [tasks.md](tasks.md). The others:\n\n"
+    for name, point in registered(ENVIRONMENTS).items():
+        if name != "tasks":
+            options = attrs.fields(_options(point.load().__module__))
+            keys = ", ".join(f"`{field.name}` ({_yaml(field.default)})" for field in options)
+            yield f"- `{name}`: {keys}\n"
+
+
+def _options(package: str) -> Any:
+    """The class of an environment's own keys."""
+    modules = [module for name, module in sys.modules.items() if name.startswith(package)]
+    return next(value for module in modules for name, value in vars(module).items() if name.endswith("Options"))
+
+
+def _remarks() -> Iterator[tuple[str, str]]:
+    """What base.yaml says behind each key."""
+    section = ""
+    for line in (ROOT / "configs" / "base.yaml").read_text().splitlines():
+        if head := re.fullmatch(r"(\w+):", line):
+            section = head[1]
+        elif found := re.fullmatch(r"  (\w+): .*?\s# (.+)", line):
+            yield f"{section}.{found[1]}", found[2]
+
+
+def _presets(base: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
+    files = {name: ROOT / "configs" / "presets" / f"{name}.yaml" for name in ("safe", "paper", "upstream")}
+    said = {name: yaml.safe_load(file.read_text()) for name, file in files.items()}
+    yield _row("key", "default", *(f"`{name}`" for name in said)) + "| --- " * (2 + len(said)) + "|\n"
+    for section, values in base.items():
+        for key, default in values.items():
+            own = [said[name].get(section, {}).get(key) for name in said]
+            if any(value is not None for value in own):
+                shown = ("" if value is None else f"`{_yaml(value)}`" for value in own)
+                yield _row(f"`{section}.{key}`", f"`{_yaml(default)}`", *shown)
+
+
+def _original() -> Iterator[str]:
+    yield "| its flag | flat name | here |\n| --- | --- | --- |\n"
+    for line in ORIGINAL_KEYS.read_text().splitlines():
+        if not line.startswith("#"):
+            nested, flat, flag = line.split()
+            yield _row(f"`{flag}`" if flag != "-" else "", f"`{flat}`", _answer(nested))
+    others = ", ".join(f"`{key}`" for key in sorted(FATES) if key not in ORIGINAL_KEYS.read_text().split())
+    yield f"\nKnown as well, from its files and its other names: {others}.\n"
+
+
+def _answer(key: str) -> str:
+    section, _, name = key.partition(".")
+    match FATES.get(key):
+        case None if name in KNOWN[section]:
+            return f"`{key}`"
+        case None:
+            return f"`{key}`, where the environment has it"
+        case NotBuilt(what, _, harmless):
+            passing = "".join(f", `{_yaml(value)}`" for value in harmless)
+            return f"`{key}`: {what} is not built yet (empty{passing} passes)"
+        case Secret(variable):
+            return f"`{key}`: never config; `api_key_env: {variable}`"
+        case Retired(why):
+            return f"`{key}`: ignored, {why}"
+    raise AssertionError(key)
+
+
+def _words() -> Iterator[str]:
+    for section, kind in SECTIONS.items():
+        for field in attrs.fields(kind):
+            words: dict[str, list[str]] = {}
+            for word, meaning in field.metadata.get("aliases", {}).items():
+                words.setdefault(meaning, []).append(f"`{word}`" if word else "nothing")
+            if words:
+                said = "; ".join(f"`{meaning}`: {', '.join(others)}" for meaning, others in words.items())
+                yield f"- `{section}.{field.name}`: {said}\n"
+
+
+def _names() -> Iterator[str]:
+    yield "| name | here |\n| --- | --- |\n"
+    for name in sorted({*BACKEND_NAMES, *ADAPTERS}):
+        real = BACKEND_NAMES.get(name, name)
+        yield _row(f"`{name}`", ADAPTERS[real][0] if real in ADAPTERS else f"`{real}`")
+
+
+def _yaml(value: object) -> str:
+    return yaml.safe_dump(value, default_flow_style=True).removesuffix("\n").removesuffix("\n...").replace("''", '""')
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(config_docs())
+    sys.exit(0)
