@@ -166,6 +166,11 @@ class Journal:
         rows = self._reader.rows("select distinct slot from calls where outcome = 'answered' order by slot")
         return frozenset(str(row[0]) for row in rows)
 
+    def has_answer_of(self, model: str) -> bool:
+        """Whether this very model has answered any call."""
+        answered = "select 1 from calls join forms on forms.id = calls.form where outcome = 'answered' and model = ?"
+        return self._reader.row(f"{answered} limit 1", (model,)) is not None
+
     def attempts(self, slot: str) -> list[CallRow]:
         """All calls of a slot, failed ones too, in the order of their attempts."""
         return [call_row(row) for row in self._reader.rows(f"{CALLS_QUERY} where slot = ? order by attempt", (slot,))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import asdict
 
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
 
@@ -15,7 +16,7 @@ def position(state: TrainerState) -> str:
     if state.completed is not None:
         return f"complete after {state.steps_done} steps"
     if state.epoch is None:
-        return "before the first epoch: the initial skill is being measured"
+        return _without_epochs(state.started)
     per_epoch, total = state.started.steps_per_epoch, state.started.total_steps
     epoch = f"epoch {state.epoch.number} of {total // max(1, per_epoch)}"
     if state.step is not None or state.unwritten:
@@ -23,6 +24,12 @@ def position(state: TrainerState) -> str:
     if state.epochs_done < state.epoch.number:
         return f"{epoch}, at its end: all its steps are done"
     return "at the end: final evaluation" if state.steps_done == total else f"{epoch} is complete"
+
+
+def _without_epochs(started: RunStarted) -> str:
+    if started.total_steps == 0:
+        return "an evaluation of one skill, no training run"
+    return "before the first epoch: the initial skill is being measured"
 
 
 def _at_step(state: TrainerState, epoch: EpochState) -> str:
@@ -39,8 +46,18 @@ def _phase(state: TrainerState, epoch: EpochState, step: StepState) -> str:
     if len(step.patches) < len(step.groups):
         return "analysts at work on step"
     if step.ranked is None:
-        return "edits collected in step"
-    return "edits chosen in step" if step.built is None else "candidate of step"
+        return f"{_called(step)} collected in step"
+    if step.built is not None:
+        return "candidate of step"
+    return f"{_called(step)} chosen in step" if step.rewritten is None else "rewrite of step"
+
+
+def _called(step: StepState) -> str:
+    """What the analysts of a step proposed, in a word."""
+    patches = step.patches.values()
+    if any(patch.suggestions for patch in patches):
+        return "suggestions"
+    return "drafts" if any(patch.drafts for patch in patches) else "edits"
 
 
 def snapshot(state: TrainerState) -> dict[str, Json]:
@@ -62,8 +79,8 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
             {
                 "step": attempt.step,
                 "action": attempt.action,
-                "rollouts": attempt.total,
-                "failed": attempt.failed,
+                "rollouts": attempt.total or None,
+                "failed": attempt.failed if attempt.total else None,
                 "failures": {code: list(items) for code, items in attempt.codes},
                 "value_before": attempt.value_before,
                 "value_after": attempt.value_after,
@@ -74,9 +91,18 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
         ],
         "memory": state.memory,
         "measured": {skill: score_json(measurement.score) for skill, measurement in state.measured.items()},
-        "tests": {skill: score_json(score) for skill, score in state.tests.items()},
+        "tests": {skill: score_json(scored.score) for skill, scored in state.tests.items()},
         "counts": asdict(state.counts),
+        **_imported(state),
     }
+
+
+def _imported(state: TrainerState) -> dict[str, Json]:
+    """Where an imported run comes from and what of it is unknown; nothing for a run of our own."""
+    if state.imported is None:
+        return {}
+    unknown: list[Json] = [{"place": gap.place, "what": gap.what, "why": gap.why} for gap in state.gaps]
+    return {"imported": {"source": state.imported.source, "folder": state.imported.folder}, "unknown": unknown}
 
 
 def score_json(score: Score | None) -> Json:

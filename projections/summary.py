@@ -21,18 +21,22 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    GapFound,
     MetaSkillWritten,
     PatchProposed,
     RunCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
+    StepImported,
     StepSkipped,
 )
 from skillopt_es.events.values import Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled
+from skillopt_es.projections.trainer import proposals_in
 
 OVERVIEW: tuple[str, ...] = (
     "RunStarted",
@@ -47,6 +51,9 @@ OVERVIEW: tuple[str, ...] = (
     "EpochCompleted",
     "BestPromoted",
     "RunCompleted",
+    "RunImported",
+    "StepImported",
+    "GapFound",
 )
 """The types of event that say where a run stands; all others only add numbers to its lines."""
 DETAILS: tuple[str, ...] = (
@@ -78,10 +85,11 @@ class OpenStep:
     """What is known of the step that is under way."""
 
     train: tuple[Score, ...] = ()
-    proposed: int = 0
-    merged: int = 0
-    chosen: int = 0
-    applied: int = 0
+    proposed: int | None = 0
+    merged: int | None = 0
+    chosen: int | None = 0
+    applied: int | None = 0
+    imported: StepImported | None = None
     notes: int = 0
 
 
@@ -95,6 +103,7 @@ class Summary:
     epochs: int = 0
     step: int = 0
     steps: int = 0
+    initial: str = ""
     current: Place = field(factory=Place)
     best: Place = field(factory=Place)
     resumed: int = 0
@@ -104,6 +113,13 @@ class Summary:
     slow: SlowUpdateApplied | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
+    imported: RunImported | None = None
+    gaps: tuple[GapFound, ...] = ()
+
+    @property
+    def is_evaluation(self) -> bool:
+        """Whether this is no training run but an evaluation of one skill."""
+        return self.status != "new" and self.steps == 0
 
     @property
     def baseline(self) -> EvaluationLine | None:
@@ -134,7 +150,15 @@ def summarize(events: Iterable[Event]) -> Summary:
 def _started(summary: Summary, event: RunStarted) -> Summary:
     place = Place(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
-    return evolve(summary, status="running", steps=event.total_steps, epochs=epochs, current=place, best=place)
+    return evolve(
+        summary,
+        status="running",
+        steps=event.total_steps,
+        epochs=epochs,
+        initial=place.skill,
+        current=place,
+        best=place,
+    )
 
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
@@ -153,7 +177,12 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
     if event.purpose == "train":
         return evolve(summary, open=evolve(summary.open, train=(*summary.open.train, event.score)))
     line = EvaluationLine(
-        place=event.place, purpose=event.purpose, skill=event.skill, score=event.score, value=event.value
+        place=event.place,
+        purpose=event.purpose,
+        skill=event.skill,
+        score=event.score,
+        value=event.value,
+        by_type=event.by_type,
     )
     summary = evolve(summary, evaluations=(*summary.evaluations, line))
     if event.purpose != "selection":
@@ -162,8 +191,10 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
 
 
 def _proposed(summary: Summary, event: PatchProposed) -> Summary:
-    proposed = summary.open.proposed + len(event.edits)
-    return evolve(summary, open=evolve(summary.open, proposed=proposed))
+    before = summary.open.proposed
+    if before is None or summary.open.imported is not None:
+        return summary
+    return evolve(summary, open=evolve(summary.open, proposed=before + len(proposals_in(event))))
 
 
 def _appendix_extended(summary: Summary, event: AppendixExtended) -> Summary:
@@ -179,10 +210,14 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
+    if summary.open.imported is not None:
+        return summary
     return evolve(summary, open=evolve(summary.open, merged=len(event.pool), chosen=len(event.chosen)))
 
 
 def _built(summary: Summary, event: CandidateBuilt) -> Summary:
+    if summary.open.imported is not None:
+        return summary
     applied = sum(report.status.startswith("applied") for report in event.reports)
     return evolve(summary, open=evolve(summary.open, applied=applied))
 
@@ -224,7 +259,7 @@ def _end_step(summary: Summary, number: int, verdict: str, candidate: float | No
 
 def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
     summary = evolve(summary, slow=event)
-    if event.action in ("reject", "no_content") or event.skill.hash == summary.current.skill:
+    if event.skill.hash == summary.current.skill:
         return summary
     kept = event.stale_from and event.action in ("placeholder", "force_accept")
     place = Place(skill=event.skill.hash, value=summary.current.value if kept else event.candidate_value)
@@ -257,6 +292,36 @@ def _completed(summary: Summary, event: RunCompleted) -> Summary:
     return evolve(summary, status="completed", completed=event)
 
 
+def _imported(summary: Summary, event: RunImported) -> Summary:
+    return evolve(summary, imported=event)
+
+
+def _step_imported(summary: Summary, event: StepImported) -> Summary:
+    """The counts as they were recorded, known or not."""
+    return evolve(
+        summary,
+        open=evolve(
+            summary.open,
+            proposed=event.proposed,
+            merged=event.merged,
+            chosen=event.chosen,
+            applied=event.applied,
+            imported=event,
+        ),
+    )
+
+
+def _gap(summary: Summary, event: GapFound) -> Summary:
+    summary = evolve(summary, gaps=(*summary.gaps, event))
+    if event.skill is not None:
+        summary = evolve(summary, current=Place(skill=event.skill.hash))
+    if event.step is None:
+        return summary
+    known = summary.open.imported
+    candidate, current = (known.candidate_value, known.current_value) if known else (None, None)
+    return _end_step(summary, event.step, "unknown", candidate, current)
+
+
 _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     RunStarted: _started,
     RunResumed: _resumed,
@@ -275,4 +340,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
     RunCompleted: _completed,
+    RunImported: _imported,
+    StepImported: _step_imported,
+    GapFound: _gap,
 }

@@ -26,6 +26,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    GapFound,
     LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
@@ -33,15 +34,28 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     RolloutCompleted,
     RunCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
+    StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import Batch, Edit, Failed, FailurePattern, Json, Measured, Minibatch, Score, SkillTree
+from skillopt_es.events.values import (
+    Batch,
+    Failed,
+    FailurePattern,
+    Json,
+    Measured,
+    Minibatch,
+    Proposal,
+    Score,
+    SkillTree,
+)
 from skillopt_es.projections.persistent import Ledger
 
 E = TypeVar("E", bound=Event)
@@ -86,7 +100,7 @@ class Attempt:
     patterns: tuple[FailurePattern, ...]
     value_before: float | None
     value_after: float
-    rejected: tuple[Edit, ...] = ()
+    rejected: tuple[Proposal, ...] = ()
     rejected_notes: tuple[str, ...] = ()
 
 
@@ -103,7 +117,9 @@ class StepState:
     merges: Ledger[str, PatchesMerged] = field(factory=Ledger)
     learning_rate: LearningRateChosen | None = None
     ranked: EditsRanked | None = None
+    rewritten: SkillRewritten | None = None
     built: CandidateBuilt | None = None
+    imported: StepImported | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -126,6 +142,17 @@ class EpochState:
     proposed: SlowUpdateProposed | None = None
     applied: SlowUpdateApplied | None = None
     meta: MetaSkillWritten | None = None
+
+
+@frozen(kw_only=True)
+class Owed:
+    """A finished epoch that has no guidance or memory, and after which step each was asked for again last."""
+
+    epoch: EpochState
+    slow: bool
+    memory: bool
+    slow_asked: int | None = None
+    memory_asked: int | None = None
 
 
 @frozen(kw_only=True)
@@ -153,6 +180,7 @@ class TrainerState:
     current: Standing | None = None
     best: Standing | None = None
     epoch: EpochState | None = None
+    owed: Owed | None = None
     step: StepState | None = None
     unwritten: tuple[str, ...] = ()
     epochs_done: int = 0
@@ -160,10 +188,12 @@ class TrainerState:
     rollouts: Mapping[str, Rollouts] = field(factory=dict)
     scored: Mapping[str, SkillScored] = field(factory=dict)
     measured: Ledger[str, Measurement] = field(factory=Ledger)
-    tests: Mapping[str, Score] = field(factory=dict)
+    tests: Mapping[str, SkillScored] = field(factory=dict)
     buffer: tuple[Attempt, ...] = ()
     memory: str = ""
     counts: Counts = field(factory=Counts)
+    imported: RunImported | None = None
+    gaps: tuple[GapFound, ...] = ()
 
 
 def _started(state: TrainerState, event: RunStarted) -> TrainerState:
@@ -190,14 +220,35 @@ def _to_be_tried_again(state: TrainerState) -> Mapping[str, Rollouts]:
 
 
 def _to_be_asked_again(step: StepState | None) -> StepState | None:
-    """The open step forgets the analysts that could not be reached."""
+    """The open step forgets what could not be asked; single analysts only when nothing was built without them yet."""
     if step is None:
         return None
-    kept: Ledger[str, PatchProposed] = Ledger()
-    for name, patch in step.patches.items():
-        if patch.result != "failed":
-            kept = kept.put(name, patch)
-    return replace(step, patches=kept)
+    if all(patch.result == "failed" for patch in step.patches.values()):
+        return replace(step, patches=Ledger())
+    merges: Ledger[str, PatchesMerged] = Ledger()
+    for name, merge in step.merges.items():
+        if not merge.failed:
+            merges = merges.put(name, merge)
+    rate, ranked, rewritten = step.learning_rate, step.ranked, step.rewritten
+    return replace(
+        step,
+        merges=merges,
+        learning_rate=None if rate is not None and rate.result == "failed" else rate,
+        ranked=None if ranked is not None and ranked.failed else ranked,
+        rewritten=None if rewritten is not None and rewritten.result == "failed" else rewritten,
+    )
+
+
+def unanswered(step: StepState) -> list[str]:
+    """The questions after the analysts' for which the optimizer could not be reached, each with the reason."""
+    found = [f"{merge.merge}: {merge.failed}" for merge in step.merges.values() if merge.failed]
+    if step.learning_rate is not None and step.learning_rate.result == "failed":
+        found.append(f"the learning rate of step {step.number}: {step.learning_rate.note}")
+    if step.ranked is not None and step.ranked.failed:
+        found.append(f"the ranking of step {step.number}: {step.ranked.failed}")
+    if step.rewritten is not None and step.rewritten.result == "failed":
+        found.append(f"the rewrite of step {step.number}: {step.rewritten.note}")
+    return found
 
 
 def _without_failed(done: Rollouts) -> Rollouts:
@@ -246,7 +297,7 @@ def _rollout(state: TrainerState, event: RolloutCompleted) -> TrainerState:
 def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
     state = replace(state, scored={**state.scored, event.place: event})
     if event.purpose == "test":
-        return replace(state, tests={**state.tests, event.skill: event.score})
+        return replace(state, tests={**state.tests, event.skill: event})
     if event.purpose != "selection" or event.skill in state.measured:
         return state
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
@@ -324,6 +375,11 @@ def _ranked(state: TrainerState, event: EditsRanked) -> TrainerState:
     return replace(state, step=replace(state.step, ranked=event), counts=counts)
 
 
+def _rewritten(state: TrainerState, event: SkillRewritten) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, rewritten=event))
+
+
 def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
     assert state.step is not None
     return _with_step(state, replace(state.step, built=event))
@@ -331,16 +387,15 @@ def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
 
 def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     assert state.step is not None
-    assert state.step.built is not None
     taken = event.action != "reject"
+    candidate = _candidate(state, state.step, event) if taken else state.current
     new_best = event.action == "accept_new_best" or (
         event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
     )
     counts = replace(state.counts, accepted=state.counts.accepted + taken, rejected=state.counts.rejected + (not taken))
-    candidate = _candidate(state, state.step.built.candidate, event.step) if taken else None
     state = replace(
         state,
-        current=candidate or state.current,
+        current=candidate,
         best=candidate if new_best else state.best,
         buffer=(*state.buffer, _attempt(state, state.step, event)),
         counts=counts,
@@ -348,23 +403,26 @@ def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     return _close_step(state)
 
 
-def _candidate(state: TrainerState, skill: SkillTree, step: int) -> Standing:
-    measured = state.measured[skill.hash]
-    return Standing(skill=skill, score=measured.score, value=measured.value, origin=f"step_{step:04d}", step=step)
+def _candidate(state: TrainerState, step: StepState, event: CandidateGated) -> Standing:
+    """The place that an accepted candidate takes."""
+    assert step.built is not None
+    skill, measured = step.built.candidate, state.measured[event.candidate]
+    origin = f"step_{event.step:04d}"
+    return Standing(skill=skill, score=measured.score, value=measured.value, origin=origin, step=event.step)
 
 
 def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Attempt:
     rows = [row for place, done in state.rollouts.items() if is_train(place, step.number) for row in done.values()]
-    failed = {(group.place, item) for group in step.groups or () if group.kind == "failure" for item in group.items}
+    failed = _failed(step, rows)
     codes: dict[str, list[str]] = {}
     for row in rows:
         if (row.place, row.item) in failed:
             codes.setdefault(row.failure or "unknown", []).append(row.item)
-    rejected: tuple[Edit, ...] = ()
+    rejected: tuple[Proposal, ...] = ()
     rejected_notes: tuple[str, ...] = ()
     if event.action == "reject" and step.ranked is not None:
-        by_id = edits_of(step)
-        rejected = tuple(by_id[edit] for edit in step.ranked.chosen)
+        by_id = proposals_of(step)
+        rejected = tuple(by_id[name] for name in step.ranked.chosen)
     if event.action == "reject" and step.extended is not None and step.extended.order == "measured":
         rejected_notes = step.extended.added
     return Attempt(
@@ -381,16 +439,31 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
     )
 
 
+def _failed(step: StepState, rows: Iterable[RolloutCompleted]) -> set[tuple[str, str]]:
+    """The rollouts that analysts saw as failures; of an imported step as recorded there, else all that are no pass."""
+    if step.imported is None:
+        return {(group.place, item) for group in step.groups or () if group.kind == "failure" for item in group.items}
+    known = step.imported.failed
+    if known is not None:
+        return {(row.place, row.item) for row in rows if row.item in known}
+    return {(row.place, row.item) for row in rows if isinstance(row.outcome, Measured) and not row.outcome.passed}
+
+
 def is_train(place: str, step: int) -> bool:
     """Whether a place holds the training rollouts of a step."""
     parts = place.split("/")
     return len(parts) == 3 and parts[1] == f"s{step}" and parts[2].startswith("b")
 
 
-def edits_of(step: StepState) -> Mapping[str, Edit]:
-    """Every edit a step has seen, by id."""
+def proposals_of(step: StepState) -> Mapping[str, Proposal]:
+    """Every edit, suggestion or draft that a step has seen, by id."""
     sources: tuple[PatchProposed | PatchesMerged, ...] = (*step.patches.values(), *step.merges.values())
-    return {edit.id: edit for source in sources for edit in source.edits}
+    return {proposal.id: proposal for source in sources for proposal in proposals_in(source)}
+
+
+def proposals_in(made: PatchProposed | PatchesMerged) -> tuple[Proposal, ...]:
+    """What an analyst or a merge came to, whichever update mode it was made in."""
+    return made.edits or made.suggestions or made.drafts
 
 
 def _skipped(state: TrainerState, event: StepSkipped) -> TrainerState:
@@ -438,15 +511,21 @@ def _comparison_extended(state: TrainerState, event: ComparisonExtended) -> Trai
 
 def _slow_proposed(state: TrainerState, event: SlowUpdateProposed) -> TrainerState:
     assert state.epoch is not None
+    if state.owed is not None and event.epoch == state.owed.epoch.number:
+        proposed = event if event.result == "guidance" else None
+        epoch = replace(state.owed.epoch, proposed=proposed)
+        return replace(state, owed=replace(state.owed, epoch=epoch, slow_asked=state.steps_done))
     return _with_epoch(state, replace(state.epoch, proposed=event))
 
 
 def _slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState:
-    assert state.epoch is not None
+    if state.owed is not None and event.epoch == state.owed.epoch.number:
+        state = _settled(state, replace(state.owed, slow=False))
+    else:
+        assert state.epoch is not None
+        state = _with_epoch(state, replace(state.epoch, applied=event))
     assert state.current is not None
-    unchanged = event.action in {"reject", "no_content"} or event.skill.hash == state.current.skill.hash
-    state = _with_epoch(state, replace(state.epoch, applied=event))
-    if unchanged:
+    if event.skill.hash == state.current.skill.hash:
         return state
     kind = "slow_update_placeholder" if event.action == "placeholder" else "slow_update"
     kept = event.stale_from and event.action in ("placeholder", "force_accept")
@@ -465,19 +544,63 @@ def _slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState
 
 def _meta(state: TrainerState, event: MetaSkillWritten) -> TrainerState:
     assert state.epoch is not None
-    memory = event.content if event.result == "written" else state.memory
-    return replace(state, epoch=replace(state.epoch, meta=event), memory=memory)
+    written = event.result == "written"
+    memory = event.content if written else state.memory
+    if state.owed is None or event.epoch != state.owed.epoch.number:
+        return replace(state, epoch=replace(state.epoch, meta=event), memory=memory)
+    if not written:
+        return replace(state, owed=replace(state.owed, memory_asked=state.steps_done))
+    # It comes late, so it is in force for what is left of the epoch that should have had it.
+    epoch = replace(state.epoch, meta_skill=memory)
+    return _settled(replace(state, epoch=epoch, memory=memory), replace(state.owed, memory=False))
+
+
+def _settled(state: TrainerState, owed: Owed) -> TrainerState:
+    """A part of what was owed is there; once all is, the epoch's evidence is not needed any more."""
+    if owed.slow or owed.memory:
+        return replace(state, owed=owed)
+    prefix = f"e{owed.epoch.number}/"
+    return replace(state, owed=None, rollouts=_without(state.rollouts, prefix), scored=_without(state.scored, prefix))
+
+
+def at_owed_epoch(state: TrainerState) -> TrainerState:
+    """The state as questions about the owed epoch see it."""
+    assert state.owed is not None
+    return replace(state, epoch=state.owed.epoch)
+
+
+def _without(places: Mapping[str, V], prefix: str, *, but: str = "") -> Mapping[str, V]:
+    return {
+        place: value
+        for place, value in places.items()
+        if not place.startswith(prefix) or (but and place.startswith(but))
+    }
 
 
 def _epoch_completed(state: TrainerState, event: EpochCompleted) -> TrainerState:
-    prefix = f"e{event.epoch}/"
+    if state.owed is not None:  # this epoch's own advice has come after it
+        state = _settled(state, replace(state.owed, slow=False, memory=False))
+    assert state.epoch is not None
+    prefix, owed = f"e{event.epoch}/", _owed_by(state, state.epoch)
     return replace(
         state,
         epochs_done=event.epoch,
         step=None,
-        rollouts={place: done for place, done in state.rollouts.items() if not place.startswith(prefix)},
-        scored={place: done for place, done in state.scored.items() if not place.startswith(prefix)},
+        owed=owed,
+        rollouts=_without(state.rollouts, prefix, but=f"{prefix}slow/" if owed else ""),
+        scored=_without(state.scored, prefix),
     )
+
+
+def _owed_by(state: TrainerState, epoch: EpochState) -> Owed | None:
+    """What an epoch's end could not be given, if anything; after the last epoch a memory would serve nobody."""
+    assert state.started is not None
+    last = state.steps_done == state.started.total_steps
+    slow = epoch.proposed is not None and epoch.proposed.result != "guidance"
+    memory = epoch.meta is not None and epoch.meta.result in ("unusable", "failed") and not last
+    if not (slow or memory):
+        return None
+    return Owed(epoch=replace(epoch, proposed=None), slow=slow, memory=memory)
 
 
 def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
@@ -488,6 +611,31 @@ def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
 
 def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:
     return replace(state, status="completed", completed=event, rollouts={}, scored={})
+
+
+def _imported(state: TrainerState, event: RunImported) -> TrainerState:
+    return replace(state, imported=event)
+
+
+def _step_imported(state: TrainerState, event: StepImported) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, imported=event))
+
+
+def _gap(state: TrainerState, event: GapFound) -> TrainerState:
+    """A skill whose origin is not known takes the current place; a step whose end is not known is over."""
+    state = replace(state, gaps=(*state.gaps, event))
+    if event.skill is not None:
+        measured = state.measured.get(event.skill.hash)
+        standing = Standing(
+            skill=event.skill,
+            origin=f"unknown_{event.place}",
+            step=state.steps_done if event.step is None else event.step,
+            score=measured.score if measured else None,
+            value=measured.value if measured else None,
+        )
+        state = replace(state, current=standing)
+    return state if event.step is None else _close_step(state)
 
 
 _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
@@ -504,6 +652,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
+    SkillRewritten: _rewritten,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
@@ -516,6 +665,9 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
     RunCompleted: _completed,
+    RunImported: _imported,
+    StepImported: _step_imported,
+    GapFound: _gap,
 }
 
 

@@ -1,8 +1,8 @@
 """
-What a run's calls cost: a pure fold over the journal, by stage, role, step, epoch and place.
+What a run's calls cost: a pure fold over the journal, by stage, role, step, epoch, evaluation and place.
 
 A provider that does not report a number has not reported 0: a tally keeps apart what was counted and how many calls
-said nothing.
+said nothing, or not all. Every attempt on the wire counts, also one whose reply could not be used.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Generic, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import define, field, frozen
 
-from skillopt_es.events.journal import CallRow
+from skillopt_es.events.catalog import Recorded, RunPaused, RunResumed
+from skillopt_es.events.journal import CallRow, FinishedCall
+from skillopt_es.projections.prices import Price, Prices, cost_of
 
 _EPOCH = re.compile(r"e(\d+)")
 _STEP = re.compile(r"s(\d+)")
+_BATCH = re.compile(r"e\d+/s\d+/b\d+")
 
 
 @frozen
@@ -41,24 +46,36 @@ def slot_place(slot: str) -> SlotPlace:
     return SlotPlace("/".join(parts[:depth]), int(epoch[1]), int(step[1]) if step else None)
 
 
+KINDS = ("input", "output", "cached", "reasoning")
+NO_PRICES = Prices()
+
+
 @frozen
 class Tally:
-    """A count of tokens: the sum of what was reported, and how many calls did not report it."""
+    """A count of tokens: the sum of what was reported, and how many calls did not report it, or not for each try."""
 
     reported: int = 0
     silent: int = 0
     speaking: int = 0
 
-    def plus(self, count: int | None) -> Tally:
-        """With one more call."""
-        if count is None:
-            return evolve(self, silent=self.silent + 1)
-        return evolve(self, reported=self.reported + count, speaking=self.speaking + 1)
-
     @property
     def known(self) -> int | None:
         """The sum, at least; None when no call reported anything."""
-        return self.reported if self.speaking else None
+        return None if self.silent and not self.speaking else self.reported
+
+
+@frozen
+class Money:
+    """A sum of costs, and how many calls cost an unknown amount: those without a price, or with tokens untold."""
+
+    amount: Decimal = Decimal(0)
+    unknown: int = 0
+    priced: int = 0
+
+    @property
+    def known(self) -> Decimal | None:
+        """The sum, at least; None when nothing is known of any call."""
+        return None if self.unknown and not self.priced else self.amount
 
 
 @frozen(kw_only=True)
@@ -72,48 +89,180 @@ class Usage:
     output: Tally = field(factory=Tally)
     cached: Tally = field(factory=Tally)
     reasoning: Tally = field(factory=Tally)
-
-    def plus(self, row: CallRow) -> Usage:
-        """With one more call."""
-        call = row.call
-        return Usage(
-            calls=self.calls + 1,
-            failed=self.failed + (call.outcome == "failed"),
-            # Recorded are the attempts that gave no answer.
-            tries=self.tries + len(json.loads(call.tries)) + (call.outcome == "answered"),
-            input=self.input.plus(call.input_tokens),
-            output=self.output.plus(call.output_tokens),
-            cached=self.cached.plus(call.cached_tokens),
-            reasoning=self.reasoning.plus(call.reasoning_tokens),
-        )
+    cost: Money = field(factory=Money)
 
 
 @frozen(kw_only=True)
 class RunUsage:
-    """The usage of a run, whole and by group; groups stand in the order in which their first call was recorded."""
+    """
+    The usage of a run, whole and by group; groups stand in the order in which their first call was recorded.
+
+    An evaluation is a whole pass over validation, test or comparison items; None is what lies outside of all groups.
+    """
 
     total: Usage
     by_stage: Mapping[str, Usage]
     by_role: Mapping[str, Usage]
     by_step: Mapping[int | None, Usage]
     by_epoch: Mapping[int | None, Usage]
+    by_evaluation: Mapping[str | None, Usage]
     by_place: Mapping[str, Usage]
 
 
-def usage_of(rows: Iterable[CallRow]) -> RunUsage:
-    """The usage of all these calls; None is the key of what lies outside every step or epoch."""
-    nothing, total = Usage(), Usage()
-    stages: dict[str, Usage] = {}
-    roles: dict[str, Usage] = {}
-    steps: dict[int | None, Usage] = {}
-    epochs: dict[int | None, Usage] = {}
-    places: dict[str, Usage] = {}
+def usage_of(rows: Iterable[CallRow], prices: Prices = NO_PRICES) -> RunUsage:
+    """The usage of all these calls; None is the key of what lies outside every step, epoch or evaluation."""
+    total = _Sum()
+    stages, roles, places = _Groups[str](), _Groups[str](), _Groups[str]()
+    steps, epochs = _Groups[int | None](), _Groups[int | None]()
+    evaluations = _Groups[str | None]()
     for row in rows:
         where = slot_place(row.call.slot)
-        total = total.plus(row)
-        stages[row.call.stage] = stages.get(row.call.stage, nothing).plus(row)
-        roles[row.call.role] = roles.get(row.call.role, nothing).plus(row)
-        steps[where.step] = steps.get(where.step, nothing).plus(row)
-        epochs[where.epoch] = epochs.get(where.epoch, nothing).plus(row)
-        places[where.place] = places.get(where.place, nothing).plus(row)
-    return RunUsage(total=total, by_stage=stages, by_role=roles, by_step=steps, by_epoch=epochs, by_place=places)
+        evaluation = where.place if row.call.stage == "rollout" and not _BATCH.fullmatch(where.place) else None
+        one = _counted(row.call, prices.by_role.get(row.call.role))
+        for group in (
+            total,
+            stages.at(row.call.stage),
+            roles.at(row.call.role),
+            steps.at(where.step),
+            epochs.at(where.epoch),
+            evaluations.at(evaluation),
+            places.at(where.place),
+        ):
+            group.add(one)
+    return RunUsage(
+        total=total.usage,
+        by_stage=stages.usages,
+        by_role=roles.usages,
+        by_step=steps.usages,
+        by_epoch=epochs.usages,
+        by_evaluation=evaluations.usages,
+        by_place=places.usages,
+    )
+
+
+def crashes(events: Iterable[Recorded]) -> int:
+    """How often a writer ended without a pause: calls that were in flight then are in no journal."""
+    paused: set[int] = set()
+    count = 0
+    for recorded in events:
+        if isinstance(recorded.event, RunPaused):
+            paused.add(recorded.seq)
+        count += isinstance(recorded.event, RunResumed) and recorded.seq - 1 not in paused
+    return count
+
+
+# --- one call ------------------------------------------------------------------------------------------------------
+
+# An attempt that was refused before any work was done is not charged. A gateway's 500, 502 or 504 may follow work.
+_UNCHARGED = frozenset({*range(400, 500), 503, 529} - {408})
+_UNCHARGED_KINDS = frozenset({"config", "auth", "quota"})
+_Attempt = tuple[int | None, ...]
+
+
+@frozen
+class _Counted:
+    """One call: the tokens of each kind that are known, the kinds of which some are not, and what it cost at least."""
+
+    failed: bool
+    tries: int
+    tokens: tuple[int | None, ...]
+    silent: tuple[bool, ...]
+    amount: Decimal | None
+    unknown_cost: bool
+
+
+def _counted(call: FinishedCall, price: Price | None) -> _Counted:
+    attempts, tries = _attempts(call)
+    columns = [[attempt[kind] for attempt in attempts] for kind in range(len(KINDS))]
+    known = [[count for count in column if count is not None] for column in columns]
+    costs = [] if price is None else [cost_of(price, input=a[0], output=a[1], cached=a[2]) for a in attempts]
+    something = any(a[0] is not None or a[1] is not None for a in attempts) or not attempts
+    return _Counted(
+        failed=call.outcome == "failed",
+        tries=tries,
+        tokens=tuple(sum(column) if column else None for column in known),
+        silent=tuple(None in column for column in columns),
+        amount=sum((c.amount for c in costs), Decimal(0)) if price and something else None,
+        unknown_cost=price is None or not all(c.exact for c in costs),
+    )
+
+
+def _attempts(call: FinishedCall) -> tuple[list[_Attempt], int]:
+    """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
+    rows = [] if call.tries == "[]" else json.loads(call.tries)
+    attempts: list[_Attempt] = []
+    for row in rows:
+        reported = row.get("usage")
+        if reported is not None:
+            attempts.append(tuple(reported.get(kind) for kind in KINDS))
+        elif row.get("status") not in _UNCHARGED:
+            attempts.append((None, None, None, None))
+    if call.outcome == "answered":
+        attempts.append((call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens))
+    elif not rows and call.error_kind not in _UNCHARGED_KINDS:
+        attempts.append((None, None, None, None))
+    return attempts, len(rows) + (call.outcome == "answered")
+
+
+# --- sums ----------------------------------------------------------------------------------------------------------
+
+
+@define
+class _Sum:
+    """A usage that grows in place: a journal is long, and each of its calls belongs to seven groups."""
+
+    calls: int = 0
+    failed: int = 0
+    tries: int = 0
+    reported: list[int] = field(factory=lambda: [0] * len(KINDS))
+    silent: list[int] = field(factory=lambda: [0] * len(KINDS))
+    speaking: list[int] = field(factory=lambda: [0] * len(KINDS))
+    amount: Decimal = Decimal(0)
+    unknown: int = 0
+    priced: int = 0
+
+    def add(self, one: _Counted) -> None:
+        """With one more call."""
+        self.calls += 1
+        self.failed += one.failed
+        self.tries += one.tries
+        for kind, tokens in enumerate(one.tokens):
+            self.silent[kind] += one.silent[kind]
+            if tokens is not None:
+                self.reported[kind] += tokens
+                self.speaking[kind] += 1
+        self.unknown += one.unknown_cost
+        if one.amount is not None:
+            self.amount += one.amount
+            self.priced += 1
+
+    @property
+    def usage(self) -> Usage:
+        """What it came to."""
+        tallies = {
+            name: Tally(self.reported[kind], self.silent[kind], self.speaking[kind]) for kind, name in enumerate(KINDS)
+        }
+        money = Money(self.amount, self.unknown, self.priced)
+        return Usage(calls=self.calls, failed=self.failed, tries=self.tries, cost=money, **tallies)
+
+
+K = TypeVar("K")
+
+
+@define
+class _Groups(Generic[K]):
+    """Sums by key."""
+
+    sums: dict[K, _Sum] = field(factory=dict)
+
+    def at(self, key: K) -> _Sum:
+        """The sum of a key."""
+        found = self.sums.get(key)
+        if found is None:
+            found = self.sums[key] = _Sum()
+        return found
+
+    @property
+    def usages(self) -> dict[K, Usage]:
+        """What each came to."""
+        return {key: one.usage for key, one in self.sums.items()}

@@ -10,7 +10,7 @@ from typing import Literal
 
 from skillopt_es.events.lock import LOCK_FILE
 
-Status = Literal["new", "running", "stopped", "paused", "completed"]
+Status = Literal["new", "running", "stopped", "paused", "completed", "scored"]
 
 
 def is_written(folder: Path) -> bool:

@@ -11,7 +11,9 @@ from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.liveness import Status, status_now
+from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
+from skillopt_es.projections.usage import RunUsage, crashes, usage_of
 from skillopt_es.runs import run_folders
 
 
@@ -42,12 +44,18 @@ def overview(folder: Path) -> Overview:
         summary = summarize(recorded.event for recorded in log.read(types=OVERVIEW))
         return Overview(
             folder=folder,
-            status=status_now(summary.status, folder),
+            status=_status(summary, folder),
             summary=summary,
             events=0 if last is None else int(str(last[0])),
             calls=len(Journal(log.reader)),
             written=log.run.created_at if last is None else str(last[1]),
         )
+
+
+def _status(summary: Summary, folder: Path) -> Status:
+    """An evaluation that nobody is writing and that has a score is done."""
+    status = status_now(summary.status, folder)
+    return "scored" if status == "stopped" and summary.is_evaluation and summary.tests else status
 
 
 def overviews(directory: Path) -> list[Overview | Unreadable]:
@@ -62,12 +70,33 @@ def overviews(directory: Path) -> list[Overview | Unreadable]:
 
 
 @frozen(kw_only=True)
+class Spent:
+    """What a run has used so far: calls and tokens, and money in a currency (empty when no prices are known)."""
+
+    usage: RunUsage
+    currency: str
+    crashes: int
+
+
+_SESSIONS = ("RunStarted", "RunPaused", "RunResumed")
+
+
+def spent(folder: Path) -> Spent:
+    """The usage of a run, from its journal and the prices it has recorded; raises LogError for one it cannot read."""
+    with EventLog.open(folder) as log:
+        sessions = list(log.read(types=_SESSIONS))
+        prices = recorded_prices(recorded.event for recorded in sessions)
+        usage = usage_of(Journal(log.reader).read(), prices)
+    return Spent(usage=usage, currency=prices.currency, crashes=crashes(sessions))
+
+
+@frozen(kw_only=True)
 class Detailed:
     """One run in full: its summary from all events, and its first one."""
 
     overview: Overview
     started: RunStarted | None
-    failed_calls: int
+    spent: Spent
 
 
 def detailed(folder: Path) -> Detailed:
@@ -75,9 +104,6 @@ def detailed(folder: Path) -> Detailed:
     with EventLog.open(folder) as log:
         first = next(log.read(until=1), None)
         full = summarize(recorded.event for recorded in log.read(types=DETAILS))
-        failed = log.reader.row("select count(*) from calls where outcome = 'failed'")
     short = overview(folder)
     started = first.event if first is not None and isinstance(first.event, RunStarted) else None
-    return Detailed(
-        overview=evolve(short, summary=full), started=started, failed_calls=int(str(failed[0])) if failed else 0
-    )
+    return Detailed(overview=evolve(short, summary=full), started=started, spent=spent(folder))

@@ -30,6 +30,7 @@ FailureKind = Literal[
     "context_length",
     "empty",
     "invalid_reply",
+    "bad_request",
 ]
 SYSTEMIC: frozenset[str] = frozenset({"config", "auth", "quota"})
 
@@ -73,12 +74,13 @@ class Usage:
 
 @frozen(kw_only=True)
 class Try:
-    """One attempt on the wire that did not give the answer, and how long was waited after it."""
+    """One attempt on the wire that did not give the answer, what it used, and how long was waited after it."""
 
     kind: str
     status: int | None
     message: str
     waited_ms: int
+    usage: Usage = field(factory=Usage)
 
 
 StepKind = Literal["message", "reasoning", "command", "file", "tool", "error"]
@@ -114,6 +116,8 @@ class CallFailed(Exception):
     The model gave no answer, after all tries that make sense.
 
     A systemic kind (`SYSTEMIC`) will hit every later call too, so the run pauses; any other is this unit's own failure.
+    `perhaps_request` says of a systemic one that it may be about this very request (a plain HTTP 400 or 422): where the
+    model answers other questions, it is a `bad_request` and this unit's own.
     Let it pass through an environment: the trainer turns it into a failed outcome.
     """
 
@@ -127,6 +131,7 @@ class CallFailed(Exception):
         hint: str = "",
         latency_ms: int = 0,
         tries: tuple[Try, ...] = (),
+        perhaps_request: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -136,6 +141,7 @@ class CallFailed(Exception):
         self.hint = hint
         self.latency_ms = latency_ms
         self.tries = tries
+        self.perhaps_request = perhaps_request
 
     @property
     def systemic(self) -> bool:

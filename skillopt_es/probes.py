@@ -197,6 +197,7 @@ def fix_for(failure: CallFailed, role: Role, own: RoleConfig) -> str:
         "timeout": f"is the endpoint up? check {where}, and model.timeout_seconds",
         "empty": f"is model.{role} (now {own.model!r}) a chat model?",
         "invalid_reply": f"{where} must be a chat-completions endpoint",
+        "bad_request": "the endpoint takes other questions, but not this one: its own words say why",
         "context_length": f"model.{role} (now {own.model!r}) takes too little text for this work",
     }
     return failure.hint or fixes[failure.kind]

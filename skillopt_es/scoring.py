@@ -9,9 +9,12 @@ from attrs import evolve, frozen
 
 from skillopt_es.errors import AwaitingAnswers, BackendError, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
+from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import CallRef, Score, Split
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Unanswered
+from skillopt_es.projections.prices import prices_in
+from skillopt_es.projections.usage import Usage, slot_place, usage_of
 from skillopt_es.training import decisions
 from skillopt_es.training.loop import Trainer, waiting_for
 from skillopt_es.training.rollout import RolloutPorts, run_rollouts
@@ -22,26 +25,20 @@ Progress = Callable[[Split, int, int], None]
 
 
 @frozen(kw_only=True)
-class TokenCount:
-    """The calls behind a result, those of them that were made just now, and the tokens that were reported."""
-
-    calls: int
-    made: int
-    input: int
-    output: int
-    unreported: int
-
-
-@frozen(kw_only=True)
 class SplitResult:
-    """One split: its score, or the `problem` that keeps it from being one; and every item's row."""
+    """
+    One split: its score, or the `problem` that keeps it from being one; and every item's row.
+
+    `usage` is of the calls behind the result, those included that failed just now; `made` of them were made just now.
+    """
 
     split: Split
     score: Score
     by_type: Mapping[str, Score]
     problem: str
     rows: tuple[RolloutCompleted, ...]
-    tokens: TokenCount
+    usage: Usage
+    made: int
 
 
 class Scoring:
@@ -82,13 +79,15 @@ class Scoring:
         scored = isinstance(event, SkillScored)
         if scored and evaluation.place not in state.scored:
             await self._trainer.append([event])
+        used = self._calls(rows, journaled, evaluation.split)
         return SplitResult(
             split=evaluation.split,
             score=decisions.mean_score([row.outcome for row in rows]),
             by_type=event.by_type if isinstance(event, SkillScored) else {},
             problem=event.message if isinstance(event, RunPaused) else "",
             rows=tuple(rows),
-            tokens=self._tokens(rows, journaled),
+            usage=usage_of(used, prices_in(self._run.config.resolved)).total,
+            made=sum(row.n > journaled for row in used),
         )
 
     async def _tried(self, evaluation: Evaluation, progress: Progress) -> tuple[list[RolloutCompleted], list[str]]:
@@ -124,17 +123,12 @@ class Scoring:
         await self._trainer.append([evolve(row, place=place) for row in rows], texts)
         return place
 
-    def _tokens(self, rows: Sequence[RolloutCompleted], journaled: int) -> TokenCount:
+    def _calls(self, rows: Sequence[RolloutCompleted], journaled: int, split: Split) -> list[CallRow]:
         journal = self._writer.journal
         used = {row.n: row for ref in _refs(rows) for row in journal.attempts(ref.slot) if row.digest == ref.digest}
-        counts = [(row.call.input_tokens, row.call.output_tokens) for row in used.values()]
-        return TokenCount(
-            calls=len(used),
-            made=sum(number > journaled for number in used),
-            input=sum(read or 0 for read, _ in counts),
-            output=sum(written or 0 for _, written in counts),
-            unreported=sum(None in count for count in counts),
-        )
+        failed = (row for row in journal.read(journaled) if row.call.outcome == "failed")
+        used.update({row.n: row for row in failed if slot_place(row.call.slot).place == f"eval/{split}"})
+        return list(used.values())
 
 
 def _refs(rows: Sequence[RolloutCompleted]) -> list[CallRef]:

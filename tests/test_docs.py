@@ -57,9 +57,9 @@ def test_every_config_key_has_a_default_and_stands_in_the_base() -> None:
     from skillopt_es.config import load_config
 
     base = yaml.safe_load((ROOT / "configs" / "base.yaml").read_text())
-    assert set(base) == {"model", "train", "gradient", "optimizer", "rollout", "evaluation", "env"}
+    assert set(base) == {"model", "train", "gradient", "optimizer", "rollout", "evaluation", "env", "prices"}
     demo = load_config(None)
-    for section in ("train", "gradient", "optimizer", "rollout", "evaluation"):
+    for section in ("train", "gradient", "optimizer", "rollout", "evaluation", "prices"):
         names = {attribute.name for attribute in getattr(demo, section).__attrs_attrs__}
         assert names == set(base[section])
 

@@ -126,14 +126,13 @@ class ChatCompletions:
             failed = result.failure
             if question.plain is not None and self._complains_about_schema(failed):
                 self._schemas_refused = True
-                tries.append(Try(kind="downgrade", status=failed.status, message=failed.message, waited_ms=0))
+                tries.append(_try(failed, 0, kind="downgrade"))
                 question = self._question(question.plain)
                 continue
             wait = self._retry.wait_after(failed, request.slot, past) if result.on_wire else None
             self._limiter.learn(failed, final=wait is None)
             if result.on_wire:
-                waited_ms = round(1000 * (wait or 0.0))
-                tries.append(Try(kind=failed.kind, status=failed.status, message=failed.message, waited_ms=waited_ms))
+                tries.append(_try(failed, round(1000 * (wait or 0.0))))
             if wait is None:
                 raise self._call_failed(result, tries)
             await self._sleep(wait)
@@ -213,7 +212,18 @@ class ChatCompletions:
             hint=hint_for(failed, self._settings),
             latency_ms=result.latency_ms,
             tries=tuple(tries),
+            perhaps_request=failed.perhaps_request,
         )
+
+
+def _try(failed: Failure, waited_ms: int, *, kind: str = "") -> Try:
+    return Try(
+        kind=kind or failed.kind,
+        status=failed.status,
+        message=failed.message,
+        waited_ms=waited_ms,
+        usage=failed.usage,
+    )
 
 
 def _retry_policy(settings: ModelSettings, draw: Draw) -> RetryPolicy:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from attrs import evolve
+
 from skillopt_es.adapters.models.errors import (
     FILTER_CODES,
     ErrorBody,
@@ -39,7 +41,9 @@ def parse_reply(status: int, headers: Mapping[str, str], body: bytes) -> ChatRep
         return failure("transport", message, status=status, request_id=request_id)
     if not isinstance(parsed, dict):
         return failure("invalid_reply", "the reply is not a JSON object", status=status, request_id=request_id)
-    return _read(status, headers, parsed, request_id or _name(parsed.get("id")))
+    found = _read(status, headers, parsed, request_id or _name(parsed.get("id")))
+    # A reply that cannot be used was paid for all the same.
+    return evolve(found, usage=_usage(_object(parsed.get("usage"))))
 
 
 def _refused_by_endpoint(status: int, headers: Mapping[str, str], error: ErrorBody) -> ChatReply | Failure:
@@ -66,7 +70,6 @@ def _read(status: int, headers: Mapping[str, str], parsed: Object, request_id: s
     return ChatReply(
         text=text,
         finish=finish,
-        usage=_usage(_object(parsed.get("usage"))),
         model=_name(parsed.get("model")),
         request_id=request_id,
     )

@@ -1,7 +1,8 @@
 """
 What went wrong with one try, why, and whether it makes sense to ask again.
 
-    config          400, 404, 422, redirects, any other 4xx     no retry, every later call would fail too
+    config          400, 404, 422, redirects, any other 4xx     no retry, every later call would fail too; only of a
+                                                                 400 or 422 that is not sure, see `perhaps_request`
     auth            401, 403                                     no retry, every later call would fail too
     quota           402, billing codes with any status           no retry, every later call would fail too
     rate_limit      other 429, 529, 503 slow_down                retry
@@ -21,9 +22,9 @@ import json
 import re
 from collections.abc import Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
-from skillopt_es.ports import FailureKind
+from skillopt_es.ports import FailureKind, Usage
 
 QUOTA_CODES = frozenset(
     {
@@ -66,7 +67,7 @@ _RETRY_BY_KIND: Mapping[FailureKind, bool] = {
 
 @frozen(kw_only=True)
 class Failure:
-    """One try that gave no answer; `server_wait` is how long the server asked us to stay away."""
+    """One try that gave no answer; `server_wait` is how long the server asked us to stay away, `usage` what it took."""
 
     kind: FailureKind
     message: str
@@ -76,6 +77,12 @@ class Failure:
     param: str = ""
     request_id: str = ""
     server_wait: float | None = None
+    usage: Usage = field(factory=Usage)
+
+    @property
+    def perhaps_request(self) -> bool:
+        """Whether it may be about this one request, not about every one: a 400 or 422 that names no model."""
+        return self.kind == "config" and self.status in {400, 422} and not self.codes & MODEL_CODES
 
 
 @frozen

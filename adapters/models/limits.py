@@ -114,7 +114,7 @@ class Limiter:
             self._remember(1.0)
             if self._refused > _MOST_REFUSED * self._replies and 0 < wait <= LONGEST_SERVER_WAIT:
                 self._paused_until = max(self._paused_until, self._clock() + wait)
-        if final and failed.kind in SYSTEMIC and not self._failure:
+        if final and failed.kind in SYSTEMIC and not failed.perhaps_request and not self._failure:
             self._failure = failed
 
     def settle(self, estimated: int, used: int) -> None:

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.options import print_json, print_table
+from skillopt_es.cli.options import print_json
+from skillopt_es.cli.score_tables import print_by_type, score_json
+from skillopt_es.cli.usage import shown_usage, usage_json
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.values import Failed, Json, Measured, Score
-from skillopt_es.scoring import SplitResult, TokenCount
+from skillopt_es.events.values import Failed, Json, Measured
+from skillopt_es.projections.prices import prices_in
+from skillopt_es.scoring import SplitResult
 
 
 def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
@@ -22,34 +25,18 @@ def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
     click.echo(f"recorded  {evaluated.folder}")
     for result in evaluated.results:
         click.echo("")
-        _print_split(result)
+        _print_split(result, prices_in(request.config.resolved).currency)
 
 
-def _print_split(result: SplitResult) -> None:
+def _print_split(result: SplitResult, currency: str) -> None:
     score = result.score
     counted = f"{score.measured} measured, {score.unmeasured} not measured"
     if result.problem:
         click.echo(f"{result.split}: no score ({counted})")
     else:
         click.echo(f"{result.split}: hard {score.hard:.4f}, soft {score.soft:.4f} ({counted})")
-    if len(result.by_type) > 1:
-        print_table(
-            ("type", "items", "hard", "soft"), [_row(*pair) for pair in result.by_type.items()], right=(1, 2, 3)
-        )
-    click.echo(_tokens_text(result.tokens))
-
-
-def _row(name: str, score: Score) -> tuple[str, str, str, str]:
-    if not score.measured:
-        return name, f"0 of {score.unmeasured}", "-", "-"
-    items = f"{score.measured} of {score.measured + score.unmeasured}" if score.unmeasured else str(score.measured)
-    return name, items, f"{score.hard:.4f}", f"{score.soft:.4f}"
-
-
-def _tokens_text(tokens: TokenCount) -> str:
-    noun = "call" if tokens.calls == 1 else "calls"
-    text = f"{tokens.calls} {noun} ({tokens.made} made now), {tokens.input:,} tokens in, {tokens.output:,} out"
-    return text + (f"; {tokens.unreported} of {tokens.calls} did not report their tokens" if tokens.unreported else "")
+    print_by_type(result.by_type)
+    click.echo(f"{shown_usage(result.usage, currency)} ({result.made:,} calls made now)")
 
 
 def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
@@ -59,13 +46,13 @@ def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None
             "skill": request.skill.hash,
             "target": request.config.target_model.model,
             "folder": str(evaluated.folder),
+            "currency": prices_in(request.config.resolved).currency or None,
             "splits": [_split_json(result) for result in evaluated.results],
         }
     )
 
 
 def _split_json(result: SplitResult) -> Json:
-    tokens = result.tokens
     return {
         "split": result.split,
         "hard": None if result.problem else result.score.hard,
@@ -73,16 +60,10 @@ def _split_json(result: SplitResult) -> Json:
         "measured": result.score.measured,
         "unmeasured": result.score.unmeasured,
         "problem": result.problem or None,
-        "by_type": {name: _score_json(score) for name, score in result.by_type.items()},
-        "calls": tokens.calls,
-        "calls_made_now": tokens.made,
-        "tokens": {"input": tokens.input, "output": tokens.output, "unreported_calls": tokens.unreported},
+        "by_type": {name: score_json(score) for name, score in result.by_type.items()},
+        "calls_made_now": result.made,
+        "usage": usage_json(result.usage),
     }
-
-
-def _score_json(score: Score) -> Json:
-    hard, soft = (score.hard, score.soft) if score.measured else (None, None)
-    return {"hard": hard, "soft": soft, "measured": score.measured, "unmeasured": score.unmeasured}
 
 
 def write_rows(evaluated: Evaluated, file: Path) -> None:

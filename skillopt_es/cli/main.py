@@ -10,6 +10,8 @@ from typing import Any, NoReturn
 
 import click
 
+from skillopt_es.cli.options import forget_printed, print_json_error
+
 # name -> (module, what it does in one line)
 COMMANDS = {
     "run": ("run", "Train a skill; without CONFIG, the offline demo."),
@@ -20,10 +22,11 @@ COMMANDS = {
     "status": ("status", "Where a run stands."),
     "show": ("log", "One event or one call, whole."),
     "lineage": ("lineage", "Which skill came from which, and how each was judged."),
-    "usage": ("usage", "Calls and tokens by stage and step."),
+    "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),
-    "export": ("export", "Write a run's skill or its events to files."),
+    "export": ("export", "Write a run's skill, events or results to files."),
+    "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
     "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
     "init": ("init", "Write a small working project for your own tasks."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
@@ -86,35 +89,46 @@ def cli(debug: bool) -> None:
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits; errors of ours are one sentence and the next step."""
     _replace_closed_streams()
+    forget_printed()
     words = list(sys.argv[1:] if argv is None else argv)
-    debug = "--debug" in words
+    debug, as_json = "--debug" in words, "--json" in words
     try:
         code: Any = cli.main(words, prog_name="skillopt-es", standalone_mode=False)
     except click.exceptions.Abort:
-        _exit(130)
+        _exit(_failed("interrupted", "", 130, as_json=as_json))
     except click.ClickException as error:
         error.show()
-        _exit(2)
+        _exit(_failed(error.format_message(), "", 2, as_json=as_json))
     except Exception as error:
         if debug:
             raise
-        _exit(_report(error))
+        _exit(_report(error, as_json=as_json))
     _exit(code if isinstance(code, int) else 0)
 
 
-def _report(error: Exception) -> int:
+def _report(error: Exception, *, as_json: bool) -> int:
     """Prints an error in one sentence; the exit code it calls for."""
     from skillopt_es.events.errors import SkillOptError
 
     if isinstance(error, SkillOptError):
-        _say(f"error: {error}", error.hint)
-        return error.exit_code
-    if isinstance(error, OSError):
+        message, hint, code = str(error), error.hint, error.exit_code
+    elif isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        _say(f"error: {place}{error.strerror or error}", "the system refuses it: check the disk and the permissions")
-        return 1
-    _say(f"error: {type(error).__name__}: {error}", "this is a bug in skillopt-es; `skillopt-es --debug …` shows where")
-    return 1
+        message, code = f"{place}{error.strerror or error}", 1
+        hint = "the system refuses it: check the disk and the permissions"
+    else:
+        message, code = f"{type(error).__name__}: {error}", 1
+        hint = "this is a bug in skillopt-es; `skillopt-es --debug …` shows where"
+    _say(f"error: {message}", hint)
+    return _failed(message, hint, code, as_json=as_json)
+
+
+def _failed(message: str, hint: str, code: int, *, as_json: bool) -> int:
+    """The exit code; with --json, stdout gets its document all the same."""
+    if as_json:
+        with suppress(OSError):
+            print_json_error(message, hint, code)
+    return code
 
 
 def _say(sentence: str, hint: str) -> None:

@@ -39,9 +39,24 @@ def run_argument(command: F) -> F:
     return click.argument("run", required=False)(command)
 
 
+_printed: list[Json] = []
+
+
 def print_json(value: Json) -> None:
-    """One JSON document on stdout."""
+    """The command's JSON document on stdout."""
+    _printed.append(value)
     click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def print_json_error(message: str, hint: str, code: int) -> None:
+    """Why there is no document, in its place; nothing when there is one, for that says itself what went wrong."""
+    if not _printed:
+        print_json({"error": {"message": message, "hint": hint or None, "exit_code": code}})
+
+
+def forget_printed() -> None:
+    """A new command begins."""
+    _printed.clear()
 
 
 def tell_of(config: RunConfig) -> None:

@@ -113,6 +113,7 @@ def _report_json(report: CheckReport) -> Json:
         "events": report.events,
         "decisions": report.decisions,
         "rollouts": report.rollouts,
+        "not_checkable": dict(report.unchecked),
         "mismatch": None
         if mismatch is None
         else {
@@ -130,6 +131,9 @@ def _report_json(report: CheckReport) -> Json:
 def _print(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:
     from skillopt_es.projections.snapshot import position
 
+    if state.started is not None and state.started.total_steps == 0:
+        _print_evaluation(folder, state, seq, head, report)
+        return
     counts = state.counts
     then = "" if seq == head else " then"
     click.echo(f"run        {folder.name} after event {seq:,} of {head:,}")
@@ -144,11 +148,28 @@ def _print(folder: Path, state: TrainerState, seq: int, head: int, report: Check
         click.echo(f"resumed    {counts.resumed} times")
     for number, attempt in enumerate(state.buffer):
         values = f"{shown_value(attempt.value_before)} -> {shown_value(attempt.value_after)}"
-        failed = f"{attempt.failed} of {attempt.total} rollouts failed"
+        failed = f"{attempt.failed} of {attempt.total} rollouts failed" if attempt.total else "rollouts unknown"
         label = "this epoch" if number == 0 else ""
         click.echo(f"{label:<10} step {attempt.step}: {failed}; {attempt.action.replace('_', ' ')} ({values})")
     if report is not None and report.ok:
         click.echo(f"check      ok: {report.decisions:,} decisions derived again from {report.rollouts:,} rollouts")
+        if report.unchecked:
+            listed = ", ".join(f"{count:,} {what}" for what, count in report.unchecked.items())
+            click.echo(f"           not checkable in an imported run: {listed}")
+
+
+def _print_evaluation(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:
+    """The scores of an evaluation; it has no steps and no best skill."""
+    click.echo(f"evaluation {folder.name} after event {seq:,} of {head:,}: one skill, no training run")
+    if state.paused is not None:
+        click.echo(f"status     paused: {state.paused.message}")
+    assert state.current is not None
+    click.echo(f"skill      {state.current.skill.hash[:12]}")
+    for place, scored in state.scored.items():
+        click.echo(f"{place:<10} hard {scored.score.hard:.4f}, soft {scored.score.soft:.4f}")
+    click.echo(f"rollouts   {state.counts.rollouts:,}")
+    if report is not None and report.ok:
+        click.echo(f"check      ok: {report.decisions:,} scores added up again from {report.rollouts:,} rollouts")
 
 
 def _standing(standing: Standing | None) -> str:

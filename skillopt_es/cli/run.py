@@ -14,6 +14,7 @@ from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import Session
 
 _DEMO = "This is the offline demo: both models are simulated, no key and no network are used."
+_SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
 Work = Callable[[Session], Awaitable[TrainerState]]
 
 
@@ -43,7 +44,8 @@ def run_command(
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
     folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)
-    notice = _DEMO if config is None else ""
+    simulated = "simulated" in (loaded.target_model.backend, loaded.optimizer_model.backend)
+    notice = _DEMO if config is None else _SIMULATED if simulated else ""
     return _drive(lambda session: start(loaded, folder, session), folder, quiet=quiet, as_json=as_json, notice=notice)
 
 

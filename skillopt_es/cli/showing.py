@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import click
 
 from skillopt_es.cli.event_lines import shown_time
-from skillopt_es.events.catalog import Recorded, RolloutCompleted
+from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
+from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
@@ -37,11 +38,22 @@ def found_json(found: Found, log: EventLog) -> Json:
     """It as JSON; a call with its messages and its answer."""
     match found:
         case Recorded():
+            if isinstance(found.event, RunCompleted):
+                return {**plain_event(found), "tests": tests_json(_tests(found.event, log))}
             return plain_event(found)
         case FoundCalls(calls):
             return [_whole_call(row, log) for row in calls]
         case FoundSkill(skill, seq):
             return {"hash": skill.hash, "seq": seq, "main": skill.main, "files": dict(skill.files)}
+
+
+def _tests(event: RunCompleted, log: EventLog) -> dict[str, Scored]:
+    """The run's tests, with each type's."""
+    first = next(log.read(until=1)).event
+    assert isinstance(first, RunStarted)
+    scored = [each.event for each in log.read(types=("SkillScored",)) if isinstance(each.event, SkillScored)]
+    tests = [each for each in scored if each.purpose == "test"]
+    return tests_by_name(tests, initial=first.skill.hash, best=event.best, final=event.final)
 
 
 def _whole_call(row: CallRow, log: EventLog) -> Json:
@@ -61,6 +73,11 @@ def _print_event(recorded: Recorded, log: EventLog) -> None:
     click.echo(f"hash {recorded.hash}")
     click.echo()
     click.echo("\n".join(_outline(plain["data"])))
+    if isinstance(recorded.event, SkillScored):
+        click.echo()
+        print_by_type(recorded.event.by_type)
+    if isinstance(recorded.event, RunCompleted):
+        print_test_types(_tests(recorded.event, log))
     if isinstance(recorded.event, RolloutCompleted) and recorded.event.trajectory:
         for kind, text in unpacked(recorded.event, Evidence(log, Journal(log.reader))).records:
             _print_text(kind, text)

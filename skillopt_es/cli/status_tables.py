@@ -11,6 +11,8 @@ from attrs import asdict
 
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.options import print_table, shown_value
+from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
+from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
@@ -53,11 +55,11 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     return (
         each.folder.name,
         each.status,
-        f"{summary.epoch}/{summary.epochs}",
-        f"{summary.step}/{summary.steps}",
+        "-" if summary.is_evaluation else f"{summary.epoch}/{summary.epochs}",
+        "-" if summary.is_evaluation else f"{summary.step}/{summary.steps}",
         shown_value(summary.current.value),
         shown_value(summary.best.value),
-        f"{each.calls:,}",
+        "-" if summary.imported is not None else f"{each.calls:,}",
         shown_time(each.written),
     )
 
@@ -70,6 +72,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
     return {
         "run": each.folder.name,
         "folder": str(each.folder),
+        "kind": "evaluation" if summary.is_evaluation else "training",
         "status": each.status,
         "paused": summary.paused or None,
         "epoch": summary.epoch,
@@ -81,6 +84,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "events": each.events,
         "calls": each.calls,
         "last_written": each.written,
+        "imported": None if summary.imported is None else summary.imported.source,
     }
 
 
@@ -94,26 +98,34 @@ def status_json(found: Detailed) -> Json:
     return {
         **cast("dict[str, Json]", overview_json(found.overview)),
         "resumed": summary.resumed,
+        "usage": total_json(found.spent),
+        "tests": tests_json(_tests(summary)),
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
         "completed": asdict(summary.completed) if summary.completed else None,
+        "unknown": [{"place": gap.place, "what": gap.what, "why": gap.why} for gap in summary.gaps],
     }
 
 
 def print_status(found: Detailed, directory: Path) -> None:
     """The run's head, its steps, and what to type next."""
     each, summary = found.overview, found.overview.summary
+    if summary.is_evaluation:
+        _print_evaluation(found)
+        return
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
-    click.echo(f"run         {each.folder.name} ({each.status}{why})")
+    imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
+    click.echo(f"run         {each.folder.name} ({each.status}{why}{imported})")
     if found.started is not None:
         click.echo(f"trains      {_what(found.started)}")
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
     click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{_resumed(summary)}")
     click.echo(f"validation  {_validation(summary)}")
-    if summary.tests:
-        click.echo(f"test        {_test(summary)}")
-    failed = f" ({found.failed_calls:,} failed)" if found.failed_calls else ""
-    click.echo(f"calls       {each.calls:,}{failed}; `usage` has the tokens")
+    print_tests(_tests(summary))
+    used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
+    click.echo(
+        f"used        {used if summary.imported is None else 'not in the log; `usage` has what the results say'}"
+    )
     click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
     if summary.lines:
         click.echo()
@@ -123,14 +135,40 @@ def print_status(found: Detailed, directory: Path) -> None:
             headers, *rows = (_without_notes(row) for row in (headers, *rows))
         right = [position for position, header in enumerate(headers) if header != "verdict"]
         print_table(headers, rows, right=right)
+    print_test_types(_tests(summary))
+    if summary.gaps:
+        click.echo()
+        print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
     click.echo()
     click.echo(f"next        {_next(each, directory)}")
+
+
+def _print_evaluation(found: Detailed) -> None:
+    """An evaluation's scores, pass by pass."""
+    each, summary = found.overview, found.overview.summary
+    why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
+    click.echo(f"evaluation  {each.folder.name} ({each.status}{why})")
+    if found.started is not None:
+        click.echo(f"scores      {found.started.skill.main} ({found.started.skill.hash[:12]}), no training run")
+    click.echo(f"used        {shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
+    click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
+    for line in summary.tests:
+        click.echo()
+        left = f", {line.score.unmeasured} not measured" if line.score.unmeasured else ""
+        click.echo(
+            f"{line.place}: hard {line.score.hard:.4f}, soft {line.score.soft:.4f} ({line.score.measured} items{left})"
+        )
+        print_by_type(line.by_type)
+    click.echo()
+    click.echo("next        the same `skillopt-es eval` again asks for what is missing, and nothing twice")
 
 
 def _what(started: RunStarted) -> str:
     env = started.config.get("env")
     name = env.get("name") if isinstance(env, dict) else None
     splits = started.splits
+    if not splits.digests:
+        return f"{started.skill.main} on {name}: items that are not in the log"
     return (
         f"{started.skill.main} on {name}: {len(splits.train)} train, {len(splits.val)} validation, "
         f"{len(splits.test)} test items"
@@ -147,13 +185,10 @@ def _validation(summary: Summary) -> str:
     return f"initial {first}, current {shown_value(summary.current.value)}, best {shown_value(summary.best.value)}"
 
 
-def _test(summary: Summary) -> str:
-    """The tests so far; once the run is complete, those of equal skills under every name."""
-    done = summary.completed
-    if done is None:
-        return ", ".join(f"{line.place.split('/')[-1]} {line.score.hard:.4f}" for line in summary.tests)
-    scores = {"initial": done.test_initial, "best": done.test_best, "final": done.test_final}
-    return ", ".join(f"{name} {score.hard:.4f}" for name, score in scores.items() if score is not None)
+def _tests(summary: Summary) -> dict[str, Scored]:
+    """The tests so far."""
+    named = {"initial": summary.initial, "best": summary.best.skill, "final": summary.current.skill}
+    return tests_by_name(summary.tests, **named)
 
 
 def _step_row(line: StepLine) -> tuple[str, ...]:
@@ -161,10 +196,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
         str(line.step),
         str(line.epoch),
         _hard(line.train),
-        str(line.proposed),
-        str(line.merged),
-        str(line.chosen),
-        str(line.applied),
+        *("-" if count is None else str(count) for count in (line.proposed, line.merged, line.chosen, line.applied)),
         str(line.notes),
         shown_value(line.current),
         shown_value(line.candidate),
@@ -199,6 +231,8 @@ def _hard(score: Score | None) -> str:
 def _next(each: Overview, directory: Path) -> str:
     name = each.folder.name
     where = "" if directory == Path("runs") else f" --dir {directory}"
+    if each.summary.imported is not None:
+        return f"skillopt-es replay {name} --check{where}"
     if each.status == "completed":
         return f"skillopt-es export {name} SKILL.md{where}"
     if each.status == "running":

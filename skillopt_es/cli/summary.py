@@ -8,7 +8,10 @@ from pathlib import Path
 import click
 
 from skillopt_es.cli.options import print_json, shown_value
+from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
+from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.values import Json, Score
+from skillopt_es.overview import Spent, spent
 from skillopt_es.projections.trainer import TrainerState
 
 _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3}
@@ -17,10 +20,11 @@ _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "hando
 def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
     """Writes the best skill beside the log and prints the outcome; the exit code."""
     best = write_best(state, folder)
+    used = spent(folder)
     if as_json:
-        print_json(_as_json(state, folder, best))
+        print_json(_as_json(state, folder, best, used))
     else:
-        _print(state, folder, best)
+        _print(state, folder, best, used)
     if state.paused is None:
         return 0
     if state.paused.reason == "handoff":
@@ -51,15 +55,30 @@ def write_best(state: TrainerState, folder: Path) -> Path:
     return folder / "best" / state.best.skill.main
 
 
-def _score(score: Score | None) -> Json:
-    if score is None:
-        return None
-    return {"hard": score.hard, "soft": score.soft, "measured": score.measured, "unmeasured": score.unmeasured}
+def _nothing_learned(state: TrainerState) -> str:
+    """Why a run came to nothing, where that can be told."""
+    assert state.started is not None
+    model = state.started.config.get("model")
+    backends = {value for key, value in model.items() if key.endswith("backend")} if isinstance(model, dict) else set()
+    if state.completed is None or state.counts.accepted or "simulated" not in backends:
+        return ""
+    return (
+        "no edit was kept: simulated models can only do tasks like the demo's, and learn nothing from others; "
+        "name a real endpoint in model.backend"
+    )
 
 
-def _as_json(state: TrainerState, folder: Path, best: Path) -> Json:
+def _tests(state: TrainerState) -> dict[str, Scored]:
+    assert state.started is not None
     assert state.best is not None
-    done = state.completed
+    assert state.current is not None
+    named = {"initial": state.started.skill, "best": state.best.skill, "final": state.current.skill}
+    return tests_by_name(state.tests.values(), **{name: skill.hash for name, skill in named.items()})
+
+
+def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json:
+    assert state.best is not None
+    tests = _tests(state)
     return {
         "run": folder.name,
         "folder": str(folder),
@@ -68,16 +87,16 @@ def _as_json(state: TrainerState, folder: Path, best: Path) -> Json:
         "accepted": state.counts.accepted,
         "rejected": state.counts.rejected,
         "skipped": state.counts.skipped,
-        "baseline": _score(_baseline(state)),
+        "baseline": score_json(_baseline(state)),
         "best": {
             "file": str(best),
             "hash": state.best.skill.hash,
             "value": state.best.value,
             "origin": state.best.origin,
         },
-        "test_initial": _score(done.test_initial) if done else None,
-        "test_best": _score(done.test_best) if done else None,
-        "test_final": _score(done.test_final) if done else None,
+        **{f"test_{name}": scored_json(tests.get(name)) for name in ("initial", "best", "final")},
+        "usage": total_json(used),
+        "note": _nothing_learned(state) or None,
         "paused": state.paused.message if state.paused else None,
     }
 
@@ -88,7 +107,7 @@ def _baseline(state: TrainerState) -> Score | None:
     return measured.score if measured else None
 
 
-def _print(state: TrainerState, folder: Path, best: Path) -> None:
+def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     assert state.best is not None
     counts = state.counts
     click.echo(f"run         {folder.name} ({state.status})")
@@ -97,10 +116,14 @@ def _print(state: TrainerState, folder: Path, best: Path) -> None:
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)
     click.echo(f"validation  {before} -> {after}")
-    if state.completed is not None and state.completed.test_best is not None:
-        first = state.completed.test_initial
-        click.echo(f"test        {shown_value(first.hard if first else None)} -> {state.completed.test_best.hard:.4f}")
+    print_tests(_tests(state))
+    click.echo(f"used        {shown_usage(used.usage.total, used.currency)}")
     click.echo(f"best skill  {best} (from {state.best.origin})")
+    print_test_types(_tests(state))
+    note = _nothing_learned(state)
+    if note:
+        click.echo(f"\nnote        {note}")
+    click.echo()
     where = _where(folder)
     if state.completed is not None:
         click.echo(f"next        skillopt-es replay {folder.name} --until step 2{where}")

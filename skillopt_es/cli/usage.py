@@ -1,18 +1,19 @@
-"""`usage`: calls and tokens of a run, by stage, role, step, epoch or place."""
+"""`usage`: calls, tokens and money of a run, by stage, role, step, epoch, evaluation or place."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
 from skillopt_es.events.values import Json
-from skillopt_es.projections.usage import RunUsage, Tally, Usage
+from skillopt_es.overview import Spent
+from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, Usage
 
-_GROUPS = ("stage", "role", "step", "epoch", "place")
-_TOKENS = ("input", "output", "cached", "reasoning")
+_GROUPS = ("stage", "role", "step", "epoch", "evaluation", "place")
 
 
 @click.command("usage")
@@ -21,38 +22,71 @@ _TOKENS = ("input", "output", "cached", "reasoning")
 @directory_option
 @json_option
 def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> None:
-    """Calls and tokens of a run. RUN defaults to the newest. With --json, all groups at once."""
-    from skillopt_es.events.journal import Journal
+    """
+    Calls, tokens and, with prices in the config, money of a run. RUN defaults to the newest.
+
+    What was not reported is unknown, never 0: a sum that is only a lower bound ends in + and says why.
+    With --json, all groups at once.
+    """
+    from skillopt_es.cli.imported_usage import print_usage_there, usage_there_json
     from skillopt_es.events.log import EventLog
-    from skillopt_es.projections.usage import usage_of
+    from skillopt_es.overview import spent
+    from skillopt_es.projections.imported_usage import usage_there
     from skillopt_es.runs import find_run
 
-    with EventLog.open(find_run(run, directory)) as log:
-        usage = usage_of(Journal(log.reader).read())
+    folder = find_run(run, directory)
+    with EventLog.open(folder) as log:
+        there = usage_there(recorded.event for recorded in log.read(types=("RunImported", "StepImported")))
+    if there is not None:
+        if as_json:
+            print_json(usage_there_json(there))
+        else:
+            print_usage_there(there, by)
+        return
+    found = spent(folder)
     if as_json:
-        print_json(_as_json(usage))
+        print_json(_as_json(found))
     else:
-        _print(usage, by)
+        _print(found, by)
 
 
-def _print(usage: RunUsage, by: str) -> None:
+def _print(spent: Spent, by: str) -> None:
     """One row a group and the totals; a dash for what no call reported."""
-    groups = _groups(usage)[by]
-    rows = [_row(name, group) for name, group in groups]
-    headers = (by, "calls", "failed", "tries", "input", "output", "cached", "reasoning")
-    print_table(headers, [*rows, _row("total", usage.total)], right=range(1, len(headers)))
-    for kind in _TOKENS:
-        tally: Tally = getattr(usage.total, kind)
+    currency, usage = spent.currency, spent.usage
+    rows = [_row(name, group, currency) for name, group in _groups(usage)[by]]
+    headers = (by, "calls", "failed", "tries", *KINDS, *([f"cost {currency}"] if currency else []))
+    print_table(headers, [*rows, _row("total", usage.total, currency)], right=range(1, len(headers)))
+    for line in lower_bounds(spent):
+        click.echo(f"+ at least: {line}")
+
+
+def lower_bounds(spent: Spent) -> list[str]:
+    """Why the totals are only lower bounds, one sentence each; empty when they are exact."""
+    total = spent.usage.total
+    lines = []
+    for kind in KINDS:
+        tally: Tally = getattr(total, kind)
         if tally.silent and tally.speaking:
-            click.echo(f"+ at least: {tally.silent:,} of {usage.total.calls:,} calls did not report {kind} tokens")
+            lines.append(f"{tally.silent:,} of {total.calls:,} calls did not report {kind} tokens, or not for each try")
+    if spent.currency and total.cost.unknown:
+        lines.append(f"the cost of {total.cost.unknown:,} of {total.calls:,} calls is unknown (no price, or no tokens)")
+    if spent.crashes:
+        times = "once" if spent.crashes == 1 else f"{spent.crashes} times"
+        lines.append(f"the run was killed {times}; calls that were in flight then are not counted")
+    return lines
 
 
-def _as_json(usage: RunUsage) -> Json:
-    """The totals and every group; null for tokens that no call reported."""
+def _as_json(spent: Spent) -> Json:
+    """The totals and every group; null for tokens and money of which nothing is known."""
     groups: dict[str, Json] = {
-        f"by_{by}": {name: _plain(group) for name, group in rows} for by, rows in _groups(usage).items()
+        f"by_{by}": {name: usage_json(group) for name, group in rows} for by, rows in _groups(spent.usage).items()
     }
-    return {"total": _plain(usage.total), **groups}
+    return {
+        "currency": spent.currency or None,
+        "crashes": spent.crashes,
+        "total": usage_json(spent.usage.total),
+        **groups,
+    }
 
 
 def _groups(usage: RunUsage) -> dict[str, list[tuple[str, Usage]]]:
@@ -61,6 +95,10 @@ def _groups(usage: RunUsage) -> dict[str, list[tuple[str, Usage]]]:
         "role": list(usage.by_role.items()),
         "step": _numbered(usage.by_step),
         "epoch": _numbered(usage.by_epoch),
+        "evaluation": _outside_last(
+            [(name, group) for name, group in usage.by_evaluation.items() if name is not None],
+            usage.by_evaluation.get(None),
+        ),
         "place": list(usage.by_place.items()),
     }
 
@@ -68,14 +106,17 @@ def _groups(usage: RunUsage) -> dict[str, list[tuple[str, Usage]]]:
 def _numbered(groups: Mapping[int | None, Usage]) -> list[tuple[str, Usage]]:
     """By number; what lies outside, such as the baseline and the tests, comes last."""
     inside = sorted((number, group) for number, group in groups.items() if number is not None)
-    rows = [(str(number), group) for number, group in inside]
-    return [*rows, ("outside", groups[None])] if None in groups else rows
+    return _outside_last([(str(number), group) for number, group in inside], groups.get(None))
 
 
-def _row(name: str, usage: Usage) -> tuple[str, ...]:
+def _outside_last(inside: list[tuple[str, Usage]], outside: Usage | None) -> list[tuple[str, Usage]]:
+    return inside if outside is None else [*inside, ("outside", outside)]
+
+
+def _row(name: str, usage: Usage, currency: str) -> tuple[str, ...]:
     counts = (usage.calls, usage.failed, usage.tries)
-    tokens = (_shown(getattr(usage, kind)) for kind in _TOKENS)
-    return (name, *(f"{count:,}" for count in counts), *tokens)
+    tokens = (_shown(getattr(usage, kind)) for kind in KINDS)
+    return (name, *(f"{count:,}" for count in counts), *tokens, *([shown_cost(usage.cost)] if currency else []))
 
 
 def _shown(tally: Tally) -> str:
@@ -84,10 +125,38 @@ def _shown(tally: Tally) -> str:
     return f"{tally.known:,}{'+' if tally.silent else ''}"
 
 
-def _plain(usage: Usage) -> Json:
+def shown_cost(cost: Money) -> str:
+    """An amount for people: four decimals, more for what is tiny; a plus behind a lower bound."""
+    if cost.known is None:
+        return "-"
+    tiny = 0 < cost.known < Decimal("0.001")
+    return f"{cost.known:,.{8 if tiny else 4}f}{'+' if cost.unknown else ''}"
+
+
+def shown_usage(usage: Usage, currency: str) -> str:
+    """Calls, tokens and money in one line; a plus behind a lower bound, a dash for what is not known at all."""
+    tokens = f"{usage.calls:,} calls, {_shown(usage.input)} tokens in, {_shown(usage.output)} out"
+    return f"{tokens}, {currency} {shown_cost(usage.cost)}" if currency else tokens
+
+
+def total_json(spent: Spent) -> Json:
+    """The totals, for other commands' documents."""
+    return {"currency": spent.currency or None, "crashes": spent.crashes, **usage_json(spent.usage.total)}
+
+
+def usage_json(usage: Usage) -> dict[str, Json]:
+    """A group as JSON; null for what no call reported."""
     tokens: dict[str, Json] = {}
-    for kind in _TOKENS:
+    for kind in KINDS:
         tally: Tally = getattr(usage, kind)
         tokens[f"{kind}_tokens"] = tally.known
         tokens[f"{kind}_unreported_calls"] = tally.silent
-    return {"calls": usage.calls, "failed": usage.failed, "tries": usage.tries, **tokens}
+    known = usage.cost.known
+    return {
+        "calls": usage.calls,
+        "failed": usage.failed,
+        "tries": usage.tries,
+        **tokens,
+        "cost": None if known is None else float(known),
+        "cost_unknown_calls": usage.cost.unknown,
+    }

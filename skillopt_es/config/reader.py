@@ -10,6 +10,7 @@ import attrs
 import cattrs
 
 from skillopt_es.config.adapter_names import role_backend
+from skillopt_es.config.prices import check_prices
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, SHARED_ROLE_KEYS, EnvConfig, RoleConfig, RunConfig, Tree
 from skillopt_es.config.values import (
     CONVERTER,
@@ -52,6 +53,7 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
         allowed = f"below skill_aware_max_notes ({optimizer.skill_aware_max_notes}); 0 never consolidates"
         threshold = optimizer.skill_aware_consolidate_threshold
         raise reader.error("optimizer.skill_aware_consolidate_threshold", threshold, allowed)
+    check_prices(config.prices, reader.source("prices.models") or reader.source("prices.unit"))
     roles: tuple[Role, ...] = ("optimizer", "target")
     for role in roles:
         if not config.role(role).model:
@@ -66,6 +68,10 @@ class _Reader:
 
     def __init__(self, sources: Mapping[str, str]) -> None:
         self._sources = sources
+
+    def source(self, key: str) -> str:
+        """Where a key's value came from; empty when that is not known."""
+        return self._sources.get(key, "")
 
     def error(self, key: str, value: Json, allowed: str, hint: str = "") -> ConfigError:
         source = self._sources.get(key)

@@ -36,6 +36,19 @@ LR_CONTROL_ALIASES = {
 }
 
 
+UpdateMode = Literal["patch", "rewrite_from_suggestions", "full_rewrite_minibatch"]
+UPDATE_MODE_ALIASES = {
+    "edits": "patch",
+    "": "patch",
+    "rewrite": "rewrite_from_suggestions",
+    "suggestions": "rewrite_from_suggestions",
+    "rewrite_suggestions": "rewrite_from_suggestions",
+    "full_rewrite": "full_rewrite_minibatch",
+    "minibatch_full_rewrite": "full_rewrite_minibatch",
+    "skill_rewrite_minibatch": "full_rewrite_minibatch",
+}
+
+
 PairPolicy = Literal["mixed", "changed", "unchanged"]
 PAIR_POLICY_ALIASES = {
     "default": "mixed",
@@ -118,7 +131,10 @@ class OptimizerConfig:
     min_learning_rate: int = field(metadata=_limits(low=0))
     lr_scheduler: Scheduler = field(metadata=_aliases({"autonomous": "uncapped"}))
     lr_control_mode: Literal["fixed", "autonomous", "none"] = field(metadata=_aliases(LR_CONTROL_ALIASES))
+    skill_update_mode: UpdateMode = field(metadata=_aliases(UPDATE_MODE_ALIASES))
     max_completion_tokens: int = field(metadata=_limits(low=1))
+    rewrite_max_completion_tokens: int = field(metadata=_limits(low=1))
+    rewrite_reasoning_effort: str
     use_slow_update: bool
     slow_update_samples: int = field(metadata=_limits(low=1))
     slow_update_gate_with_selection: bool
@@ -193,6 +209,14 @@ class EnvConfig:
 
 
 @frozen(kw_only=True)
+class PricesConfig:
+    """What tokens cost; it decides nothing. Recorded, so that a log can be added up without its config."""
+
+    unit: str
+    models: Mapping[str, Json]
+
+
+@frozen(kw_only=True)
 class RunConfig:
     """
     A whole run; `folder` is where the config file lies, to which relative paths belong.
@@ -208,6 +232,7 @@ class RunConfig:
     rollout: RolloutConfig
     evaluation: EvaluationConfig
     env: EnvConfig
+    prices: PricesConfig
     folder: str
     resolved: Mapping[str, Json]
     notices: tuple[str, ...] = field(default=(), eq=False)
@@ -233,6 +258,7 @@ SECTIONS: Mapping[str, type] = {
     "rollout": RolloutConfig,
     "evaluation": EvaluationConfig,
     "env": EnvConfig,
+    "prices": PricesConfig,
 }
 for _section in (RoleConfig, *SECTIONS.values()):
     attrs.resolve_types(_section)  # from here on every attribute's type is a type, not its source text

@@ -8,6 +8,7 @@ cleaned of markers before it goes into a file.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from attrs import frozen
 
@@ -17,6 +18,7 @@ APPENDIX_START = "<!-- APPENDIX_START -->"
 APPENDIX_END = "<!-- APPENDIX_END -->"
 _PAIRS = ((SLOW_START, SLOW_END), (APPENDIX_START, APPENDIX_END))
 MARKERS = tuple(marker for pair in _PAIRS for marker in pair)
+_LONGEST = max(map(len, MARKERS))
 
 
 @frozen
@@ -33,12 +35,24 @@ class Span:
 
 def clean_of_markers(text: str) -> str:
     """The text without surrounding white space and without any marker, also none that removal would form."""
-    previous = None
-    while previous != text:
-        previous = text
-        for marker in MARKERS:
-            text = text.replace(marker, "")
-    return text.strip()
+    return without_markers(text)[0].strip()
+
+
+def without_markers(text: str, markers: Sequence[str] = MARKERS) -> tuple[str, frozenset[str]]:
+    """The text without these markers, also none that removal would form; and which of them were removed."""
+    if not any(marker in text for marker in markers):
+        return text, frozenset()
+    kept: list[str] = []
+    found = set()
+    *parts, rest = text.split(">")
+    for part in parts:
+        kept += [*part, ">"]
+        tail = "".join(kept[-_LONGEST:])
+        ending = next((marker for marker in markers if tail.endswith(marker)), "")
+        if ending:
+            found.add(ending)
+            del kept[-len(ending) :]
+    return "".join(kept) + rest, frozenset(found)
 
 
 def protected_spans(text: str) -> tuple[Span, ...]:
@@ -86,7 +100,14 @@ _SLOW_BLOCK = re.compile(re.escape(SLOW_START) + r".*?" + re.escape(SLOW_END), r
 
 
 def with_slow_guidance(text: str, guidance: str) -> str:
-    """The text with its slow-update block replaced by this guidance, always at the end."""
+    """
+    The text with this guidance in its slow-update block, and not a byte changed outside of it.
+
+    A text without a block gets one at its end; so does one whose markers are in disorder, once they are removed.
+    """
+    block = f"{SLOW_START}\n{clean_of_markers(guidance)}\n{SLOW_END}"
+    found = _SLOW_BLOCK.search(text)
+    if found is not None and text.count(SLOW_START) == text.count(SLOW_END) == 1:
+        return text[: found.start()] + block + text[found.end() :]
     body = _SLOW_BLOCK.sub("", text).replace(SLOW_START, "").replace(SLOW_END, "")
-    body = re.sub(r"\n{3,}", "\n\n", body).rstrip()
-    return f"{body}\n\n{SLOW_START}\n{clean_of_markers(guidance)}\n{SLOW_END}\n"
+    return f"{body.rstrip()}\n\n{block}\n"

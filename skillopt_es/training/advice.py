@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.trainer import TrainerState, at_owed_epoch
 from skillopt_es.skill.regions import clean_of_markers, slow_guidance, with_slow_guidance
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.comparison import Compared, selected_pairs
@@ -15,7 +15,7 @@ from skillopt_es.training.prompt_text import question, skill_section
 from skillopt_es.training.replies import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, read_advice
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import MetaSkillJob, SlowUpdateJob
-from skillopt_es.training.trajectories import shown
+from skillopt_es.training.trajectories import fenced, shown
 
 _ORDER = ("regressed", "persistent_fail", "improved", "stable_success")
 _TITLES = {
@@ -30,18 +30,17 @@ async def propose_slow_update(
     job: SlowUpdateJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
 ) -> SlowUpdateProposed:
     """The guidance and the skill it would make, or why there is none."""
-    assert state.epoch is not None
+    state = state if job.after is None else at_owed_epoch(state)
     assert state.current is not None
     skill = state.current.skill
     compared = selected_pairs(state, run)
     request = question(
         run.config,
-        slot=f"e{job.epoch}/slow/advice",
+        slot=_slot(f"e{job.epoch}/slow/advice", job.after),
         stage="slow_update",
         prompt="slow_update",
         sections=(
-            skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
-            skill_section(skill, "Skill now"),
+            *_skills(state),
             "## Guidance in force\n" + (slow_guidance(skill.text) or "(none yet)"),
             _comparison_section(compared, state, run, evidence),
         ),
@@ -75,16 +74,20 @@ async def write_meta_skill(
     job: MetaSkillJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
 ) -> MetaSkillWritten:
     """The optimizer's memory for the next epoch, or why there is none."""
+    state = state if job.after is None else at_owed_epoch(state)
     assert state.epoch is not None
     assert state.epoch.last_skill is not None
+    skills = (
+        skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
+        skill_section(state.epoch.last_skill, "Skill now"),
+    )
     request = question(
         run.config,
-        slot=f"e{job.epoch}/meta",
+        slot=_slot(f"e{job.epoch}/meta", job.after),
         stage="meta_skill",
         prompt="meta_skill",
         sections=(
-            skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
-            skill_section(state.epoch.last_skill, "Skill now"),
+            *(skills if job.after is None else _skills(state)),
             "## Your previous notes\n" + (state.epoch.meta_skill or "(none yet)"),
             _comparison_section(selected_pairs(state, run), state, run, evidence),
         ),
@@ -105,6 +108,23 @@ async def write_meta_skill(
     )
 
 
+def _slot(first: str, after: int | None) -> str:
+    """A question that is asked again is another one: more has happened since."""
+    return first if after is None else f"{first}/after-s{after}"
+
+
+def _skills(state: TrainerState) -> tuple[str, ...]:
+    """The two skills that were compared, and the one of now where steps have changed it since."""
+    assert state.epoch is not None
+    assert state.epoch.last_skill is not None
+    assert state.current is not None
+    previous = skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch")
+    now = skill_section(state.current.skill, "Skill now")
+    if state.epoch.last_skill.hash == state.current.skill.hash:
+        return previous, now
+    return previous, skill_section(state.epoch.last_skill, "Skill that was compared with it"), now
+
+
 def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run: RunData, evidence: Evidence) -> str:
     assert state.epoch is not None
     assert state.epoch.last_skill is not None
@@ -121,7 +141,8 @@ def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run
         if not rows:
             lines.append("(none)")
         for row in rows:
-            lines.append(f"#### {row.pair.item}: answered {row.previous.prediction!r}, now {row.current.prediction!r}")
+            said = f"answered: {row.previous.prediction!r}\nnow: {row.current.prediction!r}"
+            lines.append(fenced("result", f"item: {row.pair.item}\n{said}"))
             if category != "stable_success":
                 lines.append("before:\n" + shown(row.previous, evidence, most_chars=most, skill=before, run=run))
                 lines.append("now:\n" + shown(row.current, evidence, most_chars=most, skill=now, run=run))

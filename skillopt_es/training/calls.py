@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol, cast
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
@@ -60,6 +61,10 @@ class Journal(Protocol):
         """The slots that have a successful call."""
         ...
 
+    def has_answer_of(self, model: str) -> bool:
+        """Whether this very model has answered any call."""
+        ...
+
 
 class Recorder(Protocol):
     """The part of the writer that calls need."""
@@ -95,6 +100,9 @@ class LiveCalls:
         self._stopping = stopping
         self._seen = seen
         self._leave = leave
+        self._answering: set[str] = set()
+        self._under_way: Counter[str] = Counter()
+        self._ended = asyncio.Event()
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
         """The answer, from the journal if it is there."""
@@ -107,19 +115,40 @@ class LiveCalls:
         asked = _Asked(role, request, model.identity, recorded)
         texts = [message.content for message in request.messages]
         try:
-            async with self._at_once[role]:  # free again before the answer is durable: the next call need not wait
-                if self._stopping():
-                    raise NotStarted
-                reply = await model.complete(request)
+            reply = await self._complete(role, model, request)
         except Unanswered:
             self._leave(_unanswered(asked), request)
             raise
         except CallFailed as failure:
+            if failure.perhaps_request and await self._answers_others(model.identity):
+                failure.kind = "bad_request"
             await self._record(_failed(asked, failure), texts)
-            raise _as_backend_error(failure) if failure.systemic else failure from failure.__cause__
+            raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
         row = await self._record(_answered(asked, reply), [*texts, reply.text, *did])
         return Answer(reply.text, reply.finish, row.ref)
+
+    async def _complete(self, role: Role, model: ChatModel, request: ChatRequest) -> ChatReply:
+        self._under_way[model.identity] += 1
+        try:
+            async with self._at_once[role]:  # free again before the answer is durable: the next call need not wait
+                if self._stopping():
+                    raise NotStarted
+                reply = await model.complete(request)
+            self._answering.add(model.identity)
+            return reply
+        finally:
+            self._under_way[model.identity] -= 1
+            self._ended.set()
+            self._ended = asyncio.Event()
+
+    async def _answers_others(self, model: str) -> bool:
+        """Whether a model takes other questions; the calls under way are waited for, so that no race decides it."""
+        if self._journal.has_answer_of(model):
+            return True
+        while model not in self._answering and self._under_way[model]:
+            await self._ended.wait()
+        return model in self._answering
 
     async def _record(self, call: FinishedCall, texts: Sequence[str]) -> CallRow:
         row = await self._recorder.record(call, texts)
@@ -140,9 +169,13 @@ class LiveCalls:
         return None
 
 
-def _as_backend_error(failure: CallFailed) -> BackendError:
+def _as_backend_error(failure: CallFailed, role: Role, slot: str) -> BackendError:
     return BackendError(
-        failure.message, kind=failure.kind, status=failure.status, request_id=failure.request_id, hint=failure.hint
+        f"the {role} model at {slot}: {failure.message}",
+        kind=failure.kind,
+        status=failure.status,
+        request_id=failure.request_id,
+        hint=failure.hint,
     )
 
 
@@ -260,8 +293,19 @@ def _failed(asked: _Asked, failure: CallFailed) -> FinishedCall:
 def _tries(tries: Sequence[Try]) -> str:
     if not tries:
         return "[]"
-    rows = [{"kind": t.kind, "status": t.status, "message": t.message, "waited_ms": t.waited_ms} for t in tries]
-    return json.dumps(rows, sort_keys=True, separators=(",", ":"))
+    return json.dumps([_try(one) for one in tries], sort_keys=True, separators=(",", ":"))
+
+
+def _try(one: Try) -> dict[str, object]:
+    """A try as it is recorded; without a word about tokens when none were reported."""
+    row: dict[str, object] = {
+        "kind": one.kind,
+        "status": one.status,
+        "message": one.message,
+        "waited_ms": one.waited_ms,
+    }
+    used = {name: count for name, count in asdict(one.usage).items() if count is not None}
+    return {**row, "usage": used} if used else row
 
 
 def answer_of(row: CallRow, texts: Texts) -> Answer:

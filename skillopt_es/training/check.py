@@ -14,22 +14,31 @@ from pathlib import Path
 from attrs import define, field, frozen
 
 from skillopt_es.events.catalog import (
+    EditsRanked,
     Event,
+    LearningRateChosen,
+    MetaSkillWritten,
+    PatchesMerged,
     PatchProposed,
     Recorded,
     RolloutCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
+    SlowUpdateProposed,
 )
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.interchange.recheck import Recheck
 from skillopt_es.projections.trainer import TrainerState, evolve
 from skillopt_es.session import recorded_run
 from skillopt_es.start import planned_steps
 from skillopt_es.training.calls import RecordedCalls
-from skillopt_es.training.differences import Difference, differences, mapping_differences
+from skillopt_es.training.check_evaluation import check_evaluation, is_evaluation
+from skillopt_es.training.differences import Mismatch, differences, mapping_differences, mismatch
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
@@ -37,18 +46,23 @@ from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Rollouts, Unit
 from skillopt_es.wiring import REAL_WORLD
 
+# Of each answer of the optimizer: what names its question, and what is not there when it could not be reached.
+_QUESTIONS: Mapping[type[Event], tuple[tuple[str, ...], Mapping[str, object]]] = {
+    PatchProposed: (("patch", "step", "items", "kind"), {"edits": (), "suggestions": (), "drafts": (), "notes": ()}),
+    PatchesMerged: (("merge", "step", "group", "level", "inputs"), {"edits": (), "suggestions": (), "drafts": ()}),
+    LearningRateChosen: (("step", "available"), {"budget": 0}),
+    EditsRanked: (("step", "budget", "pool"), {"chosen": ()}),
+    SkillRewritten: (("step",), {"text": "", "changes": ()}),
+    SlowUpdateProposed: (("epoch", "pairs"), {"guidance": "", "candidate": None}),
+    MetaSkillWritten: (("epoch",), {"content": ""}),
+}
 
-@frozen
-class Mismatch:
-    """The first event that does not follow from what was recorded before it."""
 
-    seq: int
-    event: str
-    message: str
-    differences: tuple[Difference, ...] = ()
-
-    def __str__(self) -> str:
-        return f"event {self.seq} ({self.event}) {self.message}"
+def _not_reached(event: Event) -> bool:
+    """Whether an event says that the optimizer could not be reached."""
+    if type(event) not in _QUESTIONS:
+        return False
+    return getattr(event, "result", "") == "failed" or bool(getattr(event, "failed", ""))
 
 
 @frozen(kw_only=True)
@@ -60,6 +74,7 @@ class CheckReport:
     rollouts: int
     status: str
     mismatch: Mismatch | None = None
+    unchecked: Mapping[str, int] = field(factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -75,20 +90,45 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         return CheckReport(events=0, decisions=0, rollouts=0, status="new")
     if not isinstance(first.event, RunStarted):
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
+    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
+        return _check_imported(log, until)
     run = recorded_run(first.event, folder)
+    if is_evaluation(first.event):
+        found = check_evaluation(run, events)
+        return CheckReport(
+            events=found.events,
+            decisions=found.decisions,
+            rollouts=found.rollouts,
+            status="evaluation",
+            mismatch=found.mismatch,
+        )
     executor = REAL_WORLD.executor(lambda: False)
     evidence = Evidence(log, journal)
     ports = Ports(calls=RecordedCalls(journal, log), evidence=evidence, executor=executor, rollouts=None)
     walk = _Walk(run, folder, ports)
-    mismatch = walk.start(first, first.event)
-    while mismatch is None and (recorded := next(events, None)) is not None:
-        mismatch = await walk.step(recorded)
+    wrong = walk.start(first, first.event)
+    while wrong is None and (recorded := next(events, None)) is not None:
+        wrong = await walk.step(recorded)
     return CheckReport(
         events=walk.events,
         decisions=walk.decisions,
         rollouts=walk.rollouts,
         status=walk.state.status,
-        mismatch=mismatch,
+        mismatch=wrong,
+    )
+
+
+def _check_imported(log: EventLog, until: int | None) -> CheckReport:
+    """What an imported run's evidence still decides, derived again."""
+    walk = Recheck()
+    walk.run(log.read(until=until))
+    return CheckReport(
+        events=walk.events,
+        decisions=walk.derived,
+        rollouts=walk.rollouts,
+        status=walk.state.status,
+        mismatch=Mismatch(walk.seq, walk.event, walk.problem) if walk.problem else None,
+        unchecked=walk.unchecked,
     )
 
 
@@ -122,7 +162,7 @@ class _Walk:
                 self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
             return None
         if self.state.status == "paused":
-            return _mismatch(recorded, "follows a pause without a RunResumed")
+            return mismatch(recorded, "follows a pause without a RunResumed")
         return self._follows(recorded, await self._next())
 
     def _follows(self, recorded: Recorded, due: Unit | Event | None) -> Mismatch | None:
@@ -130,17 +170,17 @@ class _Walk:
         event = recorded.event
         match due:
             case None:
-                return _mismatch(recorded, "stands where nothing was left to do")
+                return mismatch(recorded, "stands where nothing was left to do")
             case Unit() as unit if isinstance(event, RolloutCompleted):
                 self.rollouts += 1
                 wanted = {"place": unit.place, "item": unit.item, "purpose": unit.purpose, "skill": unit.skill.hash}
                 return self._compared(recorded, wanted)
             case Unit() as unit:
-                return _mismatch(recorded, f"stands where {unit.item} was to be tried at {unit.place}")
-            case PatchProposed() as patch if isinstance(event, PatchProposed) and event.result == "failed":
-                # That an analyst could not be reached is evidence; asked again later, its slot has an answer too.
-                same = {name: getattr(patch, name) for name in ("patch", "step", "items", "kind")}
-                return self._compared(recorded, {"edits": (), "notes": (), **same})
+                return mismatch(recorded, f"stands where {unit.item} was to be tried at {unit.place}")
+            case derived if type(event) is type(derived) and _not_reached(event):
+                # That the optimizer was not there is evidence; asked again later, the same slot has an answer too.
+                same, nothing = _QUESTIONS[type(event)]
+                return self._compared(recorded, {**nothing, **{name: getattr(derived, name) for name in same}})
             case derived:
                 return self._derived(recorded, derived)
 
@@ -168,22 +208,17 @@ class _Walk:
             self._fold(recorded.event)
             return None
         if type(recorded.event) is not type(derived):
-            return _mismatch(recorded, f"stands where a {type(derived).__name__} follows from the evidence")
-        return _mismatch(recorded, "", differences(recorded.event, derived))
+            return mismatch(recorded, f"stands where a {type(derived).__name__} follows from the evidence")
+        return mismatch(recorded, "", differences(recorded.event, derived))
 
     def _compared(self, recorded: Recorded, wanted: Mapping[str, object]) -> Mismatch | None:
         """Folds the event if its fields are as wanted."""
         found = {name: getattr(recorded.event, name) for name in wanted}
         if found != wanted:
-            return _mismatch(recorded, "", mapping_differences(found, wanted))
+            return mismatch(recorded, "", mapping_differences(found, wanted))
         self._fold(recorded.event)
         return None
 
     def _fold(self, event: Event) -> None:
         self.state = evolve(self.state, event)
         self.events += 1
-
-
-def _mismatch(recorded: Recorded, message: str, found: tuple[Difference, ...] = ()) -> Mismatch:
-    said = message or "does not follow from the evidence: " + "; ".join(str(difference) for difference in found)
-    return Mismatch(recorded.seq, type(recorded.event).__name__, said, found)

@@ -14,7 +14,7 @@ from skillopt_es.training.json_reader import Unusable
 
 V = TypeVar("V")
 AGAIN = "/again"
-_ITS_OWN_FAULT = frozenset({"context_length", "empty", "invalid_reply"})  # asking later would not help
+_ITS_OWN_FAULT = frozenset({"context_length", "empty", "invalid_reply", "bad_request"})  # asking later would not help
 _CUT = Unusable("the reply was cut off at the length limit; make it much shorter")
 _REPEATED = 300  # characters of a reply that was cut off: all of it would take room, and be taken up again
 

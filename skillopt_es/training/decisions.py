@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 from skillopt_es.events.catalog import (
     BestPromoted,
-    CandidateBuilt,
     CandidateGated,
     ComparisonDrawn,
     ComparisonExtended,
@@ -28,12 +27,21 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Evidence, GateAction, Measured, Minibatch, Outcome, Score, SkillTree
-from skillopt_es.projections.trainer import Measurement, Standing, StepState, TrainerState, edits_of
-from skillopt_es.skill.edits import apply_edits
+from skillopt_es.projections.trainer import (
+    Measurement,
+    Standing,
+    StepState,
+    TrainerState,
+    at_owed_epoch,
+    proposals_of,
+    unanswered,
+)
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
-from skillopt_es.training.appendix import extension, fate_of_notes, notes_for_candidate, with_notes, written
+from skillopt_es.training.appendix import extension, fate_of_notes, written
+from skillopt_es.training.candidate import built_candidate
 from skillopt_es.training.comparison import selected_pairs
+from skillopt_es.training.prompt_text import called
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured, kept_score, standing_value
 
@@ -53,7 +61,8 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
     total = mean_score(outcomes)
     rollout = run.config.rollout
     most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
-    if total.measured == 0 or total.unmeasured > most * len(outcomes):
+    measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
+    if measured == 0 or len(outcomes) - measured > most * len(outcomes):
         return _unmeasured_pause(evaluation, rows, total)
     by_type: dict[str, list[Outcome]] = {}
     for item in evaluation.items:
@@ -65,7 +74,7 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
         skill=evaluation.skill.hash,
         score=total,
         value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
-        by_type={name: mean_score(group) for name, group in by_type.items()},
+        by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
     )
 
 
@@ -148,11 +157,10 @@ def _open_step(state: TrainerState) -> tuple[StepState, str]:
     return state.step, f"e{state.epoch.number}/s{state.step.number}"
 
 
-def choose_all(task: tasks.ChooseAll, state: TrainerState) -> Event:
-    """The whole pool, or nothing of it when the budget is 0."""
+def choose_first(task: tasks.ChooseFirst, state: TrainerState) -> Event:
+    """The pool up to the budget: all of it where it fits, nothing where the budget is 0."""
     step, _ = _open_step(state)
-    chosen = task.pool if task.budget else ()
-    return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=chosen)
+    return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=task.pool[: task.budget])
 
 
 def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
@@ -163,16 +171,27 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
     details = {
         "nothing_to_fix": f"{len(step.patches)} analysts proposed {what}" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
-        "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits" if step.ranked else "",
+        "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "the budget is 0: no analyst was asked",
+        "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
     detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
     return StepSkipped(step=step.number, reason=task.reason, detail=detail)
 
 
+def _not_chosen(step: StepState, ranked: EditsRanked) -> str:
+    first = next((proposals_of(step)[name] for name in ranked.pool), None)
+    return f"budget {ranked.budget} of {len(ranked.pool)} {'edits' if first is None else called(first)}"
+
+
 def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
-    """No analyst of a step could be reached: that is an outage, not a step with nothing to fix."""
+    """The optimizer could not be reached: that is an outage, not a step with nothing to fix."""
     step, place = _open_step(state)
+    open_questions = unanswered(step)
+    if open_questions:
+        return RunPaused(
+            reason="optimizer", message=f"the optimizer could not be reached; first, for {open_questions[0]}"
+        )
     notes = [patch.note for patch in step.patches.values()]
     return RunPaused(
         reason="optimizer", message=f"none of the {len(notes)} analysts of {place} could be reached; first, {notes[0]}"
@@ -189,17 +208,7 @@ def _build_candidate(state: TrainerState, run: RunData) -> Event:
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = _open_step(state)
     assert state.current is not None
-    by_id = edits_of(step)
-    chosen = step.ranked.chosen if step.ranked else ()
-    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in chosen])
-    notes = notes_for_candidate(step)
-    return CandidateBuilt(
-        step=step.number,
-        parent=state.current.skill.hash,
-        candidate=with_notes(candidate, notes),
-        reports=reports,
-        notes=len(step.extended.added) if step.extended and notes else 0,
-    )
+    return built_candidate(step, state.current.skill)
 
 
 def _write_appendix(state: TrainerState, run: RunData) -> Event:
@@ -354,7 +363,11 @@ def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     proposed = state.epoch.proposed
     if proposed.candidate is None:
-        return SlowUpdateApplied(epoch=proposed.epoch, action="no_content", skill=state.current.skill)
+        return SlowUpdateApplied(epoch=proposed.epoch, action="postponed", skill=state.current.skill)
+    if proposed.candidate.hash == state.current.skill.hash:
+        return SlowUpdateApplied(
+            epoch=proposed.epoch, action="unchanged", skill=state.current.skill, guidance=proposed.guidance
+        )
     known = state.measured.get(proposed.candidate.hash)
     if not run.config.optimizer.slow_update_gate_with_selection:
         return SlowUpdateApplied(
@@ -369,6 +382,11 @@ def _apply_slow_update(state: TrainerState, run: RunData) -> Event:
         )
     assert known is not None
     return _gated_slow_update(state, run, known, state.current)
+
+
+def _apply_late_slow_update(state: TrainerState, run: RunData) -> Event:
+    """The same for an epoch that is over."""
+    return _apply_slow_update(at_owed_epoch(state), run)
 
 
 def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, current: Standing) -> Event:
@@ -423,12 +441,13 @@ def _complete_run(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
     best, final = state.best.skill.hash, state.current.skill.hash
+    tests = {skill: scored.score for skill, scored in state.tests.items()}
     return RunCompleted(
         best=best,
         final=final,
-        test_initial=state.tests.get(run.started.skill.hash),
-        test_best=state.tests.get(best),
-        test_final=state.tests.get(final),
+        test_initial=tests.get(run.started.skill.hash),
+        test_best=tests.get(best),
+        test_final=tests.get(final),
     )
 
 
@@ -445,6 +464,7 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "draw_comparison": _draw_comparison,
     "extend_comparison": _extend_comparison,
     "apply_slow_update": _apply_slow_update,
+    "apply_late_slow_update": _apply_late_slow_update,
     "complete_epoch": _complete_epoch,
     "promote_best": _promote_best,
     "complete_run": _complete_run,

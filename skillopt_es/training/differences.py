@@ -7,7 +7,7 @@ from itertools import islice
 
 from attrs import asdict, frozen
 
-from skillopt_es.events.catalog import Event
+from skillopt_es.events.catalog import Event, Recorded
 
 _MOST = 5
 _WIDTH = 60
@@ -64,3 +64,22 @@ def _short(value: object, start: int = 0) -> str:
     text = repr(value[start:]) if isinstance(value, str) else repr(value)
     text = f"…{text}" if start else text
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
+
+
+@frozen
+class Mismatch:
+    """The first event that does not follow from what was recorded before it."""
+
+    seq: int
+    event: str
+    message: str
+    differences: tuple[Difference, ...] = ()
+
+    def __str__(self) -> str:
+        return f"event {self.seq} ({self.event}) {self.message}"
+
+
+def mismatch(recorded: Recorded, message: str, found: tuple[Difference, ...] = ()) -> Mismatch:
+    """What is wrong with an event: in words, or by its fields."""
+    said = message or "does not follow from the evidence: " + "; ".join(str(difference) for difference in found)
+    return Mismatch(recorded.seq, type(recorded.event).__name__, said, found)

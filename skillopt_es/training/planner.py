@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Evidence, SkillTree
-from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
+from skillopt_es.projections.trainer import (
+    EpochState,
+    Standing,
+    StepState,
+    TrainerState,
+    at_owed_epoch,
+    is_train,
+    proposals_in,
+    unanswered,
+)
 from skillopt_es.skill.schedule import edit_budget
 from skillopt_es.training.appendix import notes_for_candidate, notes_task
 from skillopt_es.training.decisions import is_better, more_to_compare
@@ -19,7 +28,7 @@ from skillopt_es.training.sampling import comparison_seed
 from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.tasks import (
     AnalyseJob,
-    ChooseAll,
+    ChooseFirst,
     Decide,
     Evaluation,
     Job,
@@ -28,6 +37,7 @@ from skillopt_es.training.tasks import (
     MetaSkillJob,
     Questions,
     RankJob,
+    RewriteJob,
     Rollouts,
     Score,
     SkipStep,
@@ -44,6 +54,11 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return _measure(state, [_selection(run, "baseline", initial)])
+    return _late_advice_task(state, run) or _due_task(state, run)
+
+
+def _due_task(state: TrainerState, run: RunData) -> Task:
+    """What the epoch or the run needs next."""
     if state.epoch is not None and state.epochs_done < state.epoch.number:
         return _epoch_task(state, run, state.epoch)
     if state.epochs_done < run.config.train.num_epochs:
@@ -107,17 +122,33 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     place = f"e{epoch.number}/s{step.number}"
     if step.groups is None:
         assert state.current is not None
-        return _measure(state, train_evaluations(place, step, state.current)) or Decide("plan_minibatches")
+        rollouts = _measure(state, train_evaluations(place, step, state.current))
+        if rollouts is None and _nothing_allowed(state, run, step):
+            return SkipStep("no_edit_chosen")
+        return rollouts or Decide("plan_minibatches")
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
-    if step.built is None and step.ranked is None:
+    if step.built is None and (step.ranked is None or step.ranked.failed):
         return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
     if step.built is None:
-        some = (step.ranked is not None and step.ranked.chosen) or notes_for_candidate(step)
-        built = some or not run.config.evaluation.skip_unchanged
-        return Decide("build_candidate") if built else SkipStep("no_edit_chosen")
+        return _candidate_task(run, step, place)
     return _gate_task(state, run, step, place)
+
+
+def _candidate_task(run: RunData, step: StepState, place: str) -> Task:
+    chosen = step.ranked.chosen if step.ranked is not None else ()
+    rewrites = run.config.optimizer.skill_update_mode == "rewrite_from_suggestions"
+    if chosen and rewrites and step.rewritten is None:
+        return Questions((RewriteJob(slot=f"{place}/rewrite", chosen=chosen),))
+    if unanswered(step):
+        return Decide("pause_for_optimizer")
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    if not chosen and run.config.evaluation.skip_unchanged:
+        return SkipStep("no_edit_chosen")
+    failed = step.rewritten is not None and step.rewritten.result != "written"
+    return SkipStep("no_rewrite") if failed else Decide("build_candidate")
 
 
 def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
@@ -138,10 +169,11 @@ def train_evaluations(place: str, step: StepState, current: Standing) -> list[Ev
 def _collected(run: RunData, step: StepState, place: str) -> Task | None:
     """What the patches of a step lead to besides their edits; None when it is time for the edits."""
     patches = [*step.patches.values()]
-    if patches and all(patch.result == "failed" for patch in patches):
+    nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
+    if nobody or unanswered(step):
         return Decide("pause_for_optimizer")
     about_notes = notes_task(run, step, place)
-    if about_notes is not None or any(patch.edits for patch in patches):
+    if about_notes is not None or any(map(proposals_in, patches)):
         return about_notes
     if notes_for_candidate(step):
         return Decide("build_candidate")
@@ -153,13 +185,32 @@ def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, plac
     merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
-    pool = tuple(edit.id for edit in _node(step, top).edits) if top else ()
+    pool = tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
+    return _choice(state, run, step, place, pool)
+
+
+def _choice(state: TrainerState, run: RunData, step: StepState, place: str, pool: tuple[str, ...]) -> Task:
+    """Which of the pool to apply: a question where there are more than the step may apply."""
+    if run.config.optimizer.skill_update_mode == "full_rewrite_minibatch":
+        return ChooseFirst(pool=pool, budget=1)  # drafts exclude each other; there is no learning rate over them
     if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
         return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
     budget = _budget(state, run, step, len(pool))
     if len(pool) <= budget or budget == 0:
-        return ChooseAll(pool=pool, budget=budget)
+        return ChooseFirst(pool=pool, budget=budget)
     return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
+
+
+def _nothing_allowed(state: TrainerState, run: RunData, step: StepState) -> bool:
+    """Whether a step may change nothing, whatever analysts would say: then none of them is asked."""
+    optimizer = run.config.optimizer
+    # Reminder notes are no edits; without an exact budget, 0 takes one edit.
+    if optimizer.use_skill_aware_reflection or not optimizer.exact_budget:
+        return False
+    if optimizer.skill_update_mode == "full_rewrite_minibatch":  # which has no learning rate
+        return False
+    by_schedule = optimizer.lr_control_mode == "fixed" and _budget(state, run, step, 0) == 0
+    return optimizer.learning_rate == 0 or by_schedule
 
 
 def _budget(state: TrainerState, run: RunData, step: StepState, available: int) -> int:
@@ -185,7 +236,7 @@ def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job,
     for kind in ("failure", "success"):
         waiting, top = _group_plan(step, kind, place, batch_size)
         jobs += waiting
-        if top and _node(step, top).edits:
+        if top and proposals_in(_node(step, top)):
             tops.append(top)
     if jobs or len(tops) < 2:
         return tuple(jobs), tops[0] if tops else ""
@@ -198,7 +249,7 @@ def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job,
 def _group_plan(step: StepState, kind: Evidence, place: str, batch_size: int) -> tuple[list[Job], str]:
     """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
     assert step.groups is not None
-    nodes = [group.id for group in step.groups if group.kind == kind and step.patches[group.id].edits]
+    nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
     level = 0
     while len(nodes) > 1:
         level += 1
@@ -267,7 +318,38 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
         jobs.append(MetaSkillJob(epoch.number))
     if jobs:
         return Questions(tuple(jobs))
-    return _slow_gate_task(state, run, epoch)
+    return _slow_gate_task(state, run, epoch) or Decide("apply_slow_update")
+
+
+def _late_advice_task(state: TrainerState, run: RunData) -> Task | None:
+    """
+    What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
+
+    The next epoch's own advice takes its place. After the last epoch there is one more try.
+    """
+    owed = state.owed
+    if owed is None or state.unwritten or not run.config.optimizer.ask_again:
+        return None
+    if owed.epoch.proposed is not None:
+        gate = _slow_gate_task(at_owed_epoch(state), run, owed.epoch)
+        return gate or Decide("apply_late_slow_update")
+    here = state.steps_done
+    over = state.epochs_done == run.config.train.num_epochs
+    if not over and (here == owed.epoch.number * run.started.steps_per_epoch or _step_has_begun(state)):
+        return None
+    jobs: list[Job] = []
+    if owed.slow and owed.slow_asked != here:
+        jobs.append(SlowUpdateJob(owed.epoch.number, after=here))
+    if owed.memory and owed.memory_asked != here:
+        jobs.append(MetaSkillJob(owed.epoch.number, after=here))
+    return Questions(tuple(jobs)) if jobs else None
+
+
+def _step_has_begun(state: TrainerState) -> bool:
+    """Whether anything of the open step has happened."""
+    if state.step is None:
+        return False
+    return state.step.groups is not None or any(is_train(place, state.step.number) for place in state.rollouts)
 
 
 def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
@@ -305,19 +387,19 @@ def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState)
     return [previous, current]
 
 
-def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
+    """What must be measured before an epoch's guidance can be judged; None when nothing is missing."""
     assert epoch.proposed is not None
     assert state.current is not None
     candidate = epoch.proposed.candidate
-    if candidate is not None and run.config.optimizer.slow_update_gate_with_selection:
+    unchanged = candidate is None or candidate.hash == state.current.skill.hash
+    if candidate is not None and not unchanged and run.config.optimizer.slow_update_gate_with_selection:
         place = f"e{epoch.number}/slow"
         skills = [(f"{place}/gate", candidate)]
         if not state.current.stale_from:
             skills.append((f"{place}/standing", state.current.skill))
-        waiting = _measure(state, _unmeasured(state, run, skills))
-        if waiting is not None:
-            return waiting
-    return Decide("apply_slow_update")
+        return _measure(state, _unmeasured(state, run, skills))
+    return None
 
 
 # --- the end of the run --------------------------------------------------------------------------------------------

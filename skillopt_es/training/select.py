@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.events.catalog import EditsRanked
-from skillopt_es.projections.trainer import TrainerState, edits_of
+from skillopt_es.projections.trainer import TrainerState, proposals_of
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
+from skillopt_es.training.modes import mode_of
 from skillopt_es.training.prompt_text import described, memory_section, question, skill_section
 from skillopt_es.training.replies import RANKING_SCHEMA, read_ranking
 from skillopt_es.training.run_data import RunData
@@ -15,23 +16,25 @@ from skillopt_es.training.tasks import RankJob
 
 
 async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) -> EditsRanked:
-    """The optimizer's choice, or the first of the pool when it makes none."""
+    """The optimizer's choice, or the first of the pool when it makes none; nothing when it could not be reached."""
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
-    by_id = edits_of(state.step)
+    mode = mode_of(run.config.optimizer)
+    by_id = proposals_of(state.step)
     lines = [
-        f"[{index}] {described(by_id[edit])}  support={by_id[edit].support}" for index, edit in enumerate(job.pool)
+        f"[{index}] {described(by_id[name])}  support={by_id[name].support}" for index, name in enumerate(job.pool)
     ]
     request = question(
         run.config,
         slot=job.slot,
         stage="ranking",
-        prompt="ranking",
+        prompt=f"ranking{mode.prompts}",
         sections=(
             memory_section(state.epoch.meta_skill),
             skill_section(state.current.skill),
-            f"## Proposed edits ({len(job.pool)}, of which {job.budget} can be applied)\n" + "\n".join(lines),
+            f"## Proposed {mode.proposals} ({len(job.pool)}, of which {job.budget} can be applied)\n"
+            + "\n".join(lines),
             f"Choose the {job.budget} most important ones, in order.",
         ),
         schema=RANKING_SCHEMA,
@@ -39,13 +42,15 @@ async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) ->
     read = partial(read_ranking, pool=len(job.pool), budget=job.budget)
     consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     reply = consulted.value
-    chosen = range(job.budget) if reply is None else reply.chosen
+    fallback = () if consulted.failed else tuple(range(job.budget))
+    chosen = fallback if reply is None else reply.chosen
     return EditsRanked(
         step=state.step.number,
         budget=job.budget,
         pool=job.pool,
         chosen=tuple(job.pool[index] for index in chosen),
         reasoning="" if reply is None else reply.reasoning,
-        fallback=consulted.why,
+        fallback="" if consulted.failed else consulted.why,
+        failed=consulted.why if consulted.failed else "",
         calls=consulted.calls,
     )

@@ -12,8 +12,11 @@ import pytest
 from attrs import evolve
 from support.command import RULES, Clerk, Done, command, edit, environment, project, start
 from support.model_server import Answer, ModelServer
+from support.tamper import rewritten, seqs_of
 
+from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Score
 
 
 @pytest.fixture
@@ -61,7 +64,7 @@ def test_it_prints_scores_types_and_tokens(config: Path, server: ModelServer) ->
     assert done.code == 0, done.err
     assert "test: hard 0.3750, soft 0.6875 (8 measured, 0 not measured)" in done.out
     assert "defect        2  0.5000  0.7500" in done.out
-    assert "8 calls (8 made now), 56 tokens in, 24 out" in done.out
+    assert "8 calls, 56 tokens in, 24 out (8 calls made now)" in done.out
 
 
 def test_the_same_again_costs_nothing(config: Path, server: ModelServer) -> None:
@@ -331,3 +334,35 @@ def test_all_leaves_out_a_split_that_is_empty(config: Path, server: ModelServer)
     lines = tasks.read_text(encoding="utf-8").splitlines(keepends=True)
     tasks.write_text("".join(line for line in lines if '"split": "test"' not in line), encoding="utf-8")
     assert [split["split"] for split in evaluate(config, "--split", "all").json["splits"]] == ["train", "val"]
+
+
+def test_the_reading_commands_know_an_evaluation(config: Path, server: ModelServer) -> None:
+    """`status`, `runs` and `replay` speak of scores, not of steps and of resuming; a check adds them up again."""
+    scored = evaluate(config, "--split", "test")
+    folder = scored.json["folder"]
+    status = command("status", folder, cwd=config.parent)
+    assert "evaluation  " in status.out
+    assert "(scored)" in status.out
+    assert "eval/test: hard 0.3750" in status.out
+    assert "billing" in status.out
+    assert "resume" not in status.out
+    assert command("status", folder, "--json", cwd=config.parent).json["kind"] == "evaluation"
+    [row] = command("runs", "--dir", "evals", cwd=config.parent).out.splitlines()[1:]
+    assert "scored" in row
+    replayed = command("replay", folder, "--check", cwd=config.parent)
+    assert replayed.code == 0, replayed.err
+    assert "1 scores added up again from 8 rollouts" in replayed.out
+    again = evaluate(config, "--split", "all")
+    checked = command("replay", again.json["folder"], "--check", "--json", cwd=config.parent).json["check"]
+    assert (checked["ok"], checked["decisions"], checked["rollouts"]) == (True, 3, 32)
+
+
+def test_a_score_that_does_not_follow_is_found(config: Path, server: ModelServer) -> None:
+    """In an evaluation as in a run."""
+    folder = config.parent / evaluate(config, "--split", "test").json["folder"]
+    [seq] = seqs_of(folder, SkillScored)
+    better = Score(hard=1.0, soft=1.0, measured=8)
+    lies = rewritten(folder, folder.with_name("lies"), seq, lambda event: evolve(event, score=better))  # type: ignore[call-arg]
+    done = command("replay", lies, "--check", cwd=config.parent)
+    assert done.code == 1
+    assert f"event {seq} (SkillScored) does not follow from the evidence" in done.err

@@ -404,6 +404,23 @@ def test_status_has_a_line_a_step(cli: Cli, demo_run: Path, runs: Path) -> None:
     assert document["completed"]["test_best"]["hard"] == 0.975
 
 
+def test_test_scores_are_shown_by_type_of_task(cli: Cli, demo_run: Path) -> None:
+    """In `status`, `show` and as JSON, for the initial, the best and the final skill."""
+    head = cli("replay", demo_run, "--json").json["head"]
+    for done in (cli("status", demo_run), cli("show", demo_run, head)):
+        [place] = [line.split() for line in done.lines if line.startswith("place ")]
+        assert place == ["place", "6", "1.0000", "1.0000", "1.0000"]
+        [phone] = [line.split() for line in done.lines if line.startswith("phone ")]
+        assert phone == ["phone", "3", "0.0000", "0.6667", "0.6667"]
+    status, shown = cli("status", demo_run, "--json").json, cli("show", demo_run, head, "--json").json
+    assert shown["tests"] == status["tests"]
+    for name, score in status["tests"].items():
+        assert score["hard"] == shown["data"][f"test_{name}"]["hard"]
+        assert sum(each["measured"] for each in score["by_type"].values()) == score["measured"] == 40
+    baseline = cli("log", demo_run, "--type", "SkillScored").lines[0].split()[0]
+    assert [line.split()[0] for line in cli("show", demo_run, baseline).lines if line.startswith("place ")] == ["place"]
+
+
 @pytest.mark.parametrize(
     ("run", "after"), [("killed", "resume killed"), ("paused", "resume paused"), ("new", "run CONFIG --run new")]
 )
@@ -563,8 +580,9 @@ def test_a_run_that_is_not_there(cli: Cli, runs: Path) -> None:
     """Every command says so in the same words."""
     for name, *words in READING:
         done = cli(name, "nobody", *words, "--dir", runs)
-        assert (done.code, done.out) == (2, "")
-        assert "there is no run nobody" in done.err
+        assert done.code == 2
+        assert "there is no run nobody" in (done.json["error"]["message"] if "--json" in words else done.err)
+        assert done.out == "" or "--json" in words
 
 
 def test_the_end_of_the_run_is_read_while_it_is_written(cli: Cli, demo_run: Path, tmp_path: Path) -> None:

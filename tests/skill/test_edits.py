@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Edit, SkillTree
@@ -123,6 +123,7 @@ pieces = st.lists(st.sampled_from(["- one\n", "two ", "\n", "guidance", *MARKERS
 
 
 @given(text=pieces, op=st.sampled_from(["append", "insert_after", "replace", "delete"]), content=pieces, target=pieces)
+@example(text=f"two {SLOW_START}", op="insert_after", content="- one", target="two ")
 def test_no_edit_changes_a_protected_block(text: str, op: str, content: str, target: str) -> None:
     """Whatever text, markers and targets come, the protected blocks read the same afterwards."""
     applied = apply_edit(text, edit(op, content, target))
@@ -138,9 +139,14 @@ def test_cleaned_text_holds_no_marker(text: str) -> None:
     assert not any(marker in clean_of_markers(f"<!-- SLOW_{SLOW_END}UPDATE_END -->{text}") for marker in MARKERS)
 
 
-def test_guidance_replaces_the_block_at_the_end() -> None:
-    """The body is kept, runs of empty lines shrink to one, markers inside the guidance are removed."""
-    assert with_slow_guidance("# A\n\n\n\nb\n", " g ") == f"# A\n\nb\n\n{SLOW_START}\ng\n{SLOW_END}\n"
+def test_guidance_replaces_what_is_in_the_block_and_nothing_else() -> None:
+    """The body is kept byte for byte, also its empty lines; markers inside the guidance are removed."""
+    assert with_slow_guidance("# A\n\n\n\nb\n", " g ") == f"# A\n\n\n\nb\n\n{SLOW_START}\ng\n{SLOW_END}\n"
+    inside = f"# A\n\n\n\n{SLOW_START}\nold\n{SLOW_END}\n\n\n\nb  \n\n"
+    assert with_slow_guidance(inside, "new") == inside.replace("old", "new")
+    assert with_slow_guidance(inside, "old") == inside
+    disorder = f"# A\n{SLOW_END}\n{SLOW_START}\nx\n{SLOW_END}\nb\n{SLOW_START}\n"
+    assert with_slow_guidance(disorder, "g") == f"# A\n\n\nb\n\n{SLOW_START}\ng\n{SLOW_END}\n"
     once = with_slow_guidance(BODY, f"first {SLOW_END} tail")
     assert slow_guidance(once) == "first  tail"
     assert slow_guidance(with_slow_guidance(once, "second")) == "second"

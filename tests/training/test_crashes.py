@@ -8,6 +8,7 @@ import random
 import signal
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,8 @@ from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.verify import verify
+from skillopt_es.overview import spent
+from skillopt_es.projections.usage import RunUsage
 from skillopt_es.session import resume, start
 
 SMALL = ["train.num_epochs=2", "train.batch_size=3", "optimizer.slow_update_gate_with_selection=true"]
@@ -44,8 +47,15 @@ def assert_recovers(folder: Path, whole: Path) -> None:
     asked = Counter([*again.target.asked, *again.optimizer.asked])
     assert not asked & recorded, "a recorded call was made again"
     assert Counter(call_slots(run)) == Counter(call_slots(whole))
+    assert spent(run).usage == used_by(whole), "what was used is not what an undisturbed run used"
     report = verify(run)
     assert report.ok, report.problems
+
+
+@cache
+def used_by(run: Path) -> RunUsage:
+    """The usage of a run that is over."""
+    return spent(run).usage
 
 
 def begin(folder: Path, killer: KillAt) -> None:

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from pathlib import Path
 
 import pytest
 from support.logs import events_of
-from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
+from support.scripted import KINDS, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
+from skillopt_es.cli.event_lines import milestone
 from skillopt_es.events.catalog import (
+    BestPromoted,
     CandidateBuilt,
     CandidateGated,
     EditsRanked,
     Event,
     PatchesMerged,
+    PatchProposed,
     RunCompleted,
     SkillScored,
+    SlowUpdateApplied,
     StepSkipped,
 )
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Edit, Failed, Measured, Minibatch, Outcome, Score
+from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.trainer import Measurement, StepState
 from skillopt_es.session import start
+from skillopt_es.skill.regions import SLOW_START
 from skillopt_es.training import decisions
+from skillopt_es.training.check import check
+from skillopt_es.training.consult import AGAIN
 from skillopt_es.training.planner import merge_plan
 from skillopt_es.training.tasks import MergeJob
 
@@ -147,19 +159,98 @@ def test_a_budget_of_zero_applies_nothing(tmp_path: Path) -> None:
     assert all(event.chosen == () for event in events if isinstance(event, EditsRanked))
 
 
+NO_ADVICE = ("optimizer.use_slow_update=false", "optimizer.use_meta_skill=false")
+
+
+@pytest.mark.parametrize("mode", ["fixed", "autonomous", "none"])
+def test_without_a_learning_rate_nobody_is_asked(mode: str, tmp_path: Path) -> None:
+    """Steps measure the training items, and that is all; each says why it changed nothing."""
+    world = ScriptedWorld()
+    zero = ("optimizer.learning_rate=0", "optimizer.min_learning_rate=0", f"optimizer.lr_control_mode={mode}")
+    events = train(tmp_path, *zero, *NO_ADVICE, world=world)
+    assert world.optimizer.asked == []
+    skipped = [event for event in events if isinstance(event, StepSkipped)]
+    assert {(event.reason, event.detail) for event in skipped} == {
+        ("no_edit_chosen", "the budget is 0: no analyst was asked")
+    }
+    assert [event.purpose for event in events if isinstance(event, SkillScored)].count("train") == len(skipped) == 9
+    check_all(tmp_path)
+
+
+def test_a_schedule_that_ends_at_zero_asks_nobody_in_its_last_step(tmp_path: Path) -> None:
+    """The budget of the step counts, not the highest one."""
+    world = ScriptedWorld()
+    low = ("optimizer.min_learning_rate=0", "optimizer.lr_scheduler=linear", "train.num_epochs=1")
+    events = train(tmp_path, *low, *NO_ADVICE, world=world)
+    assert any(slot.startswith("e1/s1/") for slot in world.optimizer.asked)
+    assert not any(slot.startswith("e1/s3/") for slot in world.optimizer.asked)
+    assert isinstance(events[-1], RunCompleted)
+
+
+def check_all(folder: Path) -> None:
+    """Every decision of the run follows from its evidence."""
+    with EventLog.open(folder / "run") as log:
+        assert asyncio.run(check(log, Journal(log.reader), folder / "run")).mismatch is None
+
+
+@pytest.mark.parametrize("gate", ["true", "false"])
+def test_guidance_that_says_the_same_again_costs_nothing(gate: str, tmp_path: Path) -> None:
+    """The text is the current one: no evaluation, no new origin."""
+
+    def same(request: ChatRequest) -> str:
+        if request.stage == "analyst":
+            return '{"patch": {"edits": []}}'
+        return '{"slow_update_content": "the same"}' if request.stage == "slow_update" else optimizer_reply(request)
+
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", same))
+    events = train(tmp_path, f"optimizer.slow_update_gate_with_selection={gate}", "train.num_epochs=4", world=world)
+    applied = {event.epoch: event.action for event in events if isinstance(event, SlowUpdateApplied)}
+    again = ("reject", "reject") if gate == "true" else ("unchanged", "unchanged")
+    assert (applied[3], applied[4]) == again
+    selections = [event.skill for event in events if isinstance(event, SkillScored) and event.purpose == "selection"]
+    assert len(selections) == len(set(selections)), "a text was measured twice"
+    check_all(tmp_path)
+
+
 def test_an_edit_that_changes_nothing_costs_nothing(tmp_path: Path) -> None:
     """The step is skipped as unchanged, without an evaluation."""
 
-    def useless(request: object) -> str:
-        reply = optimizer_reply(request)  # type: ignore[arg-type]
-        return reply.replace('"op": "append", "target": ""', '"op": "delete", "target": "absent"')
+    def useless(request: ChatRequest) -> str:
+        return re.sub(r'"content": "[^"]*"', f'"content": "{SLOW_START}"', optimizer_reply(request))
 
     world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", useless))
     events = train(tmp_path, "optimizer.use_slow_update=false", world=world)
     skipped = [event for event in events if isinstance(event, StepSkipped)]
     assert skipped[0].reason == "unchanged"
-    assert "skipped_delete_target_not_found" in skipped[0].detail
+    assert "skipped_empty_content" in skipped[0].detail
     assert not any(isinstance(event, SkillScored) and event.place.endswith("/gate") for event in events)
+
+
+def test_edits_without_a_place_in_the_skill_are_asked_for_again(tmp_path: Path) -> None:
+    """Once, with the reason; the second reply counts."""
+
+    def misplaced(request: ChatRequest) -> str:
+        reply = optimizer_reply(request)
+        first = request.stage == "analyst" and not request.slot.endswith(AGAIN)
+        return reply.replace('"op": "append", "target": ""', '"op": "delete", "target": "absent"') if first else reply
+
+    events = train(tmp_path, world=ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", misplaced)))
+    patches = [event for event in events if isinstance(event, PatchProposed) and event.edits]
+    assert patches
+    assert all(len(patch.calls) == 2 and patch.calls[1].slot.endswith(AGAIN) for patch in patches)
+    assert all(edit.op == "append" for patch in patches for edit in patch.edits)
+
+
+def test_edits_that_stay_without_a_place_are_no_patch(tmp_path: Path) -> None:
+    """The step says which target was not found."""
+
+    def misplaced(request: ChatRequest) -> str:
+        return optimizer_reply(request).replace('"op": "append", "target": ""', '"op": "delete", "target": "absent"')
+
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", misplaced))
+    skipped = [event for event in train(tmp_path, world=world) if isinstance(event, StepSkipped)]
+    assert skipped[0].reason == "no_usable_patch"
+    assert "the skill does not contain 'absent'" in skipped[0].detail
 
 
 def test_identical_texts_are_tested_once(tmp_path: Path) -> None:
@@ -178,8 +269,30 @@ def test_without_tests_the_final_skill_is_still_promoted(tmp_path: Path) -> None
     done = events[-1]
     assert isinstance(done, RunCompleted)
     assert done.test_best is None
+    check_all(tmp_path)
     gates = [event for event in events if isinstance(event, CandidateGated)]
     assert {gate.action for gate in gates} == {"force_accept"}
+
+
+def test_a_final_skill_that_is_better_is_measured_and_promoted_without_tests(tmp_path: Path) -> None:
+    """Guidance that was forced on the last skill makes it the best; whoever watches sees it measured."""
+
+    def wise(request: ChatRequest) -> str:
+        if request.stage == "analyst":
+            return '{"patch": {"edits": []}}'
+        knows = json.dumps({"slow_update_content": "\n".join(f"know {kind}" for kind in KINDS)})
+        return knows if request.stage == "slow_update" else optimizer_reply(request)
+
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", wise))
+    events = train(tmp_path, "evaluation.eval_test=false", world=world)
+    *_, measured, promoted, done = events
+    assert isinstance(measured, SkillScored)
+    assert isinstance(promoted, BestPromoted)
+    assert isinstance(done, RunCompleted)
+    assert (measured.place, measured.value, promoted.value) == ("final/val", 1.0, 1.0)
+    assert milestone(measured).strip().startswith("final/val: hard 1.0000")
+    assert milestone(promoted)
+    assert done.best == done.final == promoted.skill
 
 
 def test_two_batches_a_step_are_rolled_out_together(tmp_path: Path) -> None:

@@ -142,7 +142,8 @@ def test_skipped_steps_do_not_lower_the_budget_in_the_original(counted: str, ste
 def test_an_epoch_without_notes_breaks_the_chain_in_the_original(keep: bool, tmp_path: Path) -> None:
     """And the next one begins its notes anew."""
     world = world_of({"@e3/meta": "hm"})
-    events = train(tmp_path, "train.num_epochs=4", f"optimizer.keep_memory={str(keep).lower()}", world=world)
+    settings = ("train.num_epochs=4", "optimizer.ask_again=false", f"optimizer.keep_memory={str(keep).lower()}")
+    events = train(tmp_path, *settings, world=world)
     results = [event.result for event in of(MetaSkillWritten, events)]
     assert results == ["first_epoch", "written", "unusable", "written"]
     in_force = [bool(event.meta_skill) for event in of(EpochPlanned, events)]
@@ -247,7 +248,12 @@ def test_a_gated_slow_update_meets_an_old_score_in_the_original(tmp_path: Path) 
 def test_an_unchanged_candidate_goes_through_the_gate_in_the_original(tmp_path: Path) -> None:
     """A text with a score is rejected without a rollout; one that was never tried is tried."""
     world = world_of({"analyst": {"patch": {"edits": [{"op": "delete", "target": "not there"}]}}})
-    settings = ("evaluation.skip_unchanged=false", "evaluation.stale_scores=true", "optimizer.use_meta_skill=false")
+    settings = (
+        "evaluation.skip_unchanged=false",
+        "evaluation.stale_scores=true",
+        "optimizer.use_meta_skill=false",
+        "optimizer.ask_again=false",
+    )
     events = train(tmp_path, *settings, world=world)
     gates = of(CandidateGated, events)
     assert not of(StepSkipped, events)
@@ -263,7 +269,8 @@ def test_an_unchanged_candidate_goes_through_the_gate_in_the_original(tmp_path: 
 def test_a_step_without_an_edit_is_gated_too_in_the_original(tmp_path: Path) -> None:
     """It counts as a rejected attempt there."""
     world = world_of({"analyst": edit("- know apple"), "merge": {"edits": []}})
-    events = train(tmp_path, "train.num_epochs=1", "evaluation.skip_unchanged=false", NO_SLOW, world=world)
+    settings = ("train.num_epochs=1", "evaluation.skip_unchanged=false", "optimizer.ask_again=false", NO_SLOW)
+    events = train(tmp_path, *settings, world=world)
     assert {len(event.pool) for event in of(EditsRanked, events)} == {0}
     assert [gate.action for gate in of(CandidateGated, events)] == ["reject"] * 3
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from support.logs import call_slots, decisions_of, events_of
 from support.scripted import (
     ScriptedEnvironment,
@@ -33,7 +35,7 @@ from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.session import read_state, resume, start
-from skillopt_es.training.check import check
+from skillopt_es.training.check import _not_reached, check
 from skillopt_es.training.tasks import Task
 
 
@@ -185,19 +187,66 @@ def test_an_optimizer_that_cannot_be_reached_pauses_the_run(tmp_path: Path) -> N
     assert len(world.target.asked) == len(set(world.target.asked)), "a rollout was made again"
 
 
-def test_a_merge_that_fails_is_joined_and_says_so(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stage", ["merge", "ranking", "learning_rate"])
+def test_an_outage_after_the_analysts_pauses_the_run(stage: str, tmp_path: Path) -> None:
+    """No fallback decides for an optimizer that was not there; resuming asks that question alone and goes on."""
+    mode = "optimizer.lr_control_mode=" + ("autonomous" if stage == "learning_rate" else "fixed")
+    down = [True]
+
+    def sometimes(request: ChatRequest) -> str:
+        if down[0] and request.stage == stage:
+            raise CallFailed("server", "500")
+        return optimizer_reply(request)
+
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", sometimes))
+    run = train(tmp_path / "a", world, mode)
+    last = events_of(run)[-1]
+    assert isinstance(last, RunPaused)
+    assert last.reason == "optimizer"
+    assert last.message.startswith("the optimizer could not be reached; first, for ")
+    assert last.message.endswith("server: 500")
+    assert "e1/s1" in last.message or "step 1" in last.message
+    assert not any(isinstance(event, StepSkipped) for event in events_of(run))
+    down[0] = False
+    asyncio.run(resume(run, world.session()))
+    whole = train(tmp_path / "b", ScriptedWorld(), mode)
+    assert [event for event in decisions_of(run) if not _not_reached(event)] == decisions_of(whole)
+    assert read_state(run) == evolve(read_state(whole), counts=read_state(run).counts)
+    with EventLog.open(run) as log:
+        assert asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
+    assert len(call_slots(run)) == len(call_slots(whole)) + len([e for e in events_of(run) if _not_reached(e)])
+
+
+def test_an_analyst_that_was_lost_is_not_asked_again_once_others_were_merged(tmp_path: Path) -> None:
+    """The merges stand on the patches that were there."""
+    down = [True]
+
+    def sometimes(request: ChatRequest) -> str:
+        lost = request.stage == "analyst" and request.slot.endswith("failure-0")
+        if down[0] and (lost or request.stage in ("merge", "ranking")):
+            raise CallFailed("server", "500")
+        return optimizer_reply(request)
+
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", sometimes))
+    run = train(tmp_path, world, "gradient.minibatch_size=1")
+    assert isinstance(events_of(run)[-1], RunPaused)
+    down[0] = False
+    asyncio.run(resume(run, world.session()))
+    assert read_state(run).status == "completed"
+    assert world.optimizer.asked.count("e1/s1/b0/failure-0") == 1
+
+
+def test_a_merge_that_cannot_be_used_is_joined_and_says_so(tmp_path: Path) -> None:
     """The fallback keeps every edit in order, and the event names the reason."""
 
     def no_merges(request: ChatRequest) -> str:
-        if request.stage == "merge":
-            raise CallFailed("server", "500")
-        return optimizer_reply(request)
+        return "I would rather not." if request.stage == "merge" else optimizer_reply(request)
 
     run = train(tmp_path, ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", no_merges)))
     merges = [event for event in events_of(run) if isinstance(event, PatchesMerged)]
     assert merges
     for merge in merges:
-        assert merge.fallback == "server: 500"
+        assert merge.fallback == "the reply contains no JSON object at all"
         assert all(len(edit.origins) == 1 and not edit.origins_assumed for edit in merge.edits)
 
 
@@ -280,3 +329,64 @@ def test_stopping_finishes_what_is_in_flight_and_resumes_exactly(tmp_path: Path)
     assert isinstance(events_of(run)[-1], RunPaused)
     asyncio.run(resume(run, ScriptedWorld().session()))
     assert decisions_of(run) == decisions_of(train(tmp_path / "b", ScriptedWorld()))
+
+
+def odd(*slots: str, stage: str = "") -> Callable[[ChatRequest], str]:
+    """Models that take every question but these: HTTP 400 for a reason nobody knows."""
+
+    def answer(request: ChatRequest) -> str:
+        if request.slot in slots or (stage and request.stage == stage):
+            raise CallFailed("config", "HTTP 400: invalid prompt", status=400, perhaps_request=True)
+        return target_reply(request) if request.stage == "rollout" else optimizer_reply(request)
+
+    return answer
+
+
+class Slow(ScriptedModel):
+    """Answers, as every endpoint does, not before the calls that were opened with this one have begun."""
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """A little later."""
+        await asyncio.sleep(0.001)
+        return await super().complete(request)
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_one_question_that_is_refused_is_one_item_that_was_not_measured(workers: int, tmp_path: Path) -> None:
+    """Also when it is the very first one; counted, named, and no reason to stop while few are."""
+    world = ScriptedWorld(target=Slow("scripted target", odd("baseline/item/v0")))
+    run = train(tmp_path, world, "rollout.max_failed_share=0.1", f"env.workers={workers}")
+    assert read_state(run).status == "completed"
+    [failed] = [e for e in events_of(run) if isinstance(e, RolloutCompleted) and isinstance(e.outcome, Failed)]
+    assert (failed.item, failed.failure) == ("v0", "bad_request")
+    with EventLog.open(run) as log:
+        assert asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
+
+
+def test_too_many_refused_questions_pause_the_run_and_name_one(tmp_path: Path) -> None:
+    """Under the limit that holds for everything that is not measured."""
+    run = train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", odd("baseline/item/v3"))))
+    paused = events_of(run)[-1]
+    assert isinstance(paused, RunPaused)
+    assert paused.message == (
+        "1 of 12 items at baseline could not be measured (1 bad_request); first, v3: HTTP 400: invalid prompt"
+    )
+
+
+def test_a_question_of_the_optimizer_that_is_refused_has_the_fallback_of_a_useless_reply(tmp_path: Path) -> None:
+    """Asking it again would not help, so it must not pause the run for ever."""
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", odd(stage="merge")))
+    run = train(tmp_path, world)
+    assert read_state(run).status == "completed"
+    merges = [event for event in events_of(run) if isinstance(event, PatchesMerged)]
+    assert {merge.fallback for merge in merges} == {"bad_request: HTTP 400: invalid prompt"}
+
+
+@pytest.mark.parametrize("workers", [1, 8])
+def test_a_model_that_takes_no_question_at_all_stops_the_run(workers: int, tmp_path: Path) -> None:
+    """The error names the role and the place."""
+    world = ScriptedWorld(target=Slow("scripted target", odd(stage="rollout")))
+    with pytest.raises(BackendError, match=r"the target model at baseline/item/v\d+: HTTP 400: invalid prompt"):
+        train(tmp_path, world, f"env.workers={workers}")
+    assert len(world.target.asked) <= 2 * workers
+    assert not any(isinstance(event, RolloutCompleted) for event in events_of(tmp_path / "run"))

@@ -20,6 +20,7 @@ from support.scripted import (
     target_reply,
 )
 
+from skillopt_es.adapters.models.simulated.reading import Question
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -159,7 +160,15 @@ def test_no_trajectory_can_end_its_own_fence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["analyst_failure", "analyst_success", "merge_failure", "merge_success", "merge_final"]
+    "name",
+    [
+        "rewrite_skill",
+        *(
+            f"{stage}{mode}"
+            for stage in ("analyst_failure", "analyst_success", "merge_failure", "merge_success", "merge_final")
+            for mode in ("", "_rewrite", "_full_rewrite")
+        ),
+    ],
 )
 def test_every_prompt_that_asks_for_edits_names_the_protected_regions(name: str) -> None:
     """By all four markers."""
@@ -230,13 +239,6 @@ def test_a_number_that_would_stall_or_lift_the_training_is_refused(key: str, val
         config(tmp_path, [f"{key}={value}"])
 
 
-@pytest.mark.parametrize(("key", "value"), [("skill_update_mode", "rewrite")])
-def test_a_mode_that_is_not_built_is_refused(key: str, value: str, tmp_path: Path) -> None:
-    """It never becomes another mode without a word."""
-    with pytest.raises(ConfigError, match=f"optimizer.{key} is .* is not built yet"):
-        config(tmp_path, [f"optimizer.{key}={value}"])
-
-
 def test_nothing_to_fix_and_nothing_usable_are_told_apart(tmp_path: Path) -> None:
     """A step in which an analyst failed does not look like one in which all is well."""
 
@@ -285,23 +287,27 @@ def test_an_epoch_without_advice_keeps_the_last_one(
 ) -> None:
     """Memory and guidance of the epoch before stay in force, and the events say why there is nothing new."""
     events = train(tmp_path, "train.num_epochs=4", world=failing_in(3, fail))
-    memories = {event.epoch: event for event in events if isinstance(event, MetaSkillWritten)}
+    advice = [event for event in events if isinstance(event, MetaSkillWritten | SlowUpdateProposed)]
+    memories = {event.epoch: event for event in advice if isinstance(event, MetaSkillWritten)}
     in_force = {event.epoch: event.meta_skill for event in events if isinstance(event, EpochPlanned)}
     assert (memories[2].result, memories[3].result) == ("written", result)
     assert memories[3].note
     assert in_force == {1: "", 2: "", 3: memories[2].content, 4: memories[2].content}
     applied = {event.epoch: event for event in events if isinstance(event, SlowUpdateApplied)}
-    assert applied[3].action == "no_content"
+    assert applied[3].action == "postponed"
     assert applied[2].guidance in applied[3].skill.text
-    [proposed] = [event for event in events if isinstance(event, SlowUpdateProposed) and event.epoch == 3]
-    assert (proposed.result, bool(proposed.note)) == (result, True)
+    tried = [event for event in advice if event.epoch == 3]
+    # At the end of the epoch, after each of the two steps that follow and before the last one's own advice.
+    assert [(event.result, bool(event.note)) for event in tried] == [(result, True)] * len(tried)
+    assert len(tried) == 2 * (1 + 3)
 
 
 def test_useless_advice_is_asked_for_once_more(tmp_path: Path) -> None:
     """With the reason; a second useless reply is the end of it."""
     train(tmp_path, "train.num_epochs=2", world=failing_in(2, lambda request: "{}"))
     asked = [slot for slot in call_slots(tmp_path / "run") if slot.startswith(("e2/slow/advice", "e2/meta"))]
-    assert sorted(asked) == ["e2/meta", "e2/meta/again", "e2/slow/advice", "e2/slow/advice/again"]
+    later = ["e2/slow/advice/after-s6", "e2/slow/advice/after-s6/again"]  # the last epoch: once more before the end
+    assert sorted(asked) == ["e2/meta", "e2/meta/again", "e2/slow/advice", *later, "e2/slow/advice/again"]
 
 
 def test_an_epoch_that_changed_nothing_compares_one_text_once(tmp_path: Path) -> None:
@@ -341,3 +347,22 @@ def test_the_order_of_answers_does_not_reach_the_merge(tmp_path: Path) -> None:
     assert analysts != patches
     assert patches == sorted(patches)
     assert fold(events).steps_done == 1
+
+
+# --- texts from outside --------------------------------------------------------------------------------------------
+
+
+def test_ids_and_codes_stand_inside_fences_in_every_question(tmp_path: Path) -> None:
+    """Of analysts with the buffer of earlier steps, and of the questions at an epoch's end."""
+    seen: dict[str, str] = {}
+
+    def noting(request: ChatRequest) -> str:
+        seen[request.slot] = request.messages[1].content
+        return optimizer_reply(request)
+
+    train(tmp_path, world=ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", noting)))
+    assert any("Earlier steps of this epoch" in text and "wrong_answer" in text for text in seen.values())
+    assert {"e2/slow/advice", "e2/meta"} <= set(seen)
+    for slot, text in seen.items():
+        outside = Question(text).outside
+        assert not re.search(r"\bt\d+\b|wrong_answer|unknown_kind", outside), (slot, outside)

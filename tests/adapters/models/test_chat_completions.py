@@ -322,6 +322,14 @@ def test_each_error_has_its_kind_and_its_number_of_requests(answer: Answer, kind
     assert failed.status == (None if answer.cut or answer.drop or answer.raw == b"no gzip" else answer.status)
 
 
+def test_a_reply_without_a_word_says_what_it_used() -> None:
+    """It was paid for: each of the tries has its tokens, none of them is the answer's."""
+    failed, _ = failure_of(Answer(text=None))
+    assert [one.usage for one in failed.tries] == [Usage(input=7, output=3)] * 3
+    refused, _ = failure_of(Answer(status=429, error=error()))
+    assert {one.usage for one in refused.tries} == {Usage()}
+
+
 def test_an_endpoint_s_own_words_reach_the_user() -> None:
     """Message, code, status and request id are part of the error."""
     answer = Answer(status=400, error=error("bad_thing", "the thing is bad"), headers={"X-Request-Id": "req_9"})

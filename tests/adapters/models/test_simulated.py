@@ -250,7 +250,8 @@ def test_sometimes_a_harmful_rule_is_proposed_until_the_notes_warn() -> None:
 
 def test_what_was_rejected_in_this_epoch_is_not_proposed_again() -> None:
     refused = Edit(id="x", op="append", content=f"- {BY_NAME['dates'].wording}")
-    extra = f"{NOTES}## Earlier steps of this epoch\n\nRejected edits (score 0.5 -> 0.4):\n1. {described(refused)}\n\n"
+    seen = fenced("step 1", f"Rejected edits (score 0.5 -> 0.4):\n1. {described(refused)}")
+    extra = f"{NOTES}## Earlier steps of this epoch\n\n{seen}\n\n"
     assert [edit.content for edit in _analyst(["date", "money"], extra=extra).edits] == [
         f"- {BY_NAME['amounts'].wording}"
     ]

@@ -1,0 +1,99 @@
+"""Scores by type of task, as tables and as JSON: of one evaluation, or of a run's skills on the test items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import click
+
+from skillopt_es.cli.options import print_table
+from skillopt_es.events.values import Json, Score
+
+
+class Scored(Protocol):
+    """An evaluation: its score, and that of each type of its items."""
+
+    @property
+    def skill(self) -> str:
+        """The hash of the skill that was tried."""
+        ...
+
+    @property
+    def score(self) -> Score:
+        """Over all items."""
+        ...
+
+    @property
+    def by_type(self) -> Mapping[str, Score]:
+        """Over the items of each type."""
+        ...
+
+
+def print_by_type(by_type: Mapping[str, Score]) -> None:
+    """One row a type; nothing when there is only one."""
+    if len(by_type) > 1:
+        rows = [(name, _items(score), _hard(score), _soft(score)) for name, score in by_type.items()]
+        print_table(("type", "items", "hard", "soft"), rows, right=(1, 2, 3))
+
+
+def tests_by_name(tests: Iterable[Scored], **skills: str) -> dict[str, Scored]:
+    """The tests of some skills, given by hash, under their names; equal texts were tried once, for all their names."""
+    known = {scored.skill: scored for scored in tests}
+    return {name: known[skill] for name, skill in skills.items() if skill in known}
+
+
+def print_tests(tests: Mapping[str, Scored]) -> None:
+    """The hard scores in one line; nothing without tests."""
+    if tests:
+        click.echo(f"test        {', '.join(f'{name} {_hard(scored.score)}' for name, scored in tests.items())}")
+
+
+def print_test_types(tests: Mapping[str, Scored]) -> None:
+    """A blank line and the hard scores of each type of task; nothing when there is only one."""
+    types = {kind: score for scored in tests.values() for kind, score in scored.by_type.items()}
+    if len(types) < 2:
+        return
+    rows = [
+        (kind, _items(score), *(_hard(scored.by_type.get(kind)) for scored in tests.values()))
+        for kind, score in types.items()
+    ]
+    click.echo()
+    print_table(("type of test item", "items", *tests), rows, right=range(1, 2 + len(tests)))
+
+
+def tests_json(tests: Mapping[str, Scored]) -> dict[str, Json]:
+    """The tests by name."""
+    return {name: scored_json(scored) for name, scored in tests.items()}
+
+
+def scored_json(scored: Scored | None) -> Json:
+    """An evaluation's score with those of its types; null for none."""
+    if scored is None:
+        return None
+    return {**_numbers(scored.score), "by_type": {name: _numbers(score) for name, score in scored.by_type.items()}}
+
+
+def score_json(score: Score | None) -> Json:
+    """A score; its means are null when nothing was measured."""
+    return None if score is None else _numbers(score)
+
+
+def _numbers(score: Score) -> dict[str, Json]:
+    hard, soft = (None, None) if score.measured == 0 else (score.hard, score.soft)
+    return {"hard": hard, "soft": soft, "measured": score.measured, "unmeasured": score.unmeasured}
+
+
+def _items(score: Score) -> str:
+    if score.measured is None or score.unmeasured is None:
+        return "-"
+    whole = score.measured + score.unmeasured
+    return f"{score.measured} of {whole}" if score.unmeasured else str(whole)
+
+
+def _hard(score: Score | None) -> str:
+    return f"{score.hard:.4f}" if score is not None and score.measured else "-"
+
+
+def _soft(score: Score) -> str:
+    return f"{score.soft:.4f}" if score.measured else "-"

@@ -1,0 +1,71 @@
+"""`replay --check` of an evaluation: its rollouts are evidence, and every score follows from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from attrs import evolve as changed
+from attrs import frozen
+
+from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunPaused, RunResumed, RunStarted, SkillScored
+from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.training import decisions
+from skillopt_es.training.differences import Mismatch, differences, mismatch
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import Evaluation
+
+
+@frozen(kw_only=True)
+class EvaluationWalk:
+    """How far an evaluation's log follows."""
+
+    events: int
+    decisions: int
+    rollouts: int
+    mismatch: Mismatch | None
+
+
+def is_evaluation(started: RunStarted) -> bool:
+    """Whether a log's first event begins an evaluation, which has no steps, and no training run."""
+    return started.total_steps == 0 and started.steps_per_epoch == 0
+
+
+def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk:
+    """Walks the events after the first one, to the end or to the first that does not follow."""
+    # How much may be missing is a setting of each `eval`; that a score was given is evidence, not which it is.
+    anything = changed(run.config, rollout=changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1))
+    run = changed(run, config=anything)
+    state = evolve(TrainerState(), run.started)
+    seen = scored = rollouts = 0
+    wrong: Mismatch | None = None
+    for recorded in events:
+        wrong = _problem(recorded, state, run)
+        if wrong is not None:
+            break
+        seen += 1
+        scored += isinstance(recorded.event, SkillScored)
+        rollouts += isinstance(recorded.event, RolloutCompleted)
+        state = evolve(state, recorded.event)
+    return EvaluationWalk(events=seen + 1, decisions=scored, rollouts=rollouts, mismatch=wrong)
+
+
+def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch | None:
+    event, skill = recorded.event, run.started.skill
+    match event:
+        case RunPaused() | RunResumed():
+            return None
+        case RolloutCompleted():
+            found = {"skill": event.skill, "purpose": event.purpose}
+            wanted = {"skill": skill.hash, "purpose": "test"}
+            return None if found == wanted else mismatch(recorded, f"is of {found}, but {wanted} is evaluated")
+        case SkillScored() if event.place in state.rollouts and f"{event.place}/".startswith(f"eval/{event.split}/"):
+            items = tuple(state.rollouts[event.place])
+            evaluation = Evaluation(
+                place=event.place, purpose="test", split=event.split, items=items, skill=skill, seed=0
+            )
+            derived = decisions.score(evaluation, state, run)
+            if derived == event:
+                return None
+            if isinstance(derived, SkillScored):
+                return mismatch(recorded, "", differences(event, derived))
+    return mismatch(recorded, "has no place in an evaluation, or nothing was tried before it")
