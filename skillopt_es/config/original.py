@@ -89,12 +89,12 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
             "copilot_chat_timeout": (),
         },
     ),
-    (
-        "a key of the rewrite under model",
-        "optimizer.rewrite_reasoning_effort, optimizer.rewrite_max_completion_tokens",
-        {"rewrite_reasoning_effort": ("high",), "rewrite_max_completion_tokens": (64000,)},
-    ),
 )
+
+MOVED: Mapping[str, str] = {
+    f"model.rewrite_{name}": f"optimizer.rewrite_{name}" for name in ("reasoning_effort", "max_completion_tokens")
+}
+"""Keys that stand in another section here."""
 
 _SECRETS = {
     "azure_api_key": "AZURE_OPENAI_API_KEY",
