@@ -212,6 +212,7 @@ FLAT: Mapping[str, str] = {
     **_leaves(f"{section}.{name}" for section, names in _READ.items() for name in names),
     **_leaves(f"model.{name}" for name in OWN_KEYS),
     **_leaves(key for key in FATES if key != "optimizer.meta_learning_rate"),
+    **_leaves(MOVED),
     **_leaves(f"env.{name}" for name in _OF_BENCHMARKS),
     **_RENAMED,
 }
