@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from attrs import field, frozen
 
@@ -17,8 +17,8 @@ from skillopt_es.events.values import Json, Outcome, Role, SkillTree, Stage
 
 T = TypeVar("T")
 
-MessageRole = Literal["system", "user", "assistant"]
-FinishReason = Literal["stop", "length", "refused", "filtered", "other"]
+MessageRole = Literal["system", "user", "assistant", "tool"]
+FinishReason = Literal["stop", "length", "tools", "refused", "filtered", "other"]
 FailureKind = Literal[
     "config",
     "auth",
@@ -32,20 +32,47 @@ FailureKind = Literal[
     "invalid_reply",
     "bad_request",
 ]
+Thinking = Literal["server_default", "enabled", "disabled", "adaptive"]
+AuthMode = Literal["auto", "api_key", "azure_cli", "managed_identity", "workload_identity", "service_principal"]
 SYSTEMIC: frozenset[str] = frozenset({"config", "auth", "quota"})
 
 
 @frozen
+class Tool:
+    """Something the model may ask for; `parameters` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json]
+
+
+@frozen
+class ToolCall:
+    """The model asks for a tool; `arguments` is JSON text as the model wrote it, so it may not parse."""
+
+    id: str = field(converter=clean_text)
+    name: str = field(converter=clean_text)
+    arguments: str = field(converter=clean_text)
+
+
+@frozen
 class Message:
-    """One message of a conversation."""
+    """One message; an assistant's may ask for tools, a tool's answers the request that `tool_call_id` names."""
 
     role: MessageRole
     content: str = field(converter=clean_text)
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
 
 @frozen(kw_only=True)
 class ChatRequest:
-    """One question to a model; everything here but `slot` reaches the wire and is part of the request's digest."""
+    """
+    One question to a model; everything here but `slot` reaches the wire and is part of the request's digest.
+
+    `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
+    agent finds it among its skills instead.
+    """
 
     slot: str
     stage: Stage
@@ -54,6 +81,9 @@ class ChatRequest:
     temperature: float | None = None
     effort: str = ""
     schema: Mapping[str, Json] | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str = ""  # auto, none, required or a tool's name; empty: the endpoint's default
+    skill: SkillTree | None = None
 
 
 @frozen(kw_only=True)
@@ -77,17 +107,33 @@ class Try:
     usage: Usage = field(factory=Usage)
 
 
+StepKind = Literal["message", "reasoning", "command", "file", "tool", "error"]
+
+
+@frozen(kw_only=True)
+class Step:
+    """One thing that an agent did or said on its way to the answer; `ok` is None where it does not say."""
+
+    kind: StepKind
+    text: str = field(converter=clean_text)
+    output: str = field(default="", converter=clean_text)
+    exit_code: int | None = None
+    ok: bool | None = None
+
+
 @frozen(kw_only=True)
 class ChatReply:
-    """What a model answered."""
+    """What a model answered; `finish` is `tools` when it asks for some before it goes on."""
 
     text: str = field(converter=clean_text)
     finish: FinishReason
+    tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(factory=Usage)
     model: str = ""
     request_id: str = ""
     latency_ms: int = 0
     tries: tuple[Try, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 class CallFailed(Exception):
@@ -136,6 +182,18 @@ class NotStarted(BaseException):  # control flow, not an error
     """
 
 
+class Unanswered(BaseException):  # control flow, not an error
+    """
+    So many questions wait for an answer that somebody outside will give: the jobs that asked them have no result yet.
+
+    Derives from BaseException, so that an environment's `except Exception` cannot turn it into an outcome.
+    """
+
+    def __init__(self, questions: int = 1) -> None:
+        super().__init__(questions)
+        self.questions = questions
+
+
 class ChatModel(Protocol):
     """A model behind some wire format; safe to call concurrently."""
 
@@ -150,6 +208,15 @@ class ChatModel(Protocol):
 
     async def aclose(self) -> None:
         """Give back connections."""
+        ...
+
+
+@runtime_checkable
+class Examined(Protocol):
+    """A model that can say, before it is asked anything, whether it is there: a program on this machine."""
+
+    async def examine(self) -> str:
+        """What is there, with its version; raises CallFailed when it does not run or nobody is signed in."""
         ...
 
 
@@ -205,8 +272,15 @@ class Splits:
 class Ask(Protocol):
     """The target model, bound to one unit of work: journaled, limited, asked again when its reply was cut."""
 
-    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
-        """The target's answer; a recorded one costs nothing."""
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] = (),
+        tool_choice: str = "",
+    ) -> ChatReply:
+        """The target's answer; a recorded one costs nothing. With tools it may ask for some of them first."""
         ...
 
 
@@ -255,6 +329,17 @@ class Clock(Protocol):
 
 
 @frozen(kw_only=True)
+class AgentSettings:
+    """What a coding agent may do and what it is given; `command` is empty for the usual name, `env` names variables."""
+
+    command: str
+    access: Literal["read", "edit", "full"]
+    network: bool
+    env: tuple[str, ...]
+    processes: int
+
+
+@frozen(kw_only=True)
 class ModelSettings:
     """One role's model as configured; the key itself stays in the environment variable that is named here."""
 
@@ -270,11 +355,26 @@ class ModelSettings:
     attempts: int
     backoff_seconds: float
     backoff_cap_seconds: float
-    token_field: Literal["max_completion_tokens", "max_tokens"]
+    token_field: Literal["auto", "max_completion_tokens", "max_tokens"]
     structured_output: Literal["auto", "on", "off"]
     extra_body: Mapping[str, Json]
     extra_headers: Mapping[str, str]
+    protocol: Literal["auto", "chat_completions", "responses"]
+    stream: bool
+    deadline_seconds: float
+    max_output_tokens: int
+    unsupported_fields: Literal["error", "drop"]
+    thinking: Thinking
+    region: str
+    api_version: str
+    auth_mode: AuthMode
+    ad_scope: str
+    managed_identity_client_id: str
+    allow_hosts: str
+    temperature: float | None
+    reasoning_effort: str
     seed: int
+    agent: AgentSettings | None = None
 
 
 @frozen(kw_only=True)
