@@ -16,7 +16,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json, Role
 from skillopt_es.matrix import check_target
-from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Message
+from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message, Unanswered
 from skillopt_es.wiring import open_environment, open_model
 
 _ROLES: tuple[Role, ...] = ("target", "optimizer")
@@ -48,13 +48,11 @@ async def check_models(config: RunConfig, environ: Mapping[str, str], *, calls: 
             continue
         for check in _check_thinking(config, role):
             yield check
-    for check in await _check_target(config, models):
+    async for check in _examine_all(config, models):
         yield check
-    if not calls:
-        for role in models:
-            yield Check(role, "ok", f"{config.role(role).model} was not called")
-        return
-    for check in _verdicts(config, await _ask_all(config, models)):
+    uncalled = [Check(role, "ok", f"{config.role(role).model} was not called") for role in models]
+    last = _verdicts(config, await _ask_all(config, models)) if calls else uncalled
+    for check in [*await _check_target(config, models), *last]:
         yield check
 
 
@@ -81,6 +79,17 @@ async def _check_target(config: RunConfig, models: Mapping[Role, ChatModel]) -> 
     return []
 
 
+async def _examine_all(config: RunConfig, models: dict[Role, ChatModel]) -> AsyncIterator[Check]:
+    """Whether the programs that are used as models are there and ready; one that is not is asked nothing more."""
+    for role, model in list(models.items()):
+        if isinstance(model, Examined):
+            try:
+                yield Check(role, "ok", await model.examine())
+            except CallFailed as failure:
+                del models[role]
+                yield Check(role, "problem", _said(failure), fix_for(failure, role, config.role(role)))
+
+
 def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check]:
     """One check for each variable that holds a key."""
     users: dict[str, list[str]] = {}
@@ -100,7 +109,7 @@ def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check
 
 
 def _is_offline(role: RoleConfig) -> bool:
-    return role.backend == "simulated"
+    return role.backend in ("simulated", "handoff")
 
 
 def _key_is_missing(role: RoleConfig, environ: Mapping[str, str]) -> bool:
@@ -119,7 +128,7 @@ class _Asked:
     """A role and what came of asking its model."""
 
     role: Role
-    answer: ChatReply | CallFailed
+    answer: ChatReply | CallFailed | Unanswered
 
 
 async def _ask_all(config: RunConfig, models: Mapping[Role, ChatModel]) -> list[_Asked]:
@@ -144,8 +153,8 @@ async def _ask(config: RunConfig, role: Role, model: ChatModel) -> _Asked:
     )
     try:
         return _Asked(role, await model.complete(request))
-    except CallFailed as failure:
-        return _Asked(role, failure)
+    except (CallFailed, Unanswered) as without:
+        return _Asked(role, without)
 
 
 def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
@@ -160,7 +169,9 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
             reached[base_url] = not unreached
             if not unreached:
                 yield Check("endpoint", "ok", f"{urlsplit(base_url).hostname or base_url} answers")
-        if isinstance(each.answer, CallFailed):
+        if isinstance(each.answer, Unanswered):
+            yield Check(each.role, "ok", "its questions wait for whoever answers them (`skillopt-es handoff`)")
+        elif isinstance(each.answer, CallFailed):
             name = "endpoint" if unreached else each.role
             yield Check(name, "problem", _said(each.answer), fix_for(each.answer, each.role, own))
         else:

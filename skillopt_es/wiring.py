@@ -21,6 +21,7 @@ from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
+    AgentSettings,
     ChatModel,
     DataSettings,
     Environment,
@@ -61,7 +62,14 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
     wanted = {key.name for key in fields(ModelSettings)}
     given = {key.name: getattr(own, key.name) for key in fields(RoleConfig) if key.name in wanted}
-    return opener(ModelSettings(role=role, seed=config.train.seed, **given), environ)
+    agent = AgentSettings(
+        command=own.agent_command,
+        access=own.agent_access,
+        network=own.agent_network,
+        env=own.agent_variables,
+        processes=own.agent_processes,
+    )
+    return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
 
 
 def open_environment(config: RunConfig) -> Environment:

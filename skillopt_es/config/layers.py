@@ -78,6 +78,9 @@ _RESUMABLE_MODEL = (
     "ad_scope",
     "managed_identity_client_id",
     "allow_hosts",
+    "agent_command",
+    "agent_env",
+    "agent_processes",
 )
 
 

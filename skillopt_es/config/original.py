@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
-from skillopt_es.config.adapter_names import ENDPOINT
 from skillopt_es.config.backends import OWN_KEYS
 from skillopt_es.events.values import Json
 
@@ -41,12 +40,13 @@ class Retired:
 
 Fate = NotBuilt | Secret | Retired
 
+_AGENT = "model.agent_command, agent_access, agent_network, agent_env and reasoning_effort (docs/harnesses.md)"
 
 # Per family: what it is for, what to use instead, and each key with the values of the original's shipped files.
 _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
     (
-        "the Codex backend",
-        ENDPOINT,
+        "this setting of Codex",
+        _AGENT,
         {
             "codex_exec_path": ("codex",),
             "codex_exec_sandbox": ("workspace-write",),
@@ -66,8 +66,8 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
         },
     ),
     (
-        "the Claude Code backend",
-        ENDPOINT,
+        "this setting of Claude Code",
+        _AGENT,
         {
             "claude_code_exec_path": ("claude",),
             "claude_code_exec_profile": (),
@@ -76,10 +76,10 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
             "claude_code_exec_max_thinking_tokens": (16384,),
         },
     ),
-    ("the Cursor backend", ENDPOINT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
+    ("this setting of Cursor", _AGENT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
     (
-        "the Copilot backend",
-        ENDPOINT,
+        "this setting of Copilot",
+        _AGENT,
         {
             "copilot_exec_path": (),
             "copilot_exec_home": (),
@@ -89,12 +89,12 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
             "copilot_chat_timeout": (),
         },
     ),
-    (
-        "a key of the rewrite under model",
-        "optimizer.rewrite_reasoning_effort, optimizer.rewrite_max_completion_tokens",
-        {"rewrite_reasoning_effort": ("high",), "rewrite_max_completion_tokens": (64000,)},
-    ),
 )
+
+MOVED: Mapping[str, str] = {
+    f"model.rewrite_{name}": f"optimizer.rewrite_{name}" for name in ("reasoning_effort", "max_completion_tokens")
+}
+"""Keys that stand in another section here."""
 
 _SECRETS = {
     "azure_api_key": "AZURE_OPENAI_API_KEY",
@@ -212,6 +212,7 @@ FLAT: Mapping[str, str] = {
     **_leaves(f"{section}.{name}" for section, names in _READ.items() for name in names),
     **_leaves(f"model.{name}" for name in OWN_KEYS),
     **_leaves(key for key in FATES if key != "optimizer.meta_learning_rate"),
+    **_leaves(MOVED),
     **_leaves(f"env.{name}" for name in _OF_BENCHMARKS),
     **_RENAMED,
 }

@@ -9,7 +9,7 @@ import attrs
 from attrs import frozen
 
 from skillopt_es.config.backends import OWN_KEYS
-from skillopt_es.config.original import FATES, FLAT, NotBuilt, Secret
+from skillopt_es.config.original import FATES, FLAT, MOVED, NotBuilt, Secret
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, Tree
 from skillopt_es.config.values import nearest, shown
 from skillopt_es.errors import ConfigError
@@ -62,6 +62,10 @@ def _by_section(layer: Tree, source: str) -> dict[str, Tree]:
     for key, value in flat:
         section, _, leaf = key.partition(".")
         nested.setdefault(section, {}).setdefault(leaf, value)
+    for key, place in MOVED.items():
+        (section, _, leaf), (new_section, _, new_leaf) = key.partition("."), place.partition(".")
+        if leaf in nested.get(section, {}):
+            nested.setdefault(new_section, {}).setdefault(new_leaf, nested[section].pop(leaf))
     return nested
 
 

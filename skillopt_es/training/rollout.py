@@ -135,6 +135,7 @@ class _Target:
     """The target model bound to one unit; its slots count the unit's own turns."""
 
     def __init__(self, unit: Unit, run: RunData, calls: Calls) -> None:
+        self._unit = unit
         self._slot = unit_slot(unit)
         self._run = run
         self._calls = calls
@@ -163,6 +164,7 @@ class _Target:
             effort=role.reasoning_effort,
             tools=tuple(tools),
             tool_choice=tool_choice,
+            skill=self._unit.skill,
         )
         answer = await self._ask(request)
         if answer.finish == "length":
