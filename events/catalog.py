@@ -72,6 +72,24 @@ class RunResumed(Event):
 
 
 @frozen(kw_only=True)
+class RunForked(Event):
+    """
+    From here on the run goes its own way: what stands before this, and `inherited` recorded calls, are its parent's.
+
+    `overrides` may change what decides. `values` is what measured skills (by hash) count from here on, where the
+    gate's rule has changed; without such a change it is empty.
+    """
+
+    software: str
+    parent: str
+    parent_id: str
+    seq: int
+    inherited: int
+    values: Mapping[str, float]
+    overrides: tuple[Setting, ...] = ()
+
+
+@frozen(kw_only=True)
 class RunPaused(Event):
     """The run stopped before its end, and why; `resume` goes on from here."""
 
@@ -453,6 +471,7 @@ class GapFound(Event):
 CATALOG: tuple[type[Event], ...] = (
     RunStarted,
     RunResumed,
+    RunForked,
     RunPaused,
     EpochPlanned,
     RolloutCompleted,

@@ -7,25 +7,36 @@ A log is laid out under another name and renamed when it is whole and durable: t
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from skillopt_es.events.anchor import sync_folder
+from skillopt_es.events.blobs import blob_row, put_blobs
 from skillopt_es.events.bulk import insert_rows
+from skillopt_es.events.catalog import Event
+from skillopt_es.events.codec import encode
 from skillopt_es.events.errors import LogError, RunExists
 from skillopt_es.events.faults import sqlite_fault, system_fault
+from skillopt_es.events.group import event_row
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE, connect, create_tables, prepare_writer
+from skillopt_es.events.values import raw_digest
 
 
 @frozen
 class ForkPoint:
-    """Where a fork leaves its parent: the parent's folder and the last event they share."""
+    """
+    Where a fork leaves its parent: the parent's folder and the last event they share.
+
+    `opening` is the fork's own first event, given how many calls came along; it stands in the log from the beginning.
+    """
 
     folder: Path
     seq: int
+    opening: Callable[[int], Event] | None = None
 
 
 def create_log(folder: Path, *, run_id: str, name: str, created_at: str, fork: ForkPoint | None) -> None:
@@ -73,6 +84,8 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
         insert_rows(connection, "run", [run.row()])
         if fork is not None:
             _copy_prefix(connection, fork.seq)
+            if fork.opening is not None:
+                _open(connection, run, fork.seq, fork.opening)
         connection.execute("commit")
         # Closing would move the rows into the file as well, but does not say when the disk is too full for it.
         connection.execute("pragma main.wal_checkpoint(truncate)").fetchall()
@@ -83,6 +96,16 @@ def _copy_prefix(connection: sqlite3.Connection, seq: int) -> None:
     connection.execute("insert into forms select * from parent.forms order by id")
     connection.execute("insert into calls select * from parent.calls order by n")
     connection.execute("insert into events select * from parent.events where seq <= ? order by seq", (seq,))
+
+
+def _open(connection: sqlite3.Connection, run: RunInfo, seq: int, opening: Callable[[int], Event]) -> None:
+    """Adds the fork's own first event, in the transaction that copies what stands before it."""
+    [(calls,)] = connection.execute("select count(*) from calls").fetchall()
+    encoded = encode(opening(calls))
+    assert run.parent_head is not None
+    row, _ = event_row(encoded, seq + 1, raw_digest(run.parent_head), run.created_at, None)
+    put_blobs(connection, {digest: blob_row(digest, raw) for digest, raw in encoded.blobs})
+    insert_rows(connection, "events", [row])
 
 
 def _remove(draft: Path) -> None:

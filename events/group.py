@@ -90,13 +90,20 @@ def plan_group(
     return plan
 
 
+def event_row(
+    event: EncodedEvent, seq: int, prev_hash: bytes, recorded_at: str, cause: str | None
+) -> tuple[Row, bytes]:
+    """The row of an event that follows another, and its hash."""
+    hash_ = event_hash(prev_hash, seq, event.type, event.version, recorded_at, cause, event.data)
+    return (seq, event.type, event.version, recorded_at, cause, prev_hash, hash_, event.data), hash_
+
+
 def _add_events(plan: Plan, append: Append, recorded_at: str) -> None:
     seq, prev_hash = plan.tail.seq, plan.tail.hash
     for event in append.events:
         seq += 1
-        hash_ = event_hash(prev_hash, seq, event.type, event.version, recorded_at, append.cause, event.data)
-        plan.events.append((seq, event.type, event.version, recorded_at, append.cause, prev_hash, hash_, event.data))
-        prev_hash = hash_
+        row, prev_hash = event_row(event, seq, prev_hash, recorded_at, append.cause)
+        plan.events.append(row)
     plan.blobs.update(append.blobs)
     plan.tail = Tail(seq, prev_hash, plan.tail.calls, plan.tail.calls_hash)
     plan.results.append(seq)

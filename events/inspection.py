@@ -48,6 +48,7 @@ class Inspection:
     problems: list[Problem] = field(factory=list)
     warnings: list[str] = field(factory=list)
     run_id: str = ""
+    parent_run: str | None = None
     parent_head: str | None = None
     first_prev_hash: str = ""
     head_hash: str = ""

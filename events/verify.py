@@ -31,6 +31,8 @@ class VerifyReport:
     calls: int
     blobs: int
     head_hash: str
+    parent: str = ""
+    parent_head: str = ""
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -70,6 +72,8 @@ def _report(seen: Inspection, folder: Path) -> VerifyReport:
         calls=seen.calls,
         blobs=len(seen.digests),
         head_hash=seen.head_hash,
+        parent=seen.parent_run or "",
+        parent_head=seen.parent_head or "",
         problems=tuple(seen.problems),
         warnings=tuple(seen.warnings),
     )
@@ -96,6 +100,7 @@ def _check_schema(seen: Inspection) -> None:
 def _check_run(seen: Inspection) -> None:
     run = read_run(seen.reader)
     seen.run_id = run.run_id
+    seen.parent_run = run.parent_run
     seen.parent_head = run.parent_head
     seen.first_prev_hash = seen.head_hash = run.first_prev_hash
 

@@ -19,6 +19,7 @@ from skillopt_es.events.catalog import (
     CandidateGated,
     Event,
     Recorded,
+    RunForked,
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
@@ -30,6 +31,7 @@ Verdict = Literal["", "accept_new_best", "accept", "force_accept", "reject", "pl
 
 TYPES = (
     "RunStarted",
+    "RunForked",
     "SkillScored",
     "CandidateBuilt",
     "CandidateGated",
@@ -73,12 +75,25 @@ class Node:
 
 
 @frozen(kw_only=True)
+class Branch:
+    """Where the run was forked from another one: what was made up to event `seq` is that run's."""
+
+    parent: str
+    seq: int
+
+
+@frozen(kw_only=True)
 class Lineage:
-    """All nodes in the order of their making; names of the current and of the best one."""
+    """
+    All nodes in the order of their making; names of the current and of the best one.
+
+    Of a fork, `forks` says from which runs it came, the first one first.
+    """
 
     nodes: tuple[Node, ...]
     current: str
     best: str
+    forks: tuple[Branch, ...] = ()
 
     @property
     def by_name(self) -> Mapping[str, Node]:
@@ -98,6 +113,7 @@ class _Growing:
     current: str = ""
     best: str = ""
     epoch: int = 0
+    forks: list[Branch] = field(factory=list)
 
 
 def lineage(records: Iterable[Recorded]) -> Lineage:
@@ -107,13 +123,20 @@ def lineage(records: Iterable[Recorded]) -> Lineage:
         handler = _HANDLERS.get(type(recorded.event))
         if handler is not None:
             handler(growing, recorded.event, recorded.seq)
-    return Lineage(nodes=tuple(growing.nodes.values()), current=growing.current, best=growing.best)
+    return Lineage(
+        nodes=tuple(growing.nodes.values()), current=growing.current, best=growing.best, forks=tuple(growing.forks)
+    )
 
 
 def _started(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, RunStarted)
     growing.nodes["start"] = Node(name="start", kind="initial", skill=event.skill.hash, parent="", seq=seq)
     growing.current = growing.best = "start"
+
+
+def _forked(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, RunForked)
+    growing.forks.append(Branch(parent=event.parent, seq=event.seq))
 
 
 def _scored(growing: _Growing, event: Event, seq: int) -> None:
@@ -198,6 +221,7 @@ def _grow(growing: _Growing, node: Node) -> None:
 
 _HANDLERS = {
     RunStarted: _started,
+    RunForked: _forked,
     SkillScored: _scored,
     CandidateBuilt: _built,
     CandidateGated: _gated,

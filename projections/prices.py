@@ -12,7 +12,7 @@ from typing import cast
 
 from attrs import evolve, field, frozen
 
-from skillopt_es.events.catalog import Event, RunResumed, RunStarted
+from skillopt_es.events.catalog import Event, RunForked, RunResumed, RunStarted
 from skillopt_es.events.values import Json
 
 UNIT = "per 1M tokens"
@@ -66,12 +66,12 @@ def _input_cost(price: Price, tokens: int, cached: int | None) -> Decimal:
 
 
 def recorded_prices(events: Iterable[Event]) -> Prices:
-    """The prices in force at the end of a log: its first event's, and what resuming it has changed."""
+    """The prices in force at the end of a log: its first event's, and what resuming or forking it has changed."""
     config: dict[str, Json] = {}
     for event in events:
         if isinstance(event, RunStarted):
             config = dict(event.config)
-        elif isinstance(event, RunResumed):
+        elif isinstance(event, RunResumed | RunForked):
             for setting in event.overrides:
                 section, _, name = setting.key.partition(".")
                 if section == "prices":

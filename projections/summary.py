@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     MetaSkillWritten,
     PatchProposed,
     RunCompleted,
+    RunForked,
     RunImported,
     RunPaused,
     RunResumed,
@@ -41,6 +42,7 @@ from skillopt_es.projections.trainer import proposals_in
 OVERVIEW: tuple[str, ...] = (
     "RunStarted",
     "RunResumed",
+    "RunForked",
     "RunPaused",
     "EpochPlanned",
     "SkillScored",
@@ -114,6 +116,7 @@ class Summary:
     meta_skill: str = ""
     completed: RunCompleted | None = None
     imported: RunImported | None = None
+    forked: RunForked | None = None
     gaps: tuple[GapFound, ...] = ()
 
     @property
@@ -163,6 +166,13 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
     return evolve(summary, status="running", paused="", resumed=summary.resumed + 1)
+
+
+def _forked(summary: Summary, event: RunForked) -> Summary:
+    current, best = (
+        evolve(place, value=event.values.get(place.skill, place.value)) for place in (summary.current, summary.best)
+    )
+    return evolve(summary, forked=event, current=current, best=best)
 
 
 def _paused(summary: Summary, event: RunPaused) -> Summary:
@@ -325,6 +335,7 @@ def _gap(summary: Summary, event: GapFound) -> Summary:
 _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     RunStarted: _started,
     RunResumed: _resumed,
+    RunForked: _forked,
     RunPaused: _paused,
     EpochPlanned: _planned,
     SkillScored: _scored,

@@ -34,6 +34,7 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     RolloutCompleted,
     RunCompleted,
+    RunForked,
     RunImported,
     RunPaused,
     RunResumed,
@@ -193,6 +194,7 @@ class TrainerState:
     memory: str = ""
     counts: Counts = field(factory=Counts)
     imported: RunImported | None = None
+    forked: RunForked | None = None
     gaps: tuple[GapFound, ...] = ()
 
 
@@ -212,6 +214,29 @@ def _resumed(state: TrainerState, event: RunResumed) -> TrainerState:
             return replace(resumed, step=_to_be_asked_again(state.step))
         case _:
             return resumed
+
+
+def _forked(state: TrainerState, event: RunForked) -> TrainerState:
+    """What was measured keeps its scores; what they count may change."""
+    measured = state.measured
+    if event.values:
+        measured = Ledger()
+        for skill, found in state.measured.items():
+            measured = measured.put(skill, replace(found, value=event.values.get(skill, found.value)))
+    return replace(
+        state,
+        forked=event,
+        overrides={**state.overrides, **{setting.key: setting.value for setting in event.overrides}},
+        measured=measured,
+        current=_revalued(state.current, event.values),
+        best=_revalued(state.best, event.values),
+    )
+
+
+def _revalued(standing: Standing | None, values: Mapping[str, float]) -> Standing | None:
+    if standing is None or standing.value is None:
+        return standing
+    return replace(standing, value=values.get(standing.stale_from or standing.skill.hash, standing.value))
 
 
 def _to_be_tried_again(state: TrainerState) -> Mapping[str, Rollouts]:
@@ -641,6 +666,7 @@ def _gap(state: TrainerState, event: GapFound) -> TrainerState:
 _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     RunStarted: _started,
     RunResumed: _resumed,
+    RunForked: _forked,
     RunPaused: _paused,
     EpochPlanned: _epoch_planned,
     RolloutCompleted: _rollout,

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 from attrs import define, field, frozen
 
-from skillopt_es.events.catalog import Recorded, RunPaused, RunResumed
+from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed
 from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.projections.prices import Price, Prices, cost_of
 
@@ -145,7 +145,9 @@ def crashes(events: Iterable[Recorded]) -> int:
     paused: set[int] = set()
     count = 0
     for recorded in events:
-        if isinstance(recorded.event, RunPaused):
+        if isinstance(recorded.event, RunForked):  # what stands before it is the parent's, and so are its crashes
+            paused, count = {recorded.seq}, 0
+        elif isinstance(recorded.event, RunPaused):
             paused.add(recorded.seq)
         count += isinstance(recorded.event, RunResumed) and recorded.seq - 1 not in paused
     return count

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -71,14 +71,19 @@ def overviews(directory: Path) -> list[Overview | Unreadable]:
 
 @frozen(kw_only=True)
 class Spent:
-    """What a run has used so far: calls and tokens, and money in a currency (empty when no prices are known)."""
+    """
+    What a run has used so far: calls and tokens, and money in a currency (empty when no prices are known).
+
+    Of a fork only what it used itself; `inherited` is how many calls came along from its parent.
+    """
 
     usage: RunUsage
     currency: str
     crashes: int
+    inherited: int = 0
 
 
-_SESSIONS = ("RunStarted", "RunPaused", "RunResumed")
+_SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
 
 
 def spent(folder: Path) -> Spent:
@@ -86,8 +91,10 @@ def spent(folder: Path) -> Spent:
     with EventLog.open(folder) as log:
         sessions = list(log.read(types=_SESSIONS))
         prices = recorded_prices(recorded.event for recorded in sessions)
-        usage = usage_of(Journal(log.reader).read(), prices)
-    return Spent(usage=usage, currency=prices.currency, crashes=crashes(sessions))
+        forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
+        inherited = forks[-1].inherited if forks else 0
+        usage = usage_of(Journal(log.reader).read(after=inherited), prices)
+    return Spent(usage=usage, currency=prices.currency, crashes=crashes(sessions), inherited=inherited)
 
 
 @frozen(kw_only=True)

@@ -50,9 +50,23 @@ def new_run_name(given: str | None, stem: str, now: datetime, directory: Path) -
     """The name of a new run: as given, or from the config's name and the time."""
     if given is not None:
         if not _NAME.fullmatch(given):
-            raise ConfigError(f"--run {given}: a run's name has letters, digits, dots, dashes and underscores only")
+            raise _bad_name("--run", given)
         return given
-    base = f"{stem}-{now:%Y%m%d-%H%M%S}"
+    return _free_name(f"{stem}-{now:%Y%m%d-%H%M%S}", directory)
+
+
+def fork_name(given: str | None, parent: str, moment: str, directory: Path) -> str:
+    """The name of a fork: as given, or from its parent's name and the moment."""
+    if given is not None and not _NAME.fullmatch(given):
+        raise _bad_name("--name", given)
+    return given if given is not None else _free_name(f"{parent[:60]}-{moment}", directory)
+
+
+def _bad_name(option: str, given: str) -> ConfigError:
+    return ConfigError(f"{option} {given}: a run's name has letters, digits, dots, dashes and underscores only")
+
+
+def _free_name(base: str, directory: Path) -> str:
     name, number = base, 1
     while (directory / name).exists():
         number += 1

@@ -165,6 +165,7 @@ async def _train(
         writer.log,
         workers=run.workers,
         ask_again=session.ask_again,
+        inherited=state.forked.inherited if state.forked is not None else 0,
         stopping=session.stopping,
         seen=seen,
         leave=desk.leave,

@@ -27,6 +27,7 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunCompleted,
+    RunForked,
     RunImported,
     RunPaused,
     RunResumed,
@@ -261,6 +262,13 @@ def _completed(event: RunCompleted) -> str:
     return f"best skill {event.best[:8]}" + (f"; test: {said}" if said else "")
 
 
+def _forked(event: RunForked) -> str:
+    changes = ", ".join(f"{setting.key} = {setting.value}" for setting in event.overrides)
+    return f"of {event.parent} after event {event.seq}, with its {counted(event.inherited, 'call')}" + (
+        f"; {changes}" if changes else "; nothing changed"
+    )
+
+
 def _gap(event: GapFound) -> str:
     return f"{event.place}: {event.what} is unknown: {event.why}"
 
@@ -268,6 +276,7 @@ def _gap(event: GapFound) -> str:
 _WORDS: Mapping[type[Event], Callable[..., str]] = {
     RunStarted: _started,
     RunResumed: lambda event: event.software,
+    RunForked: _forked,
     RunPaused: lambda event: f"{event.reason}: {event.message}",
     EpochPlanned: _planned,
     RolloutCompleted: _rollout,

@@ -41,7 +41,13 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
         name = log.run.name
     if as_json:
         print_json(
-            {"run": name, "current": found.current, "best": found.best, "nodes": [asdict(node) for node in found.nodes]}
+            {
+                "run": name,
+                "current": found.current,
+                "best": found.best,
+                "forks": [asdict(fork) for fork in found.forks],
+                "nodes": [asdict(node) for node in found.nodes],
+            }
         )
     else:
         click.echo(_FORMS[form](name, found))
@@ -56,7 +62,16 @@ def drawing(run: str, found: Lineage) -> str:
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"{run}: {len(found.nodes)} texts, the best is that of {found.best}", *lines])
+    return "\n".join([f"{run}: {len(found.nodes)} texts, the best is that of {found.best}{_origin(found)}", *lines])
+
+
+def _origin(found: Lineage) -> str:
+    """Which run a fork came from, and what it shares with it."""
+    if not found.forks:
+        return ""
+    fork = found.forks[-1]
+    shared = [node.name for node in found.nodes if node.seq <= fork.seq]
+    return f"; forked of {fork.parent} at event {fork.seq:,}, which it shares up to {shared[-1]}"
 
 
 def dot(run: str, found: Lineage) -> str:

@@ -84,8 +84,15 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "events": each.events,
         "calls": each.calls,
         "last_written": each.written,
+        "forked_from": _parent_json(summary),
         "imported": None if summary.imported is None else summary.imported.source,
     }
+
+
+def _parent_json(summary: Summary) -> Json:
+    """Which run a fork was made of, and where."""
+    forked = summary.forked
+    return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
 
 
 def status_json(found: Detailed) -> Json:
@@ -116,6 +123,11 @@ def print_status(found: Detailed, directory: Path) -> None:
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
     click.echo(f"run         {each.folder.name} ({each.status}{why}{imported})")
+    if summary.forked is not None:
+        changed = ", ".join(f"{setting.key} = {setting.value}" for setting in summary.forked.overrides)
+        click.echo(
+            f"forked      of {summary.forked.parent} after event {summary.forked.seq:,}; {changed or 'nothing changed'}"
+        )
     if found.started is not None:
         click.echo(f"trains      {_what(found.started)}")
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
@@ -123,6 +135,8 @@ def print_status(found: Detailed, directory: Path) -> None:
     click.echo(f"validation  {_validation(summary)}")
     print_tests(_tests(summary))
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
+    if found.spent.inherited:
+        used = f"{used} ({found.spent.inherited:,} calls came along from the parent)"
     click.echo(
         f"used        {used if summary.imported is None else 'not in the log; `usage` has what the results say'}"
     )

@@ -56,6 +56,8 @@ def _print(spent: Spent, by: str) -> None:
     rows = [_row(name, group, currency) for name, group in _groups(usage)[by]]
     headers = (by, "calls", "failed", "tries", *KINDS, *([f"cost {currency}"] if currency else []))
     print_table(headers, [*rows, _row("total", usage.total, currency)], right=range(1, len(headers)))
+    if spent.inherited:
+        click.echo(f"a fork: {spent.inherited:,} calls that came along from its parent are not counted")
     for line in lower_bounds(spent):
         click.echo(f"+ at least: {line}")
 
@@ -84,6 +86,7 @@ def _as_json(spent: Spent) -> Json:
     return {
         "currency": spent.currency or None,
         "crashes": spent.crashes,
+        "inherited": spent.inherited,
         "total": usage_json(spent.usage.total),
         **groups,
     }
@@ -141,7 +144,8 @@ def shown_usage(usage: Usage, currency: str) -> str:
 
 def total_json(spent: Spent) -> Json:
     """The totals, for other commands' documents."""
-    return {"currency": spent.currency or None, "crashes": spent.crashes, **usage_json(spent.usage.total)}
+    head: dict[str, Json] = {"currency": spent.currency or None, "crashes": spent.crashes, "inherited": spent.inherited}
+    return {**head, **usage_json(spent.usage.total)}
 
 
 def usage_json(usage: Usage) -> dict[str, Json]:

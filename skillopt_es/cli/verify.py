@@ -32,6 +32,8 @@ def verify_command(run: str | None, directory: Path, as_json: bool) -> int:
     counts = f"{report.events:,} events, {report.calls:,} calls, {report.blobs:,} texts"
     if report.ok:
         click.echo(f"{folder.name}: ok; {counts}; head {report.head_hash[:12]}")
+        if report.parent:
+            click.echo(f"  a fork: up to {report.parent_head[:12]} it is run {report.parent}, and it stands on its own")
     else:
         click.echo(f"{folder.name}: NOT what was written; {counts} looked at, problems found:")
     for problem in report.problems:

@@ -4,17 +4,27 @@ RunConfig: everything a run was told, read from YAML into frozen values; every e
 `resolved` is the plain mapping that RunStarted records and from which the same RunConfig is read back.
 """
 
-from skillopt_es.config.layers import EMPTY, load_config, recorded_config, resume_overrides, with_overrides
+from skillopt_es.config.layers import (
+    EMPTY,
+    RESUMABLE_MODEL_KEYS,
+    any_overrides,
+    load_config,
+    recorded_config,
+    resume_overrides,
+    with_overrides,
+)
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, OptimizerConfig, RoleConfig, RunConfig, TrainConfig
 
 __all__ = [
     "EMPTY",
+    "RESUMABLE_MODEL_KEYS",
     "EnvConfig",
     "EvaluationConfig",
     "OptimizerConfig",
     "RoleConfig",
     "RunConfig",
     "TrainConfig",
+    "any_overrides",
     "load_config",
     "recorded_config",
     "resume_overrides",

@@ -50,7 +50,8 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
     for key, value in overrides.items():
         section, _, name = key.partition(".")
         layers.add({section: {name: value}}, "--set")
-    return parse_config(layers.tree, folder=folder)
+    told = {key: source for key, source in layers.sources.items() if source == "--set"}
+    return parse_config(layers.tree, folder=folder, sources=told)
 
 
 # What may change when a run is resumed: how the world is reached and how patiently, never what is decided or asked.
@@ -61,7 +62,7 @@ _RESUMABLE = {
     "rollout": ("max_failed_share", "max_failed_share_train"),
     "prices": ("unit", "models"),
 }
-_RESUMABLE_MODEL = (
+RESUMABLE_MODEL_KEYS = (
     "base_url",
     "api_key_env",
     "timeout_seconds",
@@ -87,7 +88,7 @@ _RESUMABLE_MODEL = (
 def resume_overrides(overrides: Sequence[str]) -> Mapping[str, Json]:
     """`--set` texts for `resume`, by key; refuses a key that would make another run of it."""
     allowed = [f"{section}.{name}" for section, names in _RESUMABLE.items() for name in names]
-    allowed += [f"model.{role}{name}" for role in ("", "optimizer_", "target_") for name in _RESUMABLE_MODEL]
+    allowed += [f"model.{role}{name}" for role in ("", "optimizer_", "target_") for name in RESUMABLE_MODEL_KEYS]
     found: dict[str, Json] = {}
     for text in overrides:
         for section, values in translated(_parse_override(text), "--set").tree.items():
@@ -96,10 +97,20 @@ def resume_overrides(overrides: Sequence[str]) -> Mapping[str, Json]:
                 if key not in allowed:
                     raise ConfigError(
                         f"--set {key}: a run that has begun keeps it; only what never decides anything can change",
-                        hint=f"these can: {', '.join(allowed[: len(allowed) - 2 * len(_RESUMABLE_MODEL)])}",
+                        hint=f"these can: {', '.join(allowed[: len(allowed) - 2 * len(RESUMABLE_MODEL_KEYS)])}",
                     )
                 found[key] = value
     return found
+
+
+def any_overrides(overrides: Sequence[str]) -> dict[str, Json]:
+    """`--set` texts for a fork, by key; whether a key may change there is not decided here."""
+    return {
+        f"{section}.{name}": value
+        for text in overrides
+        for section, values in translated(_parse_override(text), "--set").tree.items()
+        for name, value in cast(Tree, values).items()
+    }
 
 
 def with_overrides(config: RunConfig, overrides: Sequence[str]) -> RunConfig:

@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     Recorded,
     RolloutCompleted,
+    RunForked,
     RunResumed,
     SkillRewritten,
     SkillScored,
@@ -130,7 +131,7 @@ def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
             part = _Open(_key(begins), begins)
         part.events.append(recorded.event)
         # Between two writers nobody was at work.
-        if last and not isinstance(recorded.event, RunResumed):
+        if last and not isinstance(recorded.event, RunResumed | RunForked):
             stage = _stage(recorded.event)
             part.seconds[stage] = part.seconds.get(stage, 0.0) + _between(last, recorded.recorded_at)
         state, last = after, recorded.recorded_at

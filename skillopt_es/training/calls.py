@@ -2,7 +2,8 @@
 Model calls through the journal: a recorded answer is used, any other call is made once and committed before use.
 
 A slot names the place of a call in the algorithm, the request digest everything that reaches the wire. The same slot
-with the same digest is answered from the journal; with another one it is a Divergence, unless asking again was allowed.
+with the same digest is answered from the journal; with another one it is a Divergence, unless asking again was allowed
+or the recorded one came along from the run that this one was forked from.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class LiveCalls:
         *,
         workers: Mapping[Role, int],
         ask_again: bool = False,
+        inherited: int = 0,
         stopping: Callable[[], bool] = lambda: False,
         seen: Callable[[CallRow], None] = lambda row: None,
         leave: Callable[[FinishedCall, ChatRequest], None] = lambda call, request: None,
@@ -100,6 +102,7 @@ class LiveCalls:
         self._texts = texts
         self._at_once = {role: asyncio.Semaphore(count) for role, count in workers.items()}
         self._ask_again = ask_again
+        self._inherited = inherited
         self._stopping = stopping
         self._seen = seen
         self._leave = leave
@@ -160,13 +163,14 @@ class LiveCalls:
 
     def _known(self, slot: str, digest: str) -> CallRow | None:
         rows = self._journal.answers(slot) if slot in self._slots else ()
-        for row in rows:
+        for row in reversed(rows):  # the last one is what was used where a question was asked again
             if row.call.request_digest == digest and not (self._ask_again and row.call.finish == "length"):
                 return row
-        if rows and not self._ask_again:
+        own = [row for row in rows if row.n > self._inherited]  # past a fork point another request is a new call
+        if own and not self._ask_again:
             raise Divergence(
-                f"at {slot} the journal holds the answer to another request ({rows[-1].call.request_digest[:12]}, "
-                f"model {rows[-1].call.model}) than is asked now ({digest[:12]})",
+                f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
+                f"model {own[-1].call.model}) than is asked now ({digest[:12]})",
                 hint="a prompt, a model or the data changed since; `--ask-again` asks anew from here on",
             )
         return None

@@ -22,6 +22,7 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     Recorded,
     RolloutCompleted,
+    RunForked,
     RunImported,
     RunPaused,
     RunResumed,
@@ -32,6 +33,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import SkillTree
 from skillopt_es.interchange.recheck import Recheck
 from skillopt_es.projections.trainer import TrainerState, evolve
 from skillopt_es.session import recorded_run
@@ -40,6 +42,7 @@ from skillopt_es.training.calls import RecordedCalls
 from skillopt_es.training.check_evaluation import check_evaluation, is_evaluation
 from skillopt_es.training.differences import Mismatch, differences, mapping_differences, mismatch
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.forks import contradiction, gate_values, skills_in
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
 from skillopt_es.training.run_data import RunData
@@ -141,12 +144,14 @@ class _Walk:
     ports: Ports
     state: TrainerState = field(factory=TrainerState)
     coming: deque[Unit | Event] = field(factory=deque)
+    texts: dict[str, SkillTree] = field(factory=dict)
     events: int = 0
     decisions: int = 0
     rollouts: int = 0
 
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
+        self.texts[event.skill.hash] = event.skill
         train = self.run.config.train
         steps = planned_steps(train, len(event.splits.train))
         wanted = {"steps_per_epoch": steps, "total_steps": steps * train.num_epochs}
@@ -155,6 +160,9 @@ class _Walk:
     async def step(self, recorded: Recorded) -> Mismatch | None:
         """One more event: folded if it follows, else what is wrong with it."""
         event = recorded.event
+        self.texts.update({skill.hash: skill for skill in skills_in(event)})
+        if isinstance(event, RunForked) and self.state.completed is None:
+            return self._forked(recorded, event)
         if self._is_evidence(event):
             self.coming.clear()  # a writer stopped or took over: the next one plans anew
             self._fold(event)
@@ -164,6 +172,18 @@ class _Walk:
         if self.state.status == "paused":
             return mismatch(recorded, "follows a pause without a RunResumed")
         return self._follows(recorded, await self._next())
+
+    def _forked(self, recorded: Recorded, event: RunForked) -> Mismatch | None:
+        """That a fork begins here, and what it changes, is evidence; what measured skills then count follows."""
+        self.coming.clear()
+        overrides = {**self.state.overrides, **{setting.key: setting.value for setting in event.overrides}}
+        run = recorded_run(self.run.started, self.folder, overrides)
+        why = contradiction(self.state, self.run.config, run.config)
+        if why:
+            return mismatch(recorded, f"changes what cannot change here: {why}")
+        values = gate_values(self.state, self.texts, self.run.config.evaluation, run)
+        self.run = run
+        return self._compared(recorded, {"seq": recorded.seq - 1, "values": values})
 
     def _follows(self, recorded: Recorded, due: Unit | Event | None) -> Mismatch | None:
         """The event against what had to come."""

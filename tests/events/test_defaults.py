@@ -16,6 +16,7 @@ from skillopt_es.events.values import Draft, Edit, EditReport, FailurePattern, R
 DEFAULTS: dict[str, dict[str, object]] = {
     "RunStarted": {"notes": ()},
     "RunResumed": {"overrides": ()},
+    "RunForked": {"overrides": ()},
     "RunPaused": {},
     "EpochPlanned": {"meta_skill": ""},
     "RolloutCompleted": {"failure": "", "detail": "", "prediction": "", "trajectory": "", "calls": ()},

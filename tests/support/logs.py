@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from skillopt_es.events.catalog import Event, RunPaused, RunResumed
+from skillopt_es.events.catalog import Event, RunForked, RunPaused, RunResumed
 from skillopt_es.events.log import EventLog
 
 
@@ -16,7 +16,7 @@ def events_of(folder: Path) -> list[Event]:
 
 def decisions_of(folder: Path) -> list[Event]:
     """A log's events without the comings and goings of its writers."""
-    return [event for event in events_of(folder) if not isinstance(event, RunResumed | RunPaused)]
+    return [event for event in events_of(folder) if not isinstance(event, RunResumed | RunForked | RunPaused)]
 
 
 def rows_of(folder: Path) -> list[tuple[object, ...]]:

@@ -1,0 +1,61 @@
+"""`fork`: another run that begins with what a run has done."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+from attrs import asdict
+
+from skillopt_es.cli.moment import moment_option
+from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.moments import Moment
+
+
+@click.command("fork")
+@click.argument("run")
+@moment_option("--until", "until", "Fork at the end of this step or epoch, or after this event; else now.")
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Go on with another value, also of what decides."
+)
+@click.option("--name", help="The fork's name; by default the run's and the moment.")
+@directory_option
+@json_option
+def fork_command(
+    run: str, until: Moment | None, overrides: tuple[str, ...], name: str | None, directory: Path, as_json: bool
+) -> None:
+    """
+    Make a run of its own that shares what RUN did up to a moment, and can go on another way; RUN stays as it is.
+
+    Nothing is asked or paid for yet: `skillopt-es resume` goes on with the fork. What RUN was answered answers the
+    fork too, as long as it asks the same.
+
+    \b
+    skillopt-es fork my-run --until step 12 --set evaluation.gate_metric=soft --name softer
+    skillopt-es resume softer
+    """
+    from skillopt_es.cli.summary import resume_hint
+    from skillopt_es.events.log import EventLog
+    from skillopt_es.forking import make_fork
+    from skillopt_es.moments import seq_of
+    from skillopt_es.runs import find_run, fork_name
+
+    found = find_run(run, directory)
+    parent = found if found.name not in ("", "..") else found.resolve()
+    with EventLog.open(parent) as log:
+        seq = log.head().seq if until is None else seq_of(log, until)
+    moment = f"event-{seq}" if until is None else f"{until[0]}-{until[1]}"
+    folder = parent.parent / fork_name(name, parent.name, moment, parent.parent)
+    made = make_fork(parent, seq, folder, overrides=overrides, now=lambda: datetime.now(UTC))
+    opening = made.opening
+    if as_json:
+        print_json({"run": folder.name, "folder": str(folder), **asdict(opening), "steps": made.state.steps_done})
+        return
+    click.echo(f"fork        {folder.name}, of {opening.parent} after event {seq:,}")
+    click.echo(
+        f"begins      {made.state.steps_done} steps done; {opening.inherited:,} recorded calls that answer again"
+    )
+    for setting in opening.overrides:
+        click.echo(f"changes     {setting.key} = {setting.value}")
+    click.echo(f"next        {resume_hint(folder)}")

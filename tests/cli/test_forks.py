@@ -1,0 +1,102 @@
+"""`fork`: what it prints, for people and for programs, and what it refuses in one sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from attrs import frozen
+
+from skillopt_es.cli.main import main
+
+
+@frozen
+class Done:
+    """What a command came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The document on stdout."""
+        return json.loads(self.out)
+
+
+Cli = Callable[..., Done]
+
+
+@pytest.fixture
+def runs(demo_run: Path, tmp_path: Path) -> Path:
+    """A directory with a copy of the demo's run."""
+    shutil.copytree(demo_run, tmp_path / "runs" / "demo")
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def cli(runs: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs a command in this process, over those runs."""
+
+    def run(*words: str) -> Done:
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            main([*words, "--dir", str(runs)])
+        out, err = capsys.readouterr()
+        assert isinstance(stopped.value.code, int)
+        assert "bug in skillopt-es" not in err, err
+        return Done(stopped.value.code, out, err)
+
+    return run
+
+
+def test_a_fork_is_a_run_like_any_other(cli: Cli, runs: Path) -> None:
+    """It is made, gone on with, checked and shown, and each command says whose fork it is."""
+    made = cli("fork", "demo", "--until", "step", "10", "--set", "evaluation.gate_metric=soft", "--name", "soft")
+    assert made.code == 0
+    assert "evaluation.gate_metric = soft" in made.out
+    assert f"skillopt-es resume soft --dir {runs}" in made.out
+    assert cli("status", "soft").out.splitlines()[1].startswith("forked      of demo after event")
+    assert cli("resume", "soft", "--quiet").code == 0
+    status = cli("status", "soft", "--json").json
+    assert status["status"] == "completed"
+    assert status["forked_from"]["run"] == "demo"
+    assert (status["usage"]["calls"], status["usage"]["inherited"]) == (0, 938)
+    assert "forked of demo" in cli("lineage", "soft").out
+    assert [fork["parent"] for fork in cli("lineage", "soft", "--json").json["forks"]] == ["demo"]
+    assert "a fork" in cli("verify", "soft").out
+    assert cli("verify", "soft", "--json").json["parent"] == status["forked_from"]["run_id"]
+    assert "check      ok" in cli("replay", "soft", "--check").out
+    assert "RunForked" in cli("log", "soft").out
+    assert "not counted" in cli("usage", "soft").out
+
+
+def test_a_fork_needs_no_name(cli: Cli, runs: Path) -> None:
+    """It gets its parent's and the moment's, and another number each time."""
+    names = [cli("fork", "demo", "--until", "step", "1", "--json").json["run"] for _ in range(2)]
+    assert names == ["demo-step-1", "demo-step-1-2"]
+    assert cli("fork", str(runs / "demo"), "--until", "epoch", "1", "--json").json["run"] == "demo-epoch-1"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nope"], "no run nope"),
+        (["demo"], "complete"),
+        (["demo", "--until", "step", "99"], "no step 99"),
+        (["demo", "--until", "step", "1", "--name", "demo"], "already"),
+        (["demo", "--until", "step", "1", "--name", "a b"], "letters, digits"),
+        (["demo", "--until", "step", "1", "--set", "x"], "section.key=value"),
+        (["demo", "--until", "step", "1", "--set", "train.batch_size=3"], "planned"),
+    ],
+)
+def test_bad_input_is_one_sentence(cli: Cli, words: list[str], says: str) -> None:
+    """And exit code 2, with --json too."""
+    done = cli("fork", *words)
+    assert done.code in (1, 2)
+    assert says in done.err.splitlines()[0]
+    assert says in cli("fork", *words, "--json").json["error"]["message"]
