@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from skillopt_es.config import EMPTY, RunConfig, recorded_config, resume_overrides
 from skillopt_es.errors import ConfigError, DataError
-from skillopt_es.events.catalog import RunResumed, RunStarted
+from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
 from skillopt_es.events.errors import LogDamaged, RunNotFound
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import EventLog
@@ -121,6 +121,15 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             await environment.aclose()
     finally:
         await asyncio.to_thread(writer.close)
+
+
+def recorded_settings(log: EventLog) -> dict[str, Json]:
+    """The settings that resuming or forking a run has changed, by key."""
+    found: dict[str, Json] = {}
+    for recorded in log.read(types=("RunResumed", "RunForked")):
+        assert isinstance(recorded.event, RunResumed | RunForked)
+        found.update({setting.key: setting.value for setting in recorded.event.overrides})
+    return found
 
 
 def recorded_run(started: RunStarted, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunData:

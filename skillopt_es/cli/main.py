@@ -22,6 +22,8 @@ COMMANDS = {
     "runs": ("status", "All runs in a directory."),
     "status": ("status", "Where a run stands."),
     "show": ("log", "One event or one call, whole."),
+    "compare": ("compare", "Runs and forks side by side."),
+    "regate": ("regate", "What another rule of the gate would have decided, from the recorded results."),
     "lineage": ("lineage", "Which skill came from which, and how each was judged."),
     "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that a log is what was written."),

@@ -13,7 +13,7 @@ from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.options import print_table, shown_value
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
-from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
 from skillopt_es.projections.lines import EpochLine, StepLine
@@ -84,14 +84,13 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "events": each.events,
         "calls": each.calls,
         "last_written": each.written,
-        "forked_from": _parent_json(summary),
+        "forked_from": fork_json(summary.forked),
         "imported": None if summary.imported is None else summary.imported.source,
     }
 
 
-def _parent_json(summary: Summary) -> Json:
-    """Which run a fork was made of, and where."""
-    forked = summary.forked
+def fork_json(forked: RunForked | None) -> Json:
+    """Which run a fork was made of, and where; null for a run that is none."""
     return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
 
 

@@ -118,11 +118,12 @@ def _outside_last(inside: list[tuple[str, Usage]], outside: Usage | None) -> lis
 
 def _row(name: str, usage: Usage, currency: str) -> tuple[str, ...]:
     counts = (usage.calls, usage.failed, usage.tries)
-    tokens = (_shown(getattr(usage, kind)) for kind in KINDS)
+    tokens = (shown_tokens(getattr(usage, kind)) for kind in KINDS)
     return (name, *(f"{count:,}" for count in counts), *tokens, *([shown_cost(usage.cost)] if currency else []))
 
 
-def _shown(tally: Tally) -> str:
+def shown_tokens(tally: Tally) -> str:
+    """A count of tokens for people: a plus behind a lower bound, a dash for what no call reported."""
     if tally.known is None:
         return "-"
     return f"{tally.known:,}{'+' if tally.silent else ''}"
@@ -138,7 +139,7 @@ def shown_cost(cost: Money) -> str:
 
 def shown_usage(usage: Usage, currency: str) -> str:
     """Calls, tokens and money in one line; a plus behind a lower bound, a dash for what is not known at all."""
-    tokens = f"{usage.calls:,} calls, {_shown(usage.input)} tokens in, {_shown(usage.output)} out"
+    tokens = f"{usage.calls:,} calls, {shown_tokens(usage.input)} tokens in, {shown_tokens(usage.output)} out"
     return f"{tokens}, {currency} {shown_cost(usage.cost)}" if currency else tokens
 
 

@@ -12,6 +12,7 @@ import pytest
 from attrs import frozen
 
 from skillopt_es.cli.main import main
+from skillopt_es.side_by_side import worked
 
 
 @frozen
@@ -100,3 +101,47 @@ def test_bad_input_is_one_sentence(cli: Cli, words: list[str], says: str) -> Non
     assert done.code in (1, 2)
     assert says in done.err.splitlines()[0]
     assert says in cli("fork", *words, "--json").json["error"]["message"]
+
+
+# --- compare -------------------------------------------------------------------------------------------------------
+
+
+def test_runs_and_forks_stand_side_by_side(cli: Cli) -> None:
+    """Each with its own scores and steps; what a fork used is its own."""
+    cli("fork", "demo", "--until", "step", "2", "--set", "optimizer.learning_rate=1", "--name", "slow")
+    cli("fork", "demo", "--until", "step", "2", "--set", "evaluation.gate_metric=soft", "--name", "soft")
+    assert cli("resume", "slow", "--quiet").code == 0
+    demo, slow, soft = cli("compare", "demo", "slow", "soft", "--json").json
+    status = cli("status", "demo", "--json").json
+    assert demo["usage"] == status["usage"]
+    assert demo["best_value"] == status["best"]["value"] == demo["scores"]["best"]["hard"]
+    steps = [line for line in status["lines"] if line["kind"] == "step"]
+    assert demo["accepted"] + demo["rejected"] + demo["skipped"] == len(steps) == demo["step"] == 12
+    assert demo["rejected"] == sum(line["verdict"] == "reject" for line in steps)
+    assert demo["seconds"] > 0
+    assert slow["changed"] == {"optimizer.learning_rate": 1}
+    assert 0 < slow["usage"]["calls"] < demo["usage"]["calls"] == slow["usage"]["inherited"]
+    assert (soft["step"], soft["usage"]["calls"], soft["seconds"], soft["scores"]["test_best"]) == (2, 0, 0.0, None)
+    table = cli("compare", "demo", "slow", "soft").out
+    assert table.splitlines()[0].split() == ["run", "demo", "slow", "soft"]
+    assert "by different rules" in table
+    assert "by different rules" not in cli("compare", "demo", "slow").out
+
+
+def test_time_is_the_time_somebody_was_at_work() -> None:
+    """Neither what was before a fork nor the pause before a writer came counts."""
+    times = [f"2026-01-01T00:00:{second:02}.000000Z" for second in (0, 5, 6, 20, 23)]
+    kinds = ["RunStarted", "RunPaused", "RunResumed", "SkillScored", "RunCompleted"]
+    assert worked(zip(kinds, times, strict=True)) == 5 + 14 + 3
+    kinds[2] = "RunForked"
+    assert worked(zip(kinds, times, strict=True)) == 14 + 3
+
+
+@pytest.mark.parametrize("word", ["nope", "an-evaluation"])
+def test_only_training_runs_are_compared(cli: Cli, runs: Path, tmp_path: Path, word: str) -> None:
+    """One sentence about the one that is none."""
+    (tmp_path / "SKILL.md").write_text("nothing")
+    cli("eval", "--skill", str(tmp_path / "SKILL.md"), "--run", "an-evaluation", "--split", "test")
+    done = cli("compare", "demo", word)
+    assert done.code == 2
+    assert word in done.err.splitlines()[0]

@@ -1,0 +1,113 @@
+"""`compare`: runs and forks side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, shown_value
+from skillopt_es.events.values import Json, Score
+
+if TYPE_CHECKING:
+    from skillopt_es.side_by_side import Side
+
+
+@click.command("compare")
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...")
+@directory_option
+@json_option
+def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> None:
+    """
+    Runs and forks side by side: scores, steps and verdicts, calls, tokens, money and time.
+
+    What a fork shares with its parent counts for its steps and scores, not for what it used.
+    """
+    from skillopt_es.runs import find_run
+    from skillopt_es.side_by_side import side
+
+    found = [side(find_run(run, directory)) for run in runs]
+    if as_json:
+        print_json([_as_json(each) for each in found])
+        return
+    rows = [column(each) for each in found]
+    headers = ("run", *(each.name for each in found))
+    labels = list(rows[0])
+    table = [(label, *(row[label] for row in rows)) for label in labels]
+    print_table(headers, [row for row in table if any(cell not in ("", "-") for cell in row[1:])])
+    metrics = {each.metric for each in found}
+    if len(metrics) > 1:
+        click.echo("\nThe gates' values are by different rules and cannot be compared; hard and soft scores can.")
+
+
+def column(each: Side) -> dict[str, str]:
+    """One run's cells, by the label of their row."""
+    from skillopt_es.cli.usage import shown_cost, shown_tokens
+
+    used = each.spent
+    total = None if used is None else used.usage.total
+    cells = {
+        "status": each.status,
+        "fork of": "" if each.forked is None else f"{each.forked.parent} after event {each.forked.seq:,}",
+        "changed": "" if each.forked is None else ", ".join(f"{s.key} = {s.value}" for s in each.forked.overrides),
+        "steps": f"{each.step} of {each.steps}",
+        "accepted": str(each.accepted),
+        "rejected": str(each.rejected),
+        "skipped": str(each.skipped),
+        "gate metric": each.metric,
+        "best value": shown_value(each.value),
+    }
+    for name, score in _scores(each).items():
+        cells[f"{name} hard"] = shown_value(None if score is None else score.hard)
+        cells[f"{name} soft"] = shown_value(None if score is None else score.soft)
+    return cells | {
+        "calls": "-" if total is None else f"{total.calls:,}",
+        "calls of parent": "" if used is None or not used.inherited else f"{used.inherited:,}",
+        "tokens in": "-" if total is None else shown_tokens(total.input),
+        "tokens out": "-" if total is None else shown_tokens(total.output),
+        "cost": "-" if used is None or not used.currency else f"{used.currency} {shown_cost(used.usage.total.cost)}",
+        "time": "-" if each.seconds is None else _time(each.seconds),
+    }
+
+
+def _scores(each: Side) -> dict[str, Score | None]:
+    return {
+        "initial": each.baseline,
+        "best": each.best,
+        "test initial": each.test_initial,
+        "test best": each.test_best,
+        "test final": each.test_final,
+    }
+
+
+def _time(seconds: float) -> str:
+    """A stretch of time for people."""
+    if seconds < 60:
+        return f"{seconds:.1f}s"
+    minutes, hours = int(seconds // 60), int(seconds // 3600)
+    return f"{hours}h{minutes % 60:02}m" if hours else f"{minutes}m{int(seconds % 60):02}s"
+
+
+def _as_json(each: Side) -> Json:
+    from skillopt_es.cli.score_tables import score_json
+    from skillopt_es.cli.status_tables import fork_json
+    from skillopt_es.cli.usage import total_json
+
+    return {
+        "run": each.name,
+        "folder": str(each.folder),
+        "status": each.status,
+        "forked_from": fork_json(each.forked),
+        "changed": {} if each.forked is None else {setting.key: setting.value for setting in each.forked.overrides},
+        "step": each.step,
+        "steps": each.steps,
+        "accepted": each.accepted,
+        "rejected": each.rejected,
+        "skipped": each.skipped,
+        "gate_metric": each.metric,
+        "best_value": each.value,
+        "scores": {name.replace(" ", "_"): score_json(score) for name, score in _scores(each).items()},
+        "usage": None if each.spent is None else total_json(each.spent),
+        "seconds": each.seconds,
+    }

@@ -1,0 +1,106 @@
+"""`regate`: what another metric or rule would have decided, from the recorded results alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from attrs import asdict
+
+from skillopt_es.cli.options import (
+    directory_option,
+    json_option,
+    print_json,
+    print_table,
+    run_argument,
+    shown_value,
+)
+
+if TYPE_CHECKING:
+    from skillopt_es.training.regate import Regated, Verdict
+
+_NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "the end, after step"}
+
+
+@click.command("regate")
+@run_argument
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE",
+    help="Another rule of the gate, such as evaluation.gate_metric=soft; without it, the recorded one.",
+)  # fmt: skip
+@directory_option
+@json_option
+def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> None:
+    """
+    What another rule would have decided for each recorded candidate: no model calls. RUN defaults to the newest.
+
+    Up to the first verdict that changes this is exact. What follows is an estimate: from there on the run would have
+    gone another way and met other candidates. `fork` finds out.
+
+    \b
+    skillopt-es regate my-run --set evaluation.gate_metric=soft
+    skillopt-es regate my-run --set evaluation.use_gate=false
+    """
+    from skillopt_es.regating import regated
+    from skillopt_es.runs import find_run
+
+    folder = find_run(run, directory)
+    found = regated(folder, overrides)
+    if as_json:
+        print_json(
+            {
+                "run": folder.name,
+                "first_change": None if found.first_change is None else found.first_change.seq,
+                "other_scores_told_after_step": found.told,
+                "best": {"recorded": found.best_recorded, "derived": found.best_derived},
+                "exact": [asdict(each) for each in found.verdicts if each.zone == "exact"],
+                "estimate": [asdict(each) for each in found.verdicts if each.zone == "estimate"],
+            }
+        )
+    else:
+        _print(folder.name, found)
+
+
+def _print(name: str, found: Regated) -> None:
+    exact = [each for each in found.verdicts if each.zone == "exact"]
+    estimate = [each for each in found.verdicts if each.zone == "estimate"]
+    if not exact:
+        click.echo(f"{name} has judged no candidate yet")
+        return
+    first = found.first_change
+    click.echo(f"EXACT: what this rule decides up to {'the end' if first is None else 'the first changed verdict'}")
+    _print_zone(exact)
+    if found.told is not None and (first is None or first.kind != "candidate" or found.told < first.number):
+        click.echo(f"after step {found.told} analysts would have read other scores, and might have answered otherwise")
+    if first is None:
+        click.echo(f"\nno verdict changes: all {len(exact)} are as recorded")
+        return
+    if estimate:
+        changed = sum(each.changed for each in estimate)
+        click.echo("\nESTIMATE: this rule on candidates that the other history would not have met in this form")
+        _print_zone(estimate)
+        click.echo(f"\n{changed} of {len(estimate)} estimated verdicts differ")
+    same = "the same" if found.best_recorded == found.best_derived else "another"
+    word = "is" if not estimate else "would perhaps be"
+    click.echo(
+        f"the best skill {word} {same}: {found.best_recorded[:12]} recorded, {found.best_derived[:12]} by this rule"
+    )
+    if first.kind == "candidate" and first.number > 1:
+        click.echo(f"next        skillopt-es fork {name} --until step {first.number - 1} --set … finds out")
+
+
+def _print_zone(verdicts: list[Verdict]) -> None:
+    rows = [
+        (
+            "*" if each.changed else "",
+            f"{_NUMBER[each.kind]} {each.number}",
+            shown_value(each.against),
+            shown_value(each.value),
+            each.recorded.replace("_", " "),
+            (each.derived or "cannot be told").replace("_", " "),
+            each.why,
+        )
+        for each in verdicts
+    ]
+    print_table(("", "at", "current", "candidate", "recorded", "this rule", ""), rows, right=(2, 3))

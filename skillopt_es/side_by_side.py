@@ -1,0 +1,108 @@
+"""Several runs as columns of one table: what each came to, what it used itself, and how long it worked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import datetime
+from pathlib import Path
+
+from attrs import frozen
+
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.catalog import RunForked
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Score
+from skillopt_es.liveness import Status
+from skillopt_es.overview import Spent, detailed
+from skillopt_es.projections.summary import Summary
+from skillopt_es.session import recorded_run, recorded_settings
+
+_COMINGS = ("RunResumed", "RunForked")
+
+
+@frozen(kw_only=True)
+class Side:
+    """
+    One run of a comparison; None is what is not known or was not measured.
+
+    `best` is the best skill's validation score, `value` the number that the gate made of it by `metric`. Calls, tokens,
+    money and `seconds` of a fork are its own, without those of what it shares with its parent.
+    """
+
+    name: str
+    folder: Path
+    status: Status
+    forked: RunForked | None
+    metric: str
+    step: int
+    steps: int
+    accepted: int
+    rejected: int
+    skipped: int
+    baseline: Score | None
+    best: Score | None
+    value: float | None
+    test_initial: Score | None
+    test_best: Score | None
+    test_final: Score | None
+    spent: Spent | None
+    seconds: float | None
+
+
+def side(folder: Path) -> Side:
+    """What one training run came to so far; raises LogError for one that cannot be read."""
+    found = detailed(folder)
+    summary = found.overview.summary
+    if found.started is None or summary.is_evaluation:
+        what = "stopped before it began" if found.started is None else "is an evaluation, not a training run"
+        raise ConfigError(f"{folder.name} {what}: it cannot be compared")
+    verdicts = Counter(_outcome(line.verdict) for line in summary.step_lines)
+    tests = {line.skill: line.score for line in summary.tests}
+    measured = {line.skill: line.score for line in summary.evaluations if line.purpose == "selection"}
+    with EventLog.open(folder) as log:
+        settings = recorded_settings(log)
+        moments = log.reader.rows("select type, recorded_at from events order by seq")
+    run = recorded_run(found.started, folder, settings)
+    return Side(
+        name=folder.name,
+        folder=folder,
+        status=found.overview.status,
+        forked=summary.forked,
+        metric=run.config.evaluation.gate_metric if run.config.evaluation.use_gate else "none",
+        step=summary.step,
+        steps=summary.steps,
+        accepted=verdicts["accepted"],
+        rejected=verdicts["rejected"],
+        skipped=verdicts["skipped"],
+        baseline=measured.get(summary.initial),
+        best=measured.get(summary.best.skill),
+        value=summary.best.value,
+        test_initial=tests.get(summary.initial),
+        test_best=tests.get(summary.best.skill),
+        test_final=tests.get(_final(summary)),
+        spent=found.spent if summary.imported is None else None,
+        seconds=worked((str(kind), str(at)) for kind, at in moments) if summary.imported is None else None,
+    )
+
+
+def _final(summary: Summary) -> str:
+    return summary.current.skill if summary.completed is None else summary.completed.final
+
+
+def _outcome(verdict: str) -> str:
+    if verdict == "reject":
+        return "rejected"
+    return "accepted" if verdict in ("accept", "accept_new_best", "force_accept") else "skipped"
+
+
+def worked(moments: Iterable[tuple[str, str]]) -> float:
+    """How many seconds a run's own writers were at work, from each event's type and time; between two, nobody was."""
+    seconds, last = 0.0, ""
+    for kind, at in moments:
+        if kind == "RunForked":
+            seconds = 0.0
+        elif last and kind not in _COMINGS:
+            seconds += (datetime.fromisoformat(at) - datetime.fromisoformat(last)).total_seconds()
+        last = at
+    return seconds

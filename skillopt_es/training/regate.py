@@ -1,0 +1,288 @@
+"""
+What another rule would have decided for every candidate that a run recorded, from the recorded results alone.
+
+The run's events are folded once more, with the verdicts of the other rule in the place of the recorded ones. Up to the
+first verdict that differs that is what would have happened. After it, the recorded candidates are those of another
+history: what the rule would say of them is an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+from attrs import define, evolve, field, frozen
+
+from skillopt_es.events.catalog import (
+    AppendixWritten,
+    BestPromoted,
+    CandidateGated,
+    Event,
+    Recorded,
+    RunCompleted,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    SkillScored,
+    SlowUpdateApplied,
+)
+from skillopt_es.events.values import SkillTree
+from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.trainer import evolve as after
+from skillopt_es.training.decisions import decide, is_better
+from skillopt_es.training.forks import gate_values, skills_in
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.stale import counts_as_measured
+from skillopt_es.training.tasks import Decide
+
+Zone = Literal["exact", "estimate"]
+Kind = Literal["candidate", "guidance", "promotion"]
+Judgement = CandidateGated | SlowUpdateApplied
+RunAt = Callable[[TrainerState], RunData]
+
+
+@frozen(kw_only=True)
+class Verdict:
+    """One recorded verdict beside that of the other rule; `derived` is None where the other rule misses a result."""
+
+    seq: int
+    kind: Kind
+    number: int
+    recorded: str
+    derived: str | None
+    changed: bool
+    zone: Zone = "exact"
+    value: float | None = None
+    against: float | None = None
+    why: str = ""
+
+
+@frozen(kw_only=True)
+class Regated:
+    """
+    All verdicts in order, and the best skill by either rule (by hash).
+
+    `told` is the first step after which analysts of its epoch would have read other scores of a refused candidate, and
+    so might have answered otherwise, if there is one.
+    """
+
+    verdicts: tuple[Verdict, ...]
+    best_recorded: str
+    best_derived: str
+    told: int | None = None
+
+    @property
+    def first_change(self) -> Verdict | None:
+        """Where the two histories part."""
+        return next((verdict for verdict in self.verdicts if verdict.changed), None)
+
+
+def regate(records: Iterable[Recorded], run_at: RunAt) -> Regated:
+    """The verdicts of the rule in `run_at(state)`, which answers with the other rule's run for the settings so far."""
+    walk = _Walk(run_at)
+    for recorded in records:
+        walk.step(recorded)
+    best, other = walk.recorded.best, walk.other.best
+    return Regated(
+        verdicts=tuple(walk.verdicts),
+        best_recorded="" if best is None else best.skill.hash,
+        best_derived="" if other is None else other.skill.hash,
+        told=walk.told,
+    )
+
+
+@define
+class _Walk:
+    """The run as recorded, and as the other rule would have it; equal but for values until the two part."""
+
+    run_at: RunAt
+    recorded: TrainerState = field(factory=TrainerState)
+    other: TrainerState = field(factory=TrainerState)
+    run: RunData | None = None
+    texts: dict[str, SkillTree] = field(factory=dict)
+    verdicts: list[Verdict] = field(factory=list)
+    parted: bool = False
+    settled: bool = False
+    told: int | None = None
+
+    def step(self, recorded: Recorded) -> None:
+        """One more event."""
+        event = recorded.event
+        self.texts.update({skill.hash: skill for skill in skills_in(event)})
+        followed = self._followed(recorded.seq, event)
+        self.recorded = after(self.recorded, event)
+        if followed is not None:
+            self.other = after(self.other, followed)
+        if isinstance(event, RunStarted | RunResumed | RunForked):
+            self.run = self.run_at(self.recorded)
+
+    def _followed(self, seq: int, event: Event) -> Event | None:
+        """What the other history has in an event's place; None when it has nothing there."""
+        match event:
+            case SkillScored() if event.purpose == "selection":
+                return evolve(event, value=self._run.gate_value(event.score, self.texts[event.skill]))
+            case RunForked():
+                old, new = self._run.config.evaluation, self.run_at(after(self.recorded, event))
+                return evolve(event, values=gate_values(self.other, self.texts, old, new))
+            case BestPromoted() | RunCompleted():
+                return self._ended(seq, event)
+            case CandidateGated() | SlowUpdateApplied() | AppendixWritten():
+                return self._judged_anew(seq, event)
+            case _:
+                return event
+
+    def _judged_anew(self, seq: int, event: Judgement | AppendixWritten) -> Event:
+        match event:
+            case CandidateGated():
+                return self._gated(seq, event)
+            case SlowUpdateApplied():
+                return self._guided(seq, event)
+            case AppendixWritten():
+                return self._noted(event)
+
+    def _ended(self, seq: int, event: BestPromoted | RunCompleted) -> Event | None:
+        """Whether the final skill is the best is decided once: where it was promoted, or else where the run is over."""
+        if not self.settled:
+            self._promoted(seq, "promote" if isinstance(event, BestPromoted) else "keep")
+        return event if isinstance(event, RunCompleted) else None
+
+    @property
+    def _run(self) -> RunData:
+        assert self.run is not None
+        return self.run
+
+    def _gated(self, seq: int, event: CandidateGated) -> Event:
+        why = self._missing(event.candidate)
+        if why:
+            return self._unknown(seq, "candidate", event.step, event, why)
+        derived = decide(Decide("gate_candidate"), self.other, self._run)
+        assert isinstance(derived, CandidateGated)
+        self._judged(seq, "candidate", event.step, event, derived, _outcome(event) != _outcome(derived))
+        if self.told is None and event.action == "reject" and _shown(event) != _shown(derived):
+            self.told = event.step
+        return derived
+
+    def _guided(self, seq: int, event: SlowUpdateApplied) -> Event:
+        """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""
+        if event.action not in ("accept", "accept_new_best", "reject"):
+            return (
+                evolve(event, candidate_value=self._value(event)) if self._same_current() else self._with_epoch(event)
+            )
+        why = self._missing(event.candidate, gated=True)
+        if why:
+            return self._unknown(seq, "guidance", event.epoch, event, why)
+        late = self.other.owed is not None and event.epoch == self.other.owed.epoch.number
+        derived = decide(Decide("apply_late_slow_update" if late else "apply_slow_update"), self.other, self._run)
+        assert isinstance(derived, SlowUpdateApplied)
+        self._judged(seq, "guidance", event.epoch, event, derived, event.action != derived.action)
+        return derived
+
+    def _judged(
+        self, seq: int, kind: Kind, number: int, recorded: Judgement, derived: Judgement, changed: bool
+    ) -> None:
+        self._say(
+            Verdict(
+                seq=seq,
+                kind=kind,
+                number=number,
+                recorded=recorded.action,
+                derived=derived.action,
+                changed=changed,
+                value=derived.candidate_value,
+                against=derived.current_value,
+            )
+        )
+
+    def _value(self, event: SlowUpdateApplied) -> float | None:
+        known = self.other.measured.get(event.candidate)
+        return None if known is None or event.candidate_value is None else known.value
+
+    def _noted(self, event: AppendixWritten) -> Event:
+        if not self._same_current():
+            return self._kept_notes(event)
+        known, current = self.other.measured.get(event.skill.hash), self.other.current
+        value = known.value if known is not None and event.value is not None else None
+        return evolve(event, value=value, previous_value=None if current is None else current.value)
+
+    def _kept_notes(self, event: AppendixWritten) -> Event:
+        """Another history's current text stays as it is; the notes count as written."""
+        assert self.other.current is not None
+        return evolve(event, skill=self.other.current.skill)
+
+    def _with_epoch(self, event: SlowUpdateApplied) -> Event:
+        """Another history's current text stays as it is; the epoch's guidance counts as settled."""
+        assert self.other.current is not None
+        return evolve(event, action="unchanged", skill=self.other.current.skill, stale_from="")
+
+    def _same_current(self) -> bool:
+        assert self.other.current is not None
+        assert self.recorded.current is not None
+        return self.other.current.skill.hash == self.recorded.current.skill.hash
+
+    def _missing(self, candidate: str, *, gated: bool = False) -> str:
+        """Which result the other rule would need and the run never had; empty when it has all."""
+        current = self.other.current
+        assert current is not None
+        step = self.other.step
+        built = None if gated or step is None else step.built
+        if built is not None and counts_as_measured(self.other, self._run, built.candidate):
+            return ""
+        if candidate not in self.other.measured:
+            return "the candidate was never measured"
+        compares = gated or self._run.config.evaluation.use_gate
+        if compares and (current.stale_from or current.skill.hash) not in self.other.measured:
+            return "the skill that would be current was never measured"
+        return ""
+
+    def _promoted(self, seq: int, recorded: str) -> None:
+        """Whether the final skill takes the best one's place, by either rule."""
+        current, best, run = self.other.current, self.other.best, self._run
+        assert current is not None
+        assert best is not None
+        self.settled = True
+        derived: str | None = "keep"
+        if _may_promote(run) and current.skill.hash != best.skill.hash:
+            if current.skill.hash not in self.other.measured:
+                derived = None
+            elif is_better(self.other, run, current.skill, best.skill):
+                derived = "promote"
+                self.other = evolve(self.other, best=current)
+        self._say(
+            Verdict(
+                seq=seq,
+                kind="promotion",
+                number=self.other.steps_done,
+                recorded=recorded,
+                derived=derived,
+                changed=derived != recorded,
+                why="the final skill was never measured" if derived is None else "",
+            )
+        )
+
+    def _unknown(self, seq: int, kind: Kind, number: int, event: Judgement, why: str) -> Event:
+        """Without the result, the other history follows the recorded verdict; from here on it is a guess."""
+        self._say(
+            Verdict(seq=seq, kind=kind, number=number, recorded=event.action, derived=None, changed=True, why=why)
+        )
+        return event
+
+    def _say(self, verdict: Verdict) -> None:
+        self.verdicts.append(evolve(verdict, zone="estimate" if self.parted else "exact"))
+        self.parted = self.parted or verdict.changed
+
+
+def _may_promote(run: RunData) -> bool:
+    return run.config.evaluation.eval_test or run.config.evaluation.promote_without_tests
+
+
+def _shown(event: CandidateGated) -> tuple[str, str]:
+    """The scores of a refused candidate as later analysts of its epoch read them."""
+    before = "" if event.current_value is None else f"{event.current_value:.4f}"
+    return before, f"{event.candidate_value:.4f}"
+
+
+def _outcome(event: CandidateGated) -> tuple[bool, bool]:
+    """Whether a verdict takes the candidate, and as the best; what a rule calls it is no difference."""
+    better = event.best_value is None or event.candidate_value > event.best_value
+    best = event.action == "accept_new_best" or (event.action == "force_accept" and better)
+    return event.action != "reject", best
