@@ -1,4 +1,4 @@
-"""`fork`: what it prints, for people and for programs, and what it refuses in one sentence."""
+"""`fork`, `compare` and `regate`: what they print, for people and for programs, and what they refuse in one sentence."""
 
 from __future__ import annotations
 
@@ -145,3 +145,45 @@ def test_only_training_runs_are_compared(cli: Cli, runs: Path, tmp_path: Path, w
     done = cli("compare", "demo", word)
     assert done.code == 2
     assert word in done.err.splitlines()[0]
+
+
+# --- regate --------------------------------------------------------------------------------------------------------
+
+
+def test_another_rule_is_told_in_two_zones(cli: Cli) -> None:
+    """What is certain first, what is an estimate after it, and where to fork to know."""
+    done = cli("regate", "demo", "--set", "evaluation.use_gate=false")
+    assert done.code == 0
+    exact, estimate = done.out.split("ESTIMATE")
+    assert exact.startswith("EXACT")
+    assert exact.rstrip().splitlines()[-1].startswith("*  step 3")
+    assert "step 4" in estimate
+    assert "skillopt-es fork demo --until step 2" in estimate
+    found = cli("regate", "demo", "--set", "evaluation.use_gate=false", "--json").json
+    assert [row["number"] for row in found["exact"]] == [1, 2, 3]
+    assert found["exact"][-1]["seq"] == found["first_change"]
+    assert [row["changed"] for row in found["exact"]] == [False, False, True]
+    assert {row["zone"] for row in found["estimate"]} == {"estimate"}
+
+
+def test_the_recorded_rule_is_as_recorded(cli: Cli) -> None:
+    """Without --set, and with what is set already."""
+    for words in ((), ("--set", "evaluation.gate_metric=hard")):
+        done = cli("regate", "demo", *words)
+        assert "all 13 are as recorded" in done.out
+        assert "ESTIMATE" not in done.out
+    assert cli("regate", "demo", "--json").json["first_change"] is None
+
+
+def test_a_run_without_a_verdict_says_so(cli: Cli) -> None:
+    """Rather than print an empty table."""
+    cli("fork", "demo", "--until", "seq", "1", "--name", "young")
+    assert cli("regate", "young").out == "young has judged no candidate yet\n"
+
+
+@pytest.mark.parametrize("setting", ["train.seed=1", "evaluation.gate_metric=best", "x"])
+def test_what_is_no_rule_is_refused(cli: Cli, setting: str) -> None:
+    """In one sentence."""
+    done = cli("regate", "demo", "--set", setting)
+    assert done.code == 2
+    assert done.err.startswith("error: --set")
