@@ -1,4 +1,4 @@
-"""`fork`, `compare` and `regate`: what they print, for people and for programs, and what they refuse in one sentence."""
+"""`fork`, `compare` and `regate`: what they print, for people and for programs, and what they refuse."""
 
 from __future__ import annotations
 
