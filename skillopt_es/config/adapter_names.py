@@ -50,7 +50,7 @@ ADAPTERS: Mapping[str, tuple[str, str]] = {
     "copilot_exec": ("the Copilot backend is not built yet", _BACKENDS_INSTEAD),
     **{
         name: (f"the benchmark {name} is not built yet", _BENCHMARKS_INSTEAD)
-        for name in ("alfworld", "docvqa", "officeqa", "spreadsheetbench")
+        for name in ("docvqa", "officeqa", "spreadsheetbench")
     },
     **{
         name: (f"the original names the benchmark {name}, but was never shipped with it", _BENCHMARKS_INSTEAD)

@@ -17,6 +17,7 @@ from skillopt_es.events.values import Measured
 from skillopt_es.ports import CallFailed, ChatReply, Environment, Episode, Item, Message
 
 NAMES = sorted(OPEN)
+CODES = ("", "wrong_answer", "wrong_choice", "near_miss", "format", "no_answer", "refused", "step_limit")
 HOSTILE = ["../x", "/etc/passwd", "a/b", "CON", "x" * 3000, "ü🙂", "a:b", "A:b", "..", "a\nb"]
 REPLIES = [
     "<answer>gold</answer>",
@@ -26,13 +27,20 @@ REPLIES = [
     "lead",
     "",
     "<answer></answer>",
+    "<think>I stay.</think><action>look</action>",
+    "<think>I go.</think><action>go to desk 1</action>",
 ]
+GAME = """(define (problem one-step) (:domain alfred)
+(:objects agent1 - agent Desk_bar_1 - receptacle DeskType - rtype l0 l1 - location)
+(:init (atLocation agent1 l0) (receptacleType Desk_bar_1 DeskType) (receptacleAtLocation Desk_bar_1 l1))
+(:goal (atLocation agent1 l1)))"""
 
 
 def row(name: str) -> dict[str, Any]:
     return {"id": name, "input": f"Input of {name}", "expected": "gold", "grader": "f1",
             "question": f"Question of {name}", "context": "[DOC] c", "answers": ["gold"],
-            "choices": ["lead", "iron", "gold", "golden"], "correct_choice": "C"}  # fmt: skip
+            "choices": ["lead", "iron", "gold", "golden"], "correct_choice": "C",
+            "game": {"task": f"Input of {name}", "pddl_problem": GAME}}  # fmt: skip
 
 
 def scripted(messages: Sequence[Message]) -> str:
@@ -81,8 +89,9 @@ def test_every_episode_is_whole(tmp_path: Path, name: str) -> None:
         assert 0 <= episode.outcome.hard <= 1
         assert 0 <= episode.outcome.soft <= 1
         assert bool(episode.failure) == (episode.outcome.hard < 1)
-        assert episode.failure in ("", "wrong_answer", "wrong_choice", "near_miss", "format", "no_answer", "refused")
-        assert [record.kind for record in episode.records] == ["system", "user", "reply", "feedback"]
+        assert episode.failure in CODES
+        kinds = [record.kind for record in episode.records]
+        assert (kinds[:3], kinds[-1]) == (["system", "user", "reply"], "feedback")
         assert item.id in episode.task
 
 
