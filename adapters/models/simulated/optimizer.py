@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
-from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE, Rule, Topic, chance, rules_in
+from skillopt_es.adapters.models.simulated.rules import Lesson, Rule, chance, rules_in
+from skillopt_es.adapters.models.simulated.subjects import EVERY_RULE, EVERY_STYLE, subject_of
 from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
 
 ONLY_BAD = 0.15
 ALSO_BAD = 0.3
 NOTICES_SUCCESS = 0.3
-WARNING = "Rules about all answers (their length, their case, their grammar) hurt: leave them out."
 
 _RANKED = re.compile(r"^\[(\d+)\] .*support=(\d+)$", re.MULTILINE)
 _REJECTED = re.compile(r"^\d+\. (?=\[)(.*)$", re.MULTILINE)
@@ -45,34 +45,35 @@ def _analyse(question: Question) -> Reply:
 def _from_failures(question: Question) -> Reply:
     skill = _skill(question)
     failing = _failing(question.trajectories)
-    missing = [topic for topic in failing if topic.rule and not topic.rule.line_in(skill)]
+    missing = [lesson for lesson in failing if lesson.rule and not lesson.rule.line_in(skill)]
     tried = _rejected(question)
-    wanted = [topic.rule for topic in missing if topic.rule and not any(map(topic.rule.said_by, tried))]
-    edits = [_delete(rule.line_in(skill)) for rule in HARMFUL if rule.line_in(skill)]
+    wanted = [lesson.rule for lesson in missing if lesson.rule and not any(map(lesson.rule.said_by, tried))]
+    edits = [_delete(rule.line_in(skill)) for rule in subject_of(question).harmful if rule.line_in(skill)]
     edits += [_append(rule) for rule in _with_misjudgement(question, skill, wanted, tried)]
-    summary = [_summary(topic, count, topic in missing) for topic, count in failing.items()]
-    kinds = ", ".join(topic.kind for topic in missing) or "none"
+    summary = [_summary(lesson, count, lesson in missing) for lesson, count in failing.items()]
+    kinds = ", ".join(lesson.kind for lesson in missing) or "none"
     reasoning = f"Simulated: kinds that fail and have no rule: {kinds}."
     most = question.number(r"at most (\d+) edits", 4)
     reply: Reply = {"failure_summary": _json(summary), "patch": {"reasoning": reasoning, "edits": _json(edits[:most])}}
     notes = question.number(r"at most (\d+) reminder notes", 0)
     if notes:
-        for row, topic in zip(summary, failing, strict=True):
-            row["cause"] = "SKILL_DEFECT" if topic in missing else "EXECUTION_LAPSE"
-        reply["appendix_notes"] = [*_reminders(question, [topic for topic in failing if topic not in missing])[:notes]]
+        for row, lesson in zip(summary, failing, strict=True):
+            row["cause"] = "SKILL_DEFECT" if lesson in missing else "EXECUTION_LAPSE"
+        forgotten = [lesson for lesson in failing if lesson not in missing]
+        reply["appendix_notes"] = [*_reminders(question, forgotten)[:notes]]
     return reply
 
 
-def _reminders(question: Question, forgotten: Sequence[Topic]) -> list[str]:
+def _reminders(question: Question, forgotten: Sequence[Lesson]) -> list[str]:
     """A note on each rule that was forgotten and that no note names yet."""
-    named = rules_named_in(appendix_of(question.skill("Current skill")))
-    return [reminder([topic.rule]) for topic in forgotten if topic.rule and topic.rule not in named]
+    named = rules_named_in(appendix_of(question.skill("Current skill")), EVERY_STYLE)
+    return [reminder([lesson.rule]) for lesson in forgotten if lesson.rule and lesson.rule not in named]
 
 
-def _failing(trajectories: Sequence[Trajectory]) -> dict[Topic, int]:
-    """The kinds that failed with how often, most frequent first."""
-    topics = [trajectory.topic for trajectory in trajectories if trajectory.failed]
-    return dict(Counter(topic for topic in topics if topic).most_common())
+def _failing(trajectories: Sequence[Trajectory]) -> dict[Lesson, int]:
+    """What was missing with how often, most frequent first."""
+    lessons = [trajectory.lesson for trajectory in trajectories if trajectory.failed]
+    return dict(Counter(lesson for lesson in lessons if lesson).most_common())
 
 
 def _rejected(question: Question) -> list[str]:
@@ -83,11 +84,15 @@ def _rejected(question: Question) -> list[str]:
 
 def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried: Sequence[str]) -> list[Rule]:
     """The wanted rules, sometimes with a harmful one among them or only that one; not once the notes warn of it."""
-    left = [rule for rule in HARMFUL if not rule.line_in(skill) and not any(map(rule.said_by, tried))]
-    if not (wanted and left) or WARNING in question.section("Your notes from earlier epochs"):
+    subject = subject_of(question)
+    left = [rule for rule in subject.harmful if not rule.line_in(skill) and not any(map(rule.said_by, tried))]
+    if not (wanted and left) or subject.warning in question.section("Your notes from earlier epochs"):
         return wanted
     # Drawn from the items and the rules alone: how a prompt is worded shall not change what the demo shows.
-    seen = (*sorted(each.item for each in question.trajectories), *(rule.name for rule in rules_in(skill, STYLE)))
+    seen = (
+        *sorted(each.item for each in question.trajectories),
+        *(rule.name for rule in rules_in(skill, subject.style)),
+    )
     luck = chance("misjudgement", *seen)
     worst = left[int(chance("which", *seen) * len(left))]
     if luck < ONLY_BAD:
@@ -95,22 +100,19 @@ def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried
     return [wanted[0], worst, *wanted[1:]] if luck < ALSO_BAD else wanted
 
 
-def _summary(topic: Topic, count: int, missing: bool) -> Reply:
-    why = "the skill has no rule for its form" if missing else "the skill has a rule, but it was forgotten"
-    return {
-        "failure_type": f"{topic.kind} form",
-        "count": count,
-        "description": f"A {topic.kind} in the wrong form: {why}.",
-    }
+def _summary(lesson: Lesson, count: int, missing: bool) -> Reply:
+    why = lesson.lacks if missing else "the skill has a rule, but it was forgotten"
+    return {"failure_type": lesson.failure, "count": count, "description": f"{lesson.what}: {why}."}
 
 
 def _from_successes(question: Question) -> Reply:
     items = sorted(trajectory.item for trajectory in question.trajectories)
     notices = len(items) > 1 and chance("success", *items) < NOTICES_SUCCESS
-    new = not BREVITY.line_in(_skill(question)) and not any(map(BREVITY.said_by, _rejected(question)))
-    edits = [_append(BREVITY)] if notices and new else []
-    patterns: list[Json] = ["The answers hold nothing but what was asked for."] if edits else []
-    reasoning = "Simulated: short answers pass." if edits else "Simulated: nothing that the skill does not say already."
+    subject = subject_of(question)
+    new = not subject.habit.line_in(_skill(question)) and not any(map(subject.habit.said_by, _rejected(question)))
+    edits = [_append(subject.habit)] if notices and new else []
+    patterns: list[Json] = [subject.pattern] if edits else []
+    reasoning = subject.praise if edits else "Simulated: nothing that the skill does not say already."
     reply: Reply = {"success_patterns": patterns, "patch": {"reasoning": reasoning, "edits": _json(edits)}}
     if question.number(r"at most (\d+) reminder notes", 0):
         reply["appendix_notes"] = []
@@ -122,7 +124,7 @@ def _from_successes(question: Question) -> Reply:
 
 def _consolidate(question: Question) -> Reply:
     """All rules that the notes name, in one note."""
-    named = rules_named_in(question.section("Reminder notes"))
+    named = rules_named_in(question.section("Reminder notes"), EVERY_STYLE)
     return {"reasoning": f"Simulated: one note for {len(named)} rules.", "appendix_notes": [reminder(named)]}
 
 
@@ -148,7 +150,7 @@ def _merge(question: Question) -> Reply:
 
 def _meaning(content: str) -> str:
     """What an edit is about, so that two wordings of a rule are one."""
-    known = rules_in(content, (*STYLE, *HARMFUL, BREVITY))
+    known = rules_in(content, EVERY_RULE)
     return known[0].name if known else " ".join(content.casefold().split())
 
 
@@ -179,8 +181,8 @@ def _rank(question: Question) -> Reply:
 def _guide(question: Question) -> Reply:
     skill = _skill(question)
     failing = _failing([each for each in question.trajectories if each.moment == "now"])
-    forgotten = [topic.rule.name for topic in failing if topic.rule and topic.rule.line_in(skill)]
-    guidance = "Before you answer, re-check every rule of this document that fits the question."
+    forgotten = [lesson.rule.name for lesson in failing if lesson.rule and lesson.rule.line_in(skill)]
+    guidance = subject_of(question).guidance
     if forgotten:
         guidance += f" Most often forgotten so far: {', '.join(forgotten)}."
     reasoning = f"Simulated: rules that are there but were not followed: {', '.join(forgotten) or 'none'}."
@@ -188,12 +190,13 @@ def _guide(question: Question) -> Reply:
 
 
 def _note(question: Question) -> Reply:
-    before = rules_in(question.skill("Skill at the end of the previous epoch"), STYLE)
-    now = rules_in(_skill(question), STYLE)
+    subject = subject_of(question)
+    before = rules_in(question.skill("Skill at the end of the previous epoch"), subject.style)
+    now = rules_in(_skill(question), subject.style)
     new = [rule.name for rule in now if rule not in before]
     notes = [
-        "Rules that name one kind of value and show its form help.",
-        WARNING,
+        subject.advice,
+        subject.warning,
         f"Kinds that got a rule in this epoch: {', '.join(new) or 'none'}.",
     ]
     return {

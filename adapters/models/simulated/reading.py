@@ -9,7 +9,8 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.adapters.models.simulated.rules import Topic, topic_of
+from skillopt_es.adapters.models.simulated import household
+from skillopt_es.adapters.models.simulated.rules import Lesson, lesson_on, topic_of
 from skillopt_es.events.values import Json
 
 _FENCED = re.compile(
@@ -43,14 +44,16 @@ class Trajectory:
         return _first(_RESULT, self.text) == "FAIL"
 
     @property
-    def topic(self) -> Topic | None:
-        """The kind of its task, when the grader wanted the house style of that kind; else None."""
-        task = _first(_TASK, self.text)
-        asked = topic_of(task)
+    def lesson(self) -> Lesson | None:
+        """What its failure shows to be missing; None when that is nothing the simulation knows about."""
+        if household.is_played(self.text):
+            return household.lesson_of(self.text)
+        asked = topic_of(_first(_TASK, self.text))
         if asked is None:
             return None
         topic, found = asked
-        return topic if topic.house(found) in _first(_EVALUATION, self.text) else None
+        # Only where the grader wanted the house style of that kind.
+        return lesson_on(topic) if topic.house(found) in _first(_EVALUATION, self.text) else None
 
 
 class Question(str):

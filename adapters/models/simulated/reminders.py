@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from skillopt_es.adapters.models.simulated.rules import STYLE, Rule
+from skillopt_es.adapters.models.simulated.rules import Rule
 
 # Written out here, not imported: a model knows a skill only as the text it is given.
 _APPENDIX = re.compile(r"<!-- APPENDIX_START -->(.*?)<!-- APPENDIX_END -->", re.DOTALL)
@@ -21,9 +21,14 @@ def without_appendix(skill: str) -> str:
     return _APPENDIX.sub("", skill)
 
 
-def rules_named_in(notes: str) -> list[Rule]:
-    """The rules of house style that a text names."""
-    return [rule for rule in STYLE if re.search(rf"\b{re.escape(rule.name)}\b", notes)]
+def names_rule(notes: str, rule: Rule) -> bool:
+    """Whether a text names a rule."""
+    return re.search(rf"\b{re.escape(rule.name)}\b", notes) is not None
+
+
+def rules_named_in(notes: str, rules: Iterable[Rule]) -> list[Rule]:
+    """Those of the rules that a text names."""
+    return [rule for rule in rules if names_rule(notes, rule)]
 
 
 def reminder(rules: Sequence[Rule]) -> str:

@@ -63,11 +63,33 @@ class Topic:
 
 
 @frozen(kw_only=True)
+class Lesson:
+    """What a failed trajectory shows to be missing: a rule, and the words in which an analyst says so."""
+
+    kind: str
+    rule: Rule | None
+    failure: str
+    what: str
+    lacks: str
+
+
+@frozen(kw_only=True)
 class Habit:
     """Something about every answer that a skill may ask for, and that costs points."""
 
     rule: Rule
     spoil: Callable[[str], str]
+
+
+def lesson_on(topic: Topic) -> Lesson:
+    """What is missing where answers of one kind fail."""
+    return Lesson(
+        kind=topic.kind,
+        rule=topic.rule,
+        failure=f"{topic.kind} form",
+        what=f"A {topic.kind} in the wrong form",
+        lacks="the skill has no rule for its form",
+    )
 
 
 def topic_of(task: str) -> tuple[Topic, forms.Found] | None:
