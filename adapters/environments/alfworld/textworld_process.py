@@ -43,16 +43,17 @@ class TextWorldProcess:
         await self.aclose()
         self._folder = tempfile.TemporaryDirectory(prefix="skillopt-es-alfworld-", ignore_cleanup_errors=True)
         try:
-            self._child = await asyncio.create_subprocess_exec(
-                *self._command,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=self._errors.open("wb"),
-                cwd=self._folder.name,
-                env=_environment(self._folder.name),
-                start_new_session=True,
-                limit=_LONGEST_LINE,
-            )
+            with self._errors.open("wb") as errors:
+                self._child = await asyncio.create_subprocess_exec(
+                    *self._command,
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=errors,
+                    cwd=self._folder.name,
+                    env=_environment(self._folder.name),
+                    start_new_session=True,
+                    limit=_LONGEST_LINE,
+                )
         except OSError as error:
             raise WorldError(f"the game's process cannot be started: {error.strerror}") from error
         return await self._ask(
