@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 from support.desk import Desk, Done
 from support.logs import events_of
+from support.made_alfworld import made_rows
 
 from skillopt_es.events.catalog import CandidateGated, RolloutCompleted
 from skillopt_es.session import read_state
@@ -50,3 +52,9 @@ def test_its_decisions_can_be_derived_again(trained: tuple[Desk, Done]) -> None:
     """`replay --check` agrees with the log."""
     desk, _ = trained
     assert desk.run("replay", "house", "--check").code == 0
+
+
+def test_the_bundled_games_are_what_the_script_makes() -> None:
+    """`tests/support/made_alfworld.py` is where they come from."""
+    bundled = CONFIG.with_name("alfworld.jsonl").read_text(encoding="utf-8")
+    assert [json.loads(line) for line in bundled.splitlines()] == list(made_rows())

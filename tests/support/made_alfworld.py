@@ -54,13 +54,13 @@ class _Thing:
         return f"{self.kind}Type"
 
 
-def made_game(task_type: str, seed: str) -> dict[str, str]:
-    """One game: its task in words, and the PDDL problem."""
+def made_game(task_type: str, seed: str, *, size: int = 1) -> dict[str, str]:
+    """One game: its task in words, and the PDDL problem; `size` times as many receptacles and other objects."""
     # A text seed goes through SHA-512, so it is the same in every process and on every machine.
     draw = random.Random(f"made-alfworld/{task_type}/{seed}")
     target, destination, task, goal = _task(task_type, draw)
-    receptacles = [_receptacle(kind, number) for number, kind in enumerate(_RECEPTACLES, start=1)]
-    objects = _objects(target, 2 if task_type == "pick_two_obj_and_place" else 1, draw)
+    receptacles = [_receptacle(kind, number) for number, kind in enumerate(_RECEPTACLES * size, start=1)]
+    objects = _objects(target, 2 if task_type == "pick_two_obj_and_place" else 1, draw, size)
     lamp = _Thing("DeskLamp_bar_1", "DeskLamp")
     facts = [*_rooms(receptacles), *_places(objects, receptacles, {destination, "SinkBasin"}, draw)]
     facts += _lamp(lamp, receptacles, draw)
@@ -127,11 +127,12 @@ def _task(task_type: str, draw: random.Random) -> tuple[str, str, str, str]:
 
 
 def _receptacle(kind: str, number: int) -> _Thing:
-    return _Thing("Sink_bar_1_bar_SinkBasin" if kind == "SinkBasin" else f"{kind}_bar_{number:02d}", kind)
+    name = f"Sink_bar_{number:02d}_bar_SinkBasin" if kind == "SinkBasin" else f"{kind}_bar_{number:02d}"
+    return _Thing(name, kind)
 
 
-def _objects(target: str, count: int, draw: random.Random) -> list[_Thing]:
-    kinds = [target] * count + draw.sample([kind for kind in _ORDINARY if kind != target], 3)
+def _objects(target: str, count: int, draw: random.Random, size: int) -> list[_Thing]:
+    kinds = [target] * count + draw.sample([kind for kind in _ORDINARY if kind != target] * size, 3 * size)
     return [_Thing(f"{kind}_bar_{number}", kind) for number, kind in enumerate(kinds, start=1)]
 
 

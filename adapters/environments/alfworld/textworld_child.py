@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Protocol, TextIO, cast
 
 from skillopt_es.adapters.environments.alfworld.names import readable_names
+from skillopt_es.adapters.environments.alfworld.textworld_speed import quicken
 
 PLACEHOLDER = "UNKNOWN GOAL."
 
@@ -44,8 +45,9 @@ def main() -> None:
 
 def _opened(given: dict[str, str]) -> _Game:
     import textworld  # noqa: PLC0415 - an extra, and slow to import
-    from textworld.envs.pddl import PddlEnv  # noqa: PLC0415
+    from textworld.envs.pddl import PddlEnv, textgen  # noqa: PLC0415
 
+    quicken(textgen)
     shipped = _shipped()
     game = PddlEnv(textworld.EnvInfos(won=True, admissible_commands=True))
     game.load(
