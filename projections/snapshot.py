@@ -46,8 +46,18 @@ def _phase(state: TrainerState, epoch: EpochState, step: StepState) -> str:
     if len(step.patches) < len(step.groups):
         return "analysts at work on step"
     if step.ranked is None:
-        return "edits collected in step"
-    return "edits chosen in step" if step.built is None else "candidate of step"
+        return f"{_called(step)} collected in step"
+    if step.built is not None:
+        return "candidate of step"
+    return f"{_called(step)} chosen in step" if step.rewritten is None else "rewrite of step"
+
+
+def _called(step: StepState) -> str:
+    """What the analysts of a step proposed, in a word."""
+    patches = step.patches.values()
+    if any(patch.suggestions for patch in patches):
+        return "suggestions"
+    return "drafts" if any(patch.drafts for patch in patches) else "edits"
 
 
 def snapshot(state: TrainerState) -> dict[str, Json]:
@@ -69,8 +79,8 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
             {
                 "step": attempt.step,
                 "action": attempt.action,
-                "rollouts": attempt.total,
-                "failed": attempt.failed,
+                "rollouts": attempt.total or None,
+                "failed": attempt.failed if attempt.total else None,
                 "failures": {code: list(items) for code, items in attempt.codes},
                 "value_before": attempt.value_before,
                 "value_after": attempt.value_after,
@@ -83,7 +93,16 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
         "measured": {skill: score_json(measurement.score) for skill, measurement in state.measured.items()},
         "tests": {skill: score_json(scored.score) for skill, scored in state.tests.items()},
         "counts": asdict(state.counts),
+        **_imported(state),
     }
+
+
+def _imported(state: TrainerState) -> dict[str, Json]:
+    """Where an imported run comes from and what of it is unknown; nothing for a run of our own."""
+    if state.imported is None:
+        return {}
+    unknown: list[Json] = [{"place": gap.place, "what": gap.what, "why": gap.why} for gap in state.gaps]
+    return {"imported": {"source": state.imported.source, "folder": state.imported.folder}, "unknown": unknown}
 
 
 def score_json(score: Score | None) -> Json:

@@ -26,6 +26,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    GapFound,
     LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
@@ -33,15 +34,28 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     RolloutCompleted,
     RunCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
+    StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import Batch, Edit, Failed, FailurePattern, Json, Measured, Minibatch, Score, SkillTree
+from skillopt_es.events.values import (
+    Batch,
+    Failed,
+    FailurePattern,
+    Json,
+    Measured,
+    Minibatch,
+    Proposal,
+    Score,
+    SkillTree,
+)
 from skillopt_es.projections.persistent import Ledger
 
 E = TypeVar("E", bound=Event)
@@ -86,7 +100,7 @@ class Attempt:
     patterns: tuple[FailurePattern, ...]
     value_before: float | None
     value_after: float
-    rejected: tuple[Edit, ...] = ()
+    rejected: tuple[Proposal, ...] = ()
     rejected_notes: tuple[str, ...] = ()
 
 
@@ -103,7 +117,9 @@ class StepState:
     merges: Ledger[str, PatchesMerged] = field(factory=Ledger)
     learning_rate: LearningRateChosen | None = None
     ranked: EditsRanked | None = None
+    rewritten: SkillRewritten | None = None
     built: CandidateBuilt | None = None
+    imported: StepImported | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -176,6 +192,8 @@ class TrainerState:
     buffer: tuple[Attempt, ...] = ()
     memory: str = ""
     counts: Counts = field(factory=Counts)
+    imported: RunImported | None = None
+    gaps: tuple[GapFound, ...] = ()
 
 
 def _started(state: TrainerState, event: RunStarted) -> TrainerState:
@@ -211,12 +229,13 @@ def _to_be_asked_again(step: StepState | None) -> StepState | None:
     for name, merge in step.merges.items():
         if not merge.failed:
             merges = merges.put(name, merge)
-    rate, ranked = step.learning_rate, step.ranked
+    rate, ranked, rewritten = step.learning_rate, step.ranked, step.rewritten
     return replace(
         step,
         merges=merges,
         learning_rate=None if rate is not None and rate.result == "failed" else rate,
         ranked=None if ranked is not None and ranked.failed else ranked,
+        rewritten=None if rewritten is not None and rewritten.result == "failed" else rewritten,
     )
 
 
@@ -227,6 +246,8 @@ def unanswered(step: StepState) -> list[str]:
         found.append(f"the learning rate of step {step.number}: {step.learning_rate.note}")
     if step.ranked is not None and step.ranked.failed:
         found.append(f"the ranking of step {step.number}: {step.ranked.failed}")
+    if step.rewritten is not None and step.rewritten.result == "failed":
+        found.append(f"the rewrite of step {step.number}: {step.rewritten.note}")
     return found
 
 
@@ -354,6 +375,11 @@ def _ranked(state: TrainerState, event: EditsRanked) -> TrainerState:
     return replace(state, step=replace(state.step, ranked=event), counts=counts)
 
 
+def _rewritten(state: TrainerState, event: SkillRewritten) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, rewritten=event))
+
+
 def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
     assert state.step is not None
     return _with_step(state, replace(state.step, built=event))
@@ -361,16 +387,15 @@ def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
 
 def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     assert state.step is not None
-    assert state.step.built is not None
     taken = event.action != "reject"
+    candidate = _candidate(state, state.step, event) if taken else state.current
     new_best = event.action == "accept_new_best" or (
         event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
     )
     counts = replace(state.counts, accepted=state.counts.accepted + taken, rejected=state.counts.rejected + (not taken))
-    candidate = _candidate(state, state.step.built.candidate, event.step) if taken else None
     state = replace(
         state,
-        current=candidate or state.current,
+        current=candidate,
         best=candidate if new_best else state.best,
         buffer=(*state.buffer, _attempt(state, state.step, event)),
         counts=counts,
@@ -378,23 +403,26 @@ def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     return _close_step(state)
 
 
-def _candidate(state: TrainerState, skill: SkillTree, step: int) -> Standing:
-    measured = state.measured[skill.hash]
-    return Standing(skill=skill, score=measured.score, value=measured.value, origin=f"step_{step:04d}", step=step)
+def _candidate(state: TrainerState, step: StepState, event: CandidateGated) -> Standing:
+    """The place that an accepted candidate takes."""
+    assert step.built is not None
+    skill, measured = step.built.candidate, state.measured[event.candidate]
+    origin = f"step_{event.step:04d}"
+    return Standing(skill=skill, score=measured.score, value=measured.value, origin=origin, step=event.step)
 
 
 def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Attempt:
     rows = [row for place, done in state.rollouts.items() if is_train(place, step.number) for row in done.values()]
-    failed = {(group.place, item) for group in step.groups or () if group.kind == "failure" for item in group.items}
+    failed = _failed(step, rows)
     codes: dict[str, list[str]] = {}
     for row in rows:
         if (row.place, row.item) in failed:
             codes.setdefault(row.failure or "unknown", []).append(row.item)
-    rejected: tuple[Edit, ...] = ()
+    rejected: tuple[Proposal, ...] = ()
     rejected_notes: tuple[str, ...] = ()
     if event.action == "reject" and step.ranked is not None:
-        by_id = edits_of(step)
-        rejected = tuple(by_id[edit] for edit in step.ranked.chosen)
+        by_id = proposals_of(step)
+        rejected = tuple(by_id[name] for name in step.ranked.chosen)
     if event.action == "reject" and step.extended is not None and step.extended.order == "measured":
         rejected_notes = step.extended.added
     return Attempt(
@@ -411,16 +439,31 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
     )
 
 
+def _failed(step: StepState, rows: Iterable[RolloutCompleted]) -> set[tuple[str, str]]:
+    """The rollouts that analysts saw as failures; of an imported step as recorded there, else all that are no pass."""
+    if step.imported is None:
+        return {(group.place, item) for group in step.groups or () if group.kind == "failure" for item in group.items}
+    known = step.imported.failed
+    if known is not None:
+        return {(row.place, row.item) for row in rows if row.item in known}
+    return {(row.place, row.item) for row in rows if isinstance(row.outcome, Measured) and not row.outcome.passed}
+
+
 def is_train(place: str, step: int) -> bool:
     """Whether a place holds the training rollouts of a step."""
     parts = place.split("/")
     return len(parts) == 3 and parts[1] == f"s{step}" and parts[2].startswith("b")
 
 
-def edits_of(step: StepState) -> Mapping[str, Edit]:
-    """Every edit a step has seen, by id."""
+def proposals_of(step: StepState) -> Mapping[str, Proposal]:
+    """Every edit, suggestion or draft that a step has seen, by id."""
     sources: tuple[PatchProposed | PatchesMerged, ...] = (*step.patches.values(), *step.merges.values())
-    return {edit.id: edit for source in sources for edit in source.edits}
+    return {proposal.id: proposal for source in sources for proposal in proposals_in(source)}
+
+
+def proposals_in(made: PatchProposed | PatchesMerged) -> tuple[Proposal, ...]:
+    """What an analyst or a merge came to, whichever update mode it was made in."""
+    return made.edits or made.suggestions or made.drafts
 
 
 def _skipped(state: TrainerState, event: StepSkipped) -> TrainerState:
@@ -570,6 +613,31 @@ def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:
     return replace(state, status="completed", completed=event, rollouts={}, scored={})
 
 
+def _imported(state: TrainerState, event: RunImported) -> TrainerState:
+    return replace(state, imported=event)
+
+
+def _step_imported(state: TrainerState, event: StepImported) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, imported=event))
+
+
+def _gap(state: TrainerState, event: GapFound) -> TrainerState:
+    """A skill whose origin is not known takes the current place; a step whose end is not known is over."""
+    state = replace(state, gaps=(*state.gaps, event))
+    if event.skill is not None:
+        measured = state.measured.get(event.skill.hash)
+        standing = Standing(
+            skill=event.skill,
+            origin=f"unknown_{event.place}",
+            step=state.steps_done if event.step is None else event.step,
+            score=measured.score if measured else None,
+            value=measured.value if measured else None,
+        )
+        state = replace(state, current=standing)
+    return state if event.step is None else _close_step(state)
+
+
 _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     RunStarted: _started,
     RunResumed: _resumed,
@@ -584,6 +652,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
+    SkillRewritten: _rewritten,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
@@ -596,6 +665,9 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
     RunCompleted: _completed,
+    RunImported: _imported,
+    StepImported: _step_imported,
+    GapFound: _gap,
 }
 
 

@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    GapFound,
     LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
@@ -26,15 +27,19 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
+    StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import Failed, Measured, Outcome, Score
+from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
+from skillopt_es.skill.alignment import lines_of
 
 _LONGEST = 100
 _PLURALS = {"batch": "batches"}
@@ -92,8 +97,14 @@ def _short(text: str) -> str:
 
 def _started(event: RunStarted) -> str:
     splits = event.splits
+    if not splits.digests:
+        return f"{counted(event.total_steps, 'step')}; {event.software}"
     data = f"{len(splits.train)} train, {len(splits.val)} validation, {len(splits.test)} test items"
     return f"{counted(event.total_steps, 'step')} over {data}; {event.software}"
+
+
+def _planned(event: EpochPlanned) -> str:
+    return f"epoch {event.epoch}" + (f": {counted(len(event.batches), 'batch')}" if event.batches else "")
 
 
 def _rollout(event: RolloutCompleted) -> str:
@@ -115,7 +126,8 @@ def _scored(event: SkillScored) -> str:
 
 def _score(score: Score) -> str:
     unmeasured = f" ({score.unmeasured} not measured)" if score.unmeasured else ""
-    return f"hard {score.hard:.4f}, soft {score.soft:.4f} on {score.measured} items{unmeasured}"
+    items = "items that are not known" if score.measured is None else f"{score.measured} items"
+    return f"hard {score.hard:.4f}, soft {score.soft:.4f} on {items}{unmeasured}"
 
 
 def _minibatches(event: MinibatchesPlanned) -> str:
@@ -126,9 +138,12 @@ def _minibatches(event: MinibatchesPlanned) -> str:
 
 
 def _patch(event: PatchProposed) -> str:
-    if event.result in ("edits", "notes", "nothing"):
-        notes = f" and {counted(len(event.notes), 'note')}" if event.notes else ""
-        return f"{event.patch}: {counted(len(event.edits), 'edit')}{notes} from {counted(len(event.items), 'rollout')}"
+    notes = f" and {counted(len(event.notes), 'note')}" if event.notes else ""
+    seen = f" from {counted(len(event.items), 'rollout')}" if event.items else ""
+    if event.result == "nothing":
+        return f"{event.patch}: nothing to change{seen}"
+    if event.result not in ("unusable", "failed"):
+        return f"{event.patch}: {_proposed(event)}{notes}{seen}"
     return f"{event.patch}: {event.result}, {event.note}"
 
 
@@ -155,35 +170,59 @@ def _appendix_written(event: AppendixWritten) -> str:
 def _merged(event: PatchesMerged) -> str:
     joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
     joined += f"; not reached, {event.failed}" if event.failed else ""
-    return f"{event.merge}: {counted(len(event.inputs), 'input')} to {counted(len(event.edits), 'edit')}{joined}"
+    return f"{event.merge}: {counted(len(event.inputs), 'input')} to {_proposed(event)}{joined}"
+
+
+def _proposed(event: PatchProposed | PatchesMerged) -> str:
+    if event.suggestions:
+        return counted(len(event.suggestions), "suggestion")
+    return counted(len(event.drafts), "draft") if event.drafts else counted(len(event.edits), "edit")
 
 
 def _learning_rate(event: LearningRateChosen) -> str:
     if event.result == "chosen":
-        return f"step {event.step}: {event.budget} of {counted(event.available, 'edit')}"
+        return f"step {event.step}: {event.budget} of {event.available}"
     return f"step {event.step}: {event.budget}, {event.result}, {event.note}"
 
 
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
     fallback += f"; not reached, {event.failed}" if event.failed else ""
-    return (
-        f"step {event.step}: {len(event.chosen)} of {counted(len(event.pool), 'edit')}, budget {event.budget}{fallback}"
+    budget = "" if event.budget is None else f", budget {event.budget}"
+    return f"step {event.step}: {len(event.chosen)} of {len(event.pool)} chosen{budget}{fallback}"
+
+
+def _rewritten(event: SkillRewritten) -> str:
+    if event.result != "written":
+        return f"step {event.step}: {event.result}, {event.note}"
+    return f"step {event.step}: {counted(len(event.changes), 'change')}" + "".join(
+        f"; {each}" for each in event.changes
     )
 
 
 def _built(event: CandidateBuilt) -> str:
+    if event.rewrite is not None:
+        return _built_anew(event, event.rewrite)
     applied = sum(report.status.startswith("applied") for report in event.reports)
     edits = counted(len(event.reports), "edit")
     notes = f" and {counted(event.notes, 'note')} added" if event.notes else ""
     return f"step {event.step}: {applied} of {edits} applied{notes}, skill {event.candidate.hash[:8]}"
 
 
+def _built_anew(event: CandidateBuilt, rewrite: Rewrite) -> str:
+    kept = sum(run.length for run in rewrite.kept)
+    new = len(lines_of(event.candidate.text)) - kept
+    repairs = "".join(f", {each.part.replace('_', ' ')} {each.action.replace('_', ' ')}" for each in rewrite.repairs)
+    notes = f", {counted(event.notes, 'note')} added" if event.notes else ""
+    lines = f"{counted(new, 'new line')}, {kept} kept{repairs}{notes}"
+    return f"step {event.step}: rewritten, {lines}, skill {event.candidate.hash[:8]}"
+
+
 def _gated(event: CandidateGated) -> str:
     values = f"{shown_value(event.current_value)} -> {shown_value(event.candidate_value)}"
-    turned = f"won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
+    turned = "" if event.compared is None else f", won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
     turned += f", against the score of skill {event.stale_from[:8]}" if event.stale_from else ""
-    return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}, {turned}"
+    return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}{turned}"
 
 
 def _skipped(event: StepSkipped) -> str:
@@ -222,11 +261,15 @@ def _completed(event: RunCompleted) -> str:
     return f"best skill {event.best[:8]}" + (f"; test: {said}" if said else "")
 
 
+def _gap(event: GapFound) -> str:
+    return f"{event.place}: {event.what} is unknown: {event.why}"
+
+
 _WORDS: Mapping[type[Event], Callable[..., str]] = {
     RunStarted: _started,
     RunResumed: lambda event: event.software,
     RunPaused: lambda event: f"{event.reason}: {event.message}",
-    EpochPlanned: lambda event: f"epoch {event.epoch}: {counted(len(event.batches), 'batch')}",
+    EpochPlanned: _planned,
     RolloutCompleted: _rollout,
     SkillScored: _scored,
     MinibatchesPlanned: _minibatches,
@@ -236,6 +279,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
+    SkillRewritten: _rewritten,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,
@@ -248,4 +292,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
     RunCompleted: _completed,
+    RunImported: lambda event: f"from the result files of {event.source} in {event.folder}",
+    StepImported: lambda event: f"step {event.step}: as it was recorded there",
+    GapFound: _gap,
 }

@@ -56,7 +56,7 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
 _RESUMABLE = {
     "env": ("workers", "exec_timeout", "max_completion_tokens"),
     "gradient": ("analyst_workers",),
-    "optimizer": ("max_completion_tokens",),
+    "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
     "rollout": ("max_failed_share", "max_failed_share_train"),
     "prices": ("unit", "models"),
 }
@@ -70,6 +70,9 @@ _RESUMABLE_MODEL = (
     "concurrency",
     "requests_per_minute",
     "tokens_per_minute",
+    "agent_command",
+    "agent_env",
+    "agent_processes",
 )
 
 

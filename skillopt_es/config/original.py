@@ -40,6 +40,7 @@ class Retired:
 
 Fate = NotBuilt | Secret | Retired
 
+_AGENT = "model.agent_command, agent_access, agent_network, agent_env and reasoning_effort (docs/harnesses.md)"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 _ROLES = ("", "optimizer_", "target_")
 
@@ -86,8 +87,8 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
         },
     ),
     (
-        "the Codex backend",
-        ENDPOINT,
+        "this setting of Codex",
+        _AGENT,
         {
             "codex_exec_path": ("codex",),
             "codex_exec_sandbox": ("workspace-write",),
@@ -107,8 +108,8 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
         },
     ),
     (
-        "the Claude Code backend",
-        ENDPOINT,
+        "this setting of Claude Code",
+        _AGENT,
         {
             "claude_code_exec_path": ("claude",),
             "claude_code_exec_profile": (),
@@ -117,10 +118,10 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
             "claude_code_exec_max_thinking_tokens": (16384,),
         },
     ),
-    ("the Cursor backend", ENDPOINT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
+    ("this setting of Cursor", _AGENT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
     (
-        "the Copilot backend",
-        ENDPOINT,
+        "this setting of Copilot",
+        _AGENT,
         {
             "copilot_exec_path": (),
             "copilot_exec_home": (),
@@ -131,8 +132,8 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
         },
     ),
     (
-        "the rewrite of a whole skill",
-        "leave the key out: a skill is changed by edits",
+        "a key of the rewrite under model",
+        "optimizer.rewrite_reasoning_effort, optimizer.rewrite_max_completion_tokens",
         {"rewrite_reasoning_effort": ("high",), "rewrite_max_completion_tokens": (64000,)},
     ),
 )
@@ -164,9 +165,6 @@ FATES: Mapping[str, Fate] = {
     "train.steps_per_epoch": Retired("it follows from the training items, train.batch_size and train.accumulation"),
     "gradient.max_analyst_rounds": Retired("it has no effect: an analyst is asked once"),
     "optimizer.meta_learning_rate": Retired("the original never reads it"),
-    "optimizer.skill_update_mode": NotBuilt(
-        "rewriting a whole skill", "leave the key out: a skill is changed by edits", ("patch", "edits")
-    ),
     "env.out_root": Retired("a run's folder is named on the command line, by --dir and --run"),
     "env.split_output_dir": Retired("no split is written to files: the log holds which item is in which split"),
 }
@@ -180,6 +178,7 @@ _READ = {
     "optimizer": (
         "lr_scheduler",
         "lr_control_mode",
+        "skill_update_mode",
         "use_slow_update",
         "slow_update_samples",
         "slow_update_gate_with_selection",

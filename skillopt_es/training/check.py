@@ -22,14 +22,17 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     Recorded,
     RolloutCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
     SlowUpdateProposed,
 )
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.interchange.recheck import Recheck
 from skillopt_es.projections.trainer import TrainerState, evolve
 from skillopt_es.session import recorded_run
 from skillopt_es.start import planned_steps
@@ -45,10 +48,11 @@ from skillopt_es.wiring import REAL_WORLD
 
 # Of each answer of the optimizer: what names its question, and what is not there when it could not be reached.
 _QUESTIONS: Mapping[type[Event], tuple[tuple[str, ...], Mapping[str, object]]] = {
-    PatchProposed: (("patch", "step", "items", "kind"), {"edits": (), "notes": ()}),
-    PatchesMerged: (("merge", "step", "group", "level", "inputs"), {"edits": ()}),
+    PatchProposed: (("patch", "step", "items", "kind"), {"edits": (), "suggestions": (), "drafts": (), "notes": ()}),
+    PatchesMerged: (("merge", "step", "group", "level", "inputs"), {"edits": (), "suggestions": (), "drafts": ()}),
     LearningRateChosen: (("step", "available"), {"budget": 0}),
     EditsRanked: (("step", "budget", "pool"), {"chosen": ()}),
+    SkillRewritten: (("step",), {"text": "", "changes": ()}),
     SlowUpdateProposed: (("epoch", "pairs"), {"guidance": "", "candidate": None}),
     MetaSkillWritten: (("epoch",), {"content": ""}),
 }
@@ -70,6 +74,7 @@ class CheckReport:
     rollouts: int
     status: str
     mismatch: Mismatch | None = None
+    unchecked: Mapping[str, int] = field(factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -85,6 +90,8 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         return CheckReport(events=0, decisions=0, rollouts=0, status="new")
     if not isinstance(first.event, RunStarted):
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
+    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
+        return _check_imported(log, until)
     run = recorded_run(first.event, folder)
     if is_evaluation(first.event):
         found = check_evaluation(run, events)
@@ -108,6 +115,20 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         rollouts=walk.rollouts,
         status=walk.state.status,
         mismatch=wrong,
+    )
+
+
+def _check_imported(log: EventLog, until: int | None) -> CheckReport:
+    """What an imported run's evidence still decides, derived again."""
+    walk = Recheck()
+    walk.run(log.read(until=until))
+    return CheckReport(
+        events=walk.events,
+        decisions=walk.derived,
+        rollouts=walk.rollouts,
+        status=walk.state.status,
+        mismatch=Mismatch(walk.seq, walk.event, walk.problem) if walk.problem else None,
+        unchecked=walk.unchecked,
     )
 
 
@@ -167,9 +188,8 @@ class _Walk:
         """Whether nothing but the outside world can say that this happened."""
         if isinstance(event, RunResumed):
             return self.state.completed is None
-        return (
-            isinstance(event, RunPaused) and event.reason in ("interrupt", "error") and self.state.status == "running"
-        )
+        outside = ("interrupt", "error", "handoff")
+        return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 
     async def _next(self) -> Unit | Event | None:
         """What must be recorded next; None when the run is complete."""

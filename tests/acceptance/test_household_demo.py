@@ -56,5 +56,5 @@ def test_its_decisions_can_be_derived_again(trained: tuple[Desk, Done]) -> None:
 
 def test_the_bundled_games_are_what_the_script_makes() -> None:
     """`tests/support/made_alfworld.py` is where they come from."""
-    bundled = CONFIG.with_name("alfworld.jsonl").read_text(encoding="utf-8")
+    bundled = (CONFIG.parent / "alfworld" / "items.jsonl").read_text(encoding="utf-8")
     assert [json.loads(line) for line in bundled.splitlines()] == list(made_rows())

@@ -1,7 +1,7 @@
 """
 Made ALFWorld games: small households of our own with tasks of all six types, the same on every machine.
 
-    python tests/support/made_alfworld.py configs/demo/alfworld.jsonl   the demo's items, with their games in them
+    python tests/support/made_alfworld.py configs/demo/alfworld/items.jsonl   the demo's items, with their games in them
     python tests/support/made_alfworld.py --games FOLDER                game files below FOLDER, and split folders
 
 A game file needs TextWorld's domain and grammar, which the installed alfworld package has; items need nothing.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from skillopt_es.adapters.models.simulated.reminders import appendix_of, names_rule, without_appendix
+from skillopt_es.adapters.models.simulated.reminders import appendix_of, rules_named_in, without_appendix
 from skillopt_es.adapters.models.simulated.rules import Rule, chance
 
 LAPSES = 0.12
@@ -18,7 +18,7 @@ _RECHECK = re.compile(r"\b(?:re-?check|check again|double-check|go through)\b[^.
 def forgets(rule: Rule, task: str, skill: str) -> bool:
     """Whether a rule slips the target's mind; far less often when the guidance or a note tells it to check."""
     guidance = " ".join(_GUIDANCE.findall(skill))
-    checks = _RECHECK.search(guidance) or names_rule(appendix_of(skill), rule)
+    checks = _RECHECK.search(guidance) or rule in rules_named_in(appendix_of(skill))
     share = LAPSES_WHEN_CHECKING if checks else LAPSES
     # Guidance and notes do not enter the draw, so that following them can only help.
     rest = " ".join(without_appendix(_GUIDANCE.sub("", skill)).split())

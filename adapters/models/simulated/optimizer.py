@@ -7,22 +7,22 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from skillopt_es.adapters.models.simulated.merging import merged
+from skillopt_es.adapters.models.simulated.proposals import Reply, proposed, rejected_in, rewrite, rows
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
-from skillopt_es.adapters.models.simulated.rules import Lesson, Rule, chance, rules_in
-from skillopt_es.adapters.models.simulated.subjects import EVERY_RULE, EVERY_STYLE, subject_of
+from skillopt_es.adapters.models.simulated.rules import BREVITY, Rule, Topic, chance, rules_in
+from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
 from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
 
 ONLY_BAD = 0.15
 ALSO_BAD = 0.3
 NOTICES_SUCCESS = 0.3
+WARNING = "Rules about all answers (their length, their case, their grammar) hurt: leave them out."
 
 _RANKED = re.compile(r"^\[(\d+)\] .*support=(\d+)$", re.MULTILINE)
-_REJECTED = re.compile(r"^\d+\. (?=\[)(.*)$", re.MULTILINE)
 _PROTECTED = re.compile(r"<!-- (\w+)_START -->.*?<!-- \1_END -->", re.DOTALL)
-
-Reply = dict[str, Json]
 
 
 def advise(request: ChatRequest) -> str:
@@ -45,54 +45,43 @@ def _analyse(question: Question) -> Reply:
 def _from_failures(question: Question) -> Reply:
     skill = _skill(question)
     failing = _failing(question.trajectories)
-    missing = [lesson for lesson in failing if lesson.rule and not lesson.rule.line_in(skill)]
-    tried = _rejected(question)
-    wanted = [lesson.rule for lesson in missing if lesson.rule and not any(map(lesson.rule.said_by, tried))]
-    edits = [_delete(rule.line_in(skill)) for rule in subject_of(question).harmful if rule.line_in(skill)]
-    edits += [_append(rule) for rule in _with_misjudgement(question, skill, wanted, tried)]
-    summary = [_summary(lesson, count, lesson in missing) for lesson, count in failing.items()]
-    kinds = ", ".join(lesson.kind for lesson in missing) or "none"
+    missing = [topic for topic in failing if topic.rule and not topic.rule.line_in(skill)]
+    tried = rejected_in(question)
+    wanted = [topic.rule for topic in missing if topic.rule and not any(map(topic.rule.said_by, tried))]
+    drop = [rule.line_in(skill) for rule in question.world.harmful if rule.line_in(skill)]
+    add = _with_misjudgement(question, skill, wanted, tried)
+    summary = [_summary(question.world.mistake, topic, count, topic in missing) for topic, count in failing.items()]
+    kinds = ", ".join(topic.kind for topic in missing) or "none"
     reasoning = f"Simulated: kinds that fail and have no rule: {kinds}."
-    most = question.number(r"at most (\d+) edits", 4)
-    reply: Reply = {"failure_summary": _json(summary), "patch": {"reasoning": reasoning, "edits": _json(edits[:most])}}
+    patch: Reply = {"reasoning": reasoning, **proposed(question, drop, add)}
+    reply: Reply = {"failure_summary": rows(summary), "patch": patch}
     notes = question.number(r"at most (\d+) reminder notes", 0)
     if notes:
-        for row, lesson in zip(summary, failing, strict=True):
-            row["cause"] = "SKILL_DEFECT" if lesson in missing else "EXECUTION_LAPSE"
-        forgotten = [lesson for lesson in failing if lesson not in missing]
-        reply["appendix_notes"] = [*_reminders(question, forgotten)[:notes]]
+        for row, topic in zip(summary, failing, strict=True):
+            row["cause"] = "SKILL_DEFECT" if topic in missing else "EXECUTION_LAPSE"
+        reply["appendix_notes"] = [*_reminders(question, [topic for topic in failing if topic not in missing])[:notes]]
     return reply
 
 
-def _reminders(question: Question, forgotten: Sequence[Lesson]) -> list[str]:
+def _reminders(question: Question, forgotten: Sequence[Topic]) -> list[str]:
     """A note on each rule that was forgotten and that no note names yet."""
-    named = rules_named_in(appendix_of(question.skill("Current skill")), EVERY_STYLE)
-    return [reminder([lesson.rule]) for lesson in forgotten if lesson.rule and lesson.rule not in named]
+    named = rules_named_in(appendix_of(question.skill("Current skill")))
+    return [reminder([topic.rule]) for topic in forgotten if topic.rule and topic.rule not in named]
 
 
-def _failing(trajectories: Sequence[Trajectory]) -> dict[Lesson, int]:
-    """What was missing with how often, most frequent first."""
-    lessons = [trajectory.lesson for trajectory in trajectories if trajectory.failed]
-    return dict(Counter(lesson for lesson in lessons if lesson).most_common())
-
-
-def _rejected(question: Question) -> list[str]:
-    """What the edits that the gate refused in this epoch wanted to write."""
-    lines = _REJECTED.findall(question.fenced("Earlier steps of this epoch"))
-    return [line.partition("content=")[2].strip("'\"") for line in lines]
+def _failing(trajectories: Sequence[Trajectory]) -> dict[Topic, int]:
+    """The kinds that failed with how often, most frequent first."""
+    topics = [trajectory.topic for trajectory in trajectories if trajectory.failed]
+    return dict(Counter(topic for topic in topics if topic).most_common())
 
 
 def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried: Sequence[str]) -> list[Rule]:
     """The wanted rules, sometimes with a harmful one among them or only that one; not once the notes warn of it."""
-    subject = subject_of(question)
-    left = [rule for rule in subject.harmful if not rule.line_in(skill) and not any(map(rule.said_by, tried))]
-    if not (wanted and left) or subject.warning in question.section("Your notes from earlier epochs"):
+    left = [rule for rule in question.world.harmful if not rule.line_in(skill) and not any(map(rule.said_by, tried))]
+    if not (wanted and left) or WARNING in question.section("Your notes from earlier epochs"):
         return wanted
     # Drawn from the items and the rules alone: how a prompt is worded shall not change what the demo shows.
-    seen = (
-        *sorted(each.item for each in question.trajectories),
-        *(rule.name for rule in rules_in(skill, subject.style)),
-    )
+    seen = (*sorted(each.item for each in question.trajectories), *(rule.name for rule in rules_in(skill, ALL_STYLE)))
     luck = chance("misjudgement", *seen)
     worst = left[int(chance("which", *seen) * len(left))]
     if luck < ONLY_BAD:
@@ -100,58 +89,35 @@ def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried
     return [wanted[0], worst, *wanted[1:]] if luck < ALSO_BAD else wanted
 
 
-def _summary(lesson: Lesson, count: int, missing: bool) -> Reply:
-    why = lesson.lacks if missing else "the skill has a rule, but it was forgotten"
-    return {"failure_type": lesson.failure, "count": count, "description": f"{lesson.what}: {why}."}
+def _summary(mistake: str, topic: Topic, count: int, missing: bool) -> Reply:
+    why = "the skill has no rule for its form" if missing else "the skill has a rule, but it was forgotten"
+    return {
+        "failure_type": f"{topic.kind} form",
+        "count": count,
+        "description": f"{mistake.format(kind=topic.kind)}: {why}.",
+    }
 
 
 def _from_successes(question: Question) -> Reply:
     items = sorted(trajectory.item for trajectory in question.trajectories)
     notices = len(items) > 1 and chance("success", *items) < NOTICES_SUCCESS
-    subject = subject_of(question)
-    new = not subject.habit.line_in(_skill(question)) and not any(map(subject.habit.said_by, _rejected(question)))
-    edits = [_append(subject.habit)] if notices and new else []
-    patterns: list[Json] = [subject.pattern] if edits else []
-    reasoning = subject.praise if edits else "Simulated: nothing that the skill does not say already."
-    reply: Reply = {"success_patterns": patterns, "patch": {"reasoning": reasoning, "edits": _json(edits)}}
+    new = not BREVITY.line_in(_skill(question)) and not any(map(BREVITY.said_by, rejected_in(question)))
+    add = [BREVITY] if notices and new else []
+    patterns: list[Json] = ["The answers hold nothing but what was asked for."] if add else []
+    reasoning = "Simulated: short answers pass." if add else "Simulated: nothing that the skill does not say already."
+    reply: Reply = {"success_patterns": patterns, "patch": {"reasoning": reasoning, **proposed(question, [], add)}}
     if question.number(r"at most (\d+) reminder notes", 0):
         reply["appendix_notes"] = []
     return reply
 
 
-# --- notes, merging and ranking ------------------------------------------------------------------------------------
+# --- notes and choosing --------------------------------------------------------------------------------------------
 
 
 def _consolidate(question: Question) -> Reply:
     """All rules that the notes name, in one note."""
-    named = rules_named_in(question.section("Reminder notes"), EVERY_STYLE)
+    named = rules_named_in(question.section("Reminder notes"))
     return {"reasoning": f"Simulated: one note for {len(named)} rules.", "appendix_notes": [reminder(named)]}
-
-
-def _merge(question: Question) -> Reply:
-    merged: dict[tuple[str, str, str], Reply] = {}
-    for edit in question.proposals:
-        op, target, content = str(edit["op"]), str(edit["target"]), str(edit["content"])
-        support = edit["support_count"]
-        assert isinstance(support, int)
-        same = merged.setdefault(
-            (op, target, _meaning(content)),
-            {"op": op, "target": target, "content": content, "from": [], "support_count": 0},
-        )
-        sources, total = same["from"], same["support_count"]
-        assert isinstance(sources, list)
-        assert isinstance(total, int)
-        sources.append(edit["label"])
-        same["support_count"] = total + support
-    ordered = sorted(merged.values(), key=lambda edit: -int(str(edit["support_count"])))
-    reasoning = f"Simulated: {len(question.proposals)} proposals say {len(ordered)} different things."
-    return {"reasoning": reasoning, "edits": _json(ordered)}
-
-
-def _meaning(content: str) -> str:
-    """What an edit is about, so that two wordings of a rule are one."""
-    known = rules_in(content, EVERY_RULE)
-    return known[0].name if known else " ".join(content.casefold().split())
 
 
 def _learning_rate(question: Question) -> Reply:
@@ -181,8 +147,8 @@ def _rank(question: Question) -> Reply:
 def _guide(question: Question) -> Reply:
     skill = _skill(question)
     failing = _failing([each for each in question.trajectories if each.moment == "now"])
-    forgotten = [lesson.rule.name for lesson in failing if lesson.rule and lesson.rule.line_in(skill)]
-    guidance = subject_of(question).guidance
+    forgotten = [topic.rule.name for topic in failing if topic.rule and topic.rule.line_in(skill)]
+    guidance = "Before you answer, re-check every rule of this document that fits the question."
     if forgotten:
         guidance += f" Most often forgotten so far: {', '.join(forgotten)}."
     reasoning = f"Simulated: rules that are there but were not followed: {', '.join(forgotten) or 'none'}."
@@ -190,13 +156,12 @@ def _guide(question: Question) -> Reply:
 
 
 def _note(question: Question) -> Reply:
-    subject = subject_of(question)
-    before = rules_in(question.skill("Skill at the end of the previous epoch"), subject.style)
-    now = rules_in(_skill(question), subject.style)
+    before = rules_in(question.skill("Skill at the end of the previous epoch"), ALL_STYLE)
+    now = rules_in(_skill(question), ALL_STYLE)
     new = [rule.name for rule in now if rule not in before]
     notes = [
-        subject.advice,
-        subject.warning,
+        "Rules that name one kind of value and show its form help.",
+        WARNING,
         f"Kinds that got a rule in this epoch: {', '.join(new) or 'none'}.",
     ]
     return {
@@ -213,24 +178,13 @@ def _skill(question: Question) -> str:
     return _PROTECTED.sub("", question.skill("Current skill", "Skill now"))
 
 
-def _append(rule: Rule) -> Reply:
-    return {"op": "append", "target": "", "content": f"- {rule.wording}"}
-
-
-def _delete(line: str) -> Reply:
-    return {"op": "delete", "target": line, "content": ""}
-
-
-def _json(rows: Sequence[Reply]) -> list[Json]:
-    return [*rows]
-
-
 _STAGES: Mapping[Stage, Callable[[Question], Reply]] = {
     "analyst": _analyse,
     "appendix": _consolidate,
-    "merge": _merge,
+    "merge": merged,
     "learning_rate": _learning_rate,
     "ranking": _rank,
+    "rewrite": rewrite,
     "slow_update": _guide,
     "meta_skill": _note,
 }

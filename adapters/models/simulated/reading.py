@@ -9,8 +9,10 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.adapters.models.simulated import household
-from skillopt_es.adapters.models.simulated.rules import Lesson, lesson_on, topic_of
+from skillopt_es.adapters.models.simulated.household import HOUSEHOLD, topic_in
+from skillopt_es.adapters.models.simulated.rules import Topic
+from skillopt_es.adapters.models.simulated.world import World
+from skillopt_es.adapters.models.simulated.worlds import topic_of, world_of
 from skillopt_es.events.values import Json
 
 _FENCED = re.compile(
@@ -44,16 +46,20 @@ class Trajectory:
         return _first(_RESULT, self.text) == "FAIL"
 
     @property
-    def lesson(self) -> Lesson | None:
-        """What its failure shows to be missing; None when that is nothing the simulation knows about."""
-        if household.is_played(self.text):
-            return household.lesson_of(self.text)
-        asked = topic_of(_first(_TASK, self.text))
+    def task(self) -> str:
+        """What the target was asked."""
+        return _first(_TASK, self.text)
+
+    @property
+    def topic(self) -> Topic | None:
+        """What it shows to be missing: the house style of its kind, or what a lost game lacked; else None."""
+        if world_of(self.task) is HOUSEHOLD:
+            return topic_in(self.text)
+        asked = topic_of(self.task)
         if asked is None:
             return None
         topic, found = asked
-        # Only where the grader wanted the house style of that kind.
-        return lesson_on(topic) if topic.house(found) in _first(_EVALUATION, self.text) else None
+        return topic if topic.house(found) in _first(_EVALUATION, self.text) else None
 
 
 class Question(str):
@@ -77,17 +83,26 @@ class Question(str):
 
     def skill(self, *titles: str) -> str:
         """The skill under one of these headings, all its files together."""
-        return self.fenced(*titles)
+        return self.fenced_under(*titles)
 
-    def fenced(self, *titles: str) -> str:
+    def fenced_under(self, *titles: str) -> str:
         """All fenced texts under these headings."""
         return "\n".join(block["text"] for heading, block in self._blocks if heading in titles)
+
+    def fenced(self, label: str) -> list[str]:
+        """The fenced texts whose label begins like this, in order."""
+        return [block["text"] for _, block in self._blocks if block["label"].startswith(label)]
 
     @property
     def trajectories(self) -> list[Trajectory]:
         """The trajectories in order."""
         blocks = [block for _, block in self._blocks if block["label"] == "trajectory"]
         return [Trajectory(block["text"], block["note"] or "") for block in blocks]
+
+    @property
+    def world(self) -> World:
+        """The world that its trajectories come from; without any, the one of the demo."""
+        return world_of(next((trajectory.task for trajectory in self.trajectories), ""))
 
     def section(self, title: str) -> str:
         """What stands under a heading, up to the next one of the same level."""

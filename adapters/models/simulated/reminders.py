@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from skillopt_es.adapters.models.simulated.rules import Rule
+from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
 
 # Written out here, not imported: a model knows a skill only as the text it is given.
 _APPENDIX = re.compile(r"<!-- APPENDIX_START -->(.*?)<!-- APPENDIX_END -->", re.DOTALL)
@@ -21,14 +22,9 @@ def without_appendix(skill: str) -> str:
     return _APPENDIX.sub("", skill)
 
 
-def names_rule(notes: str, rule: Rule) -> bool:
-    """Whether a text names a rule."""
-    return re.search(rf"\b{re.escape(rule.name)}\b", notes) is not None
-
-
-def rules_named_in(notes: str, rules: Iterable[Rule]) -> list[Rule]:
-    """Those of the rules that a text names."""
-    return [rule for rule in rules if names_rule(notes, rule)]
+def rules_named_in(notes: str) -> list[Rule]:
+    """The rules that a text names."""
+    return [rule for rule in ALL_STYLE if re.search(rf"\b{re.escape(rule.name)}\b", notes)]
 
 
 def reminder(rules: Sequence[Rule]) -> str:

@@ -11,9 +11,10 @@ import pytest
 from support.make_demo_tasks import make_tasks
 
 from skillopt_es.adapters.models.simulated import open_model
+from skillopt_es.adapters.models.simulated.optimizer import WARNING
 from skillopt_es.adapters.models.simulated.reminders import reminder, rules_named_in
-from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE, Rule, topic_of
-from skillopt_es.adapters.models.simulated.subjects import HOUSE_STYLE
+from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE, Rule
+from skillopt_es.adapters.models.simulated.worlds import topic_of
 from skillopt_es.events.values import Edit, Role, Stage
 from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings
 from skillopt_es.prompts import system_prompt
@@ -212,7 +213,7 @@ def _analyst(
     return reply
 
 
-NOTES = f"## Your notes from earlier epochs\n- {HOUSE_STYLE.warning}\n\n"
+NOTES = f"## Your notes from earlier epochs\n- {WARNING}\n\n"
 BY_NAME = {rule.name: rule for rule in STYLE}
 
 
@@ -315,7 +316,7 @@ def test_epoch_advice_tells_the_target_to_recheck_and_warns_the_optimizer() -> N
     block = RECHECK.replace("Before you answer, re-check every rule.", getattr(guidance, "content", ""))
     assert "dates" in block
     assert len(_right(f"{ALL_RULES}\n\n{block}")) > 0.95 * len(TASKS)
-    assert HOUSE_STYLE.warning in getattr(notes, "content", "")
+    assert WARNING in getattr(notes, "content", "")
 
 
 # --- reminder notes ------------------------------------------------------------------------------------------------
@@ -354,7 +355,7 @@ def test_notes_are_consolidated_into_one_that_names_the_same_rules() -> None:
     reply = read_consolidation(_ask("optimizer", "appendix", Message("user", user)).text, before=notes)
     assert isinstance(reply, ConsolidationReply)
     [note] = reply.notes
-    assert {rule.name for rule in rules_named_in(note, STYLE)} == {"dates", "lists", "phone numbers"}
+    assert {rule.name for rule in rules_named_in(note)} == {"dates", "lists", "phone numbers"}
     assert len(reminder(STYLE)) <= 300
 
 
