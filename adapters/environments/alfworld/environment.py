@@ -48,7 +48,7 @@ class Alfworld:
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
         splits = load_splits(self._settings.data, self._item, read=self._reader.rows)
-        return evolve(splits, notes=(*splits.notes, self._worlds.note()))
+        return evolve(splits, notes=(*splits.notes, *self._worlds.notes()))
 
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Play one game under one skill."""

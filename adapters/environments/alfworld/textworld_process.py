@@ -67,16 +67,17 @@ class TextWorldProcess:
     async def aclose(self) -> None:
         """End the process and whatever it has started."""
         child, self._child = self._child, None
-        if child is not None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(child.pid, signal.SIGKILL)
-            if child.stdin is not None:
-                child.stdin.close()
-            # Cancelled or not: whoever closes a world leaves no process behind.
-            await asyncio.shield(child.wait())
         folder, self._folder = self._folder, None
-        if folder is not None:
-            folder.cleanup()
+        try:
+            if child is not None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(child.pid, signal.SIGKILL)
+                if child.stdin is not None:
+                    child.stdin.close()
+                await child.wait()
+        finally:
+            if folder is not None:
+                folder.cleanup()
 
     @property
     def _errors(self) -> Path:

@@ -30,13 +30,15 @@ class Worlds:
                 hint="pip install 'skillopt-es[alfworld]', or env.world: builtin",
             )
         self.real = installed
+        self._choice = choice
         self._seconds = seconds
         self._free = asyncio.Semaphore(at_once)
         self._open: set[TextWorldProcess] = set()
 
-    def note(self) -> str:
-        """Which world it is, for the log."""
-        return "games are played in TextWorld" if self.real else "games are played in the built-in household"
+    def notes(self) -> tuple[str, ...]:
+        """What the log has to say of the choice: only a world that nobody asked for by its name."""
+        missed = self._choice == "auto" and not self.real
+        return ("TextWorld is not installed: games are played in the built-in household",) if missed else ()
 
     def check(self, game: Game) -> None:
         """Raises ValueError for a game that the built-in household cannot play; TextWorld says so when it plays."""

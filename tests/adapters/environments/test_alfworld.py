@@ -284,7 +284,6 @@ def test_games_are_found_below_the_data_root(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("ALFWORLD_DATA", str(tmp_path / "games"))
     environment = open_files(tmp_path, data_root="")
     splits = environment.load()
-    assert "games are played in the built-in household" in splits.notes
     episode = attempt(environment, splits.train[0], Target([says("look")]))
     assert episode.task == "put a hot mug in sidetable."
 
@@ -346,3 +345,16 @@ def test_textworld_has_to_be_installed_where_it_is_asked_for(tmp_path: Path, mon
     with pytest.raises(ConfigError) as caught:
         open_files(tmp_path, world="textworld")
     assert "skillopt-es[alfworld]" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("world", "installed", "noted"), [("auto", False, True), ("auto", True, False), ("builtin", False, False)]
+)
+def test_the_log_notes_a_world_that_stands_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, world: str, installed: bool, noted: bool
+) -> None:
+    """Where TextWorld would have been taken and is not installed."""
+    monkeypatch.setattr("skillopt_es.adapters.environments.alfworld.worlds.textworld_is_installed", lambda: installed)
+    files(tmp_path, GAMEFILE, appendix_world.game(SIMPLE))
+    notes = open_files(tmp_path, world=world).load().notes
+    assert any("TextWorld is not installed" in note for note in notes) == noted
