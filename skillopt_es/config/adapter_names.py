@@ -43,7 +43,7 @@ _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
 ADAPTERS: Mapping[str, tuple[str, str]] = {
     **{
         name: (f"the benchmark {name} is not built yet", _BENCHMARKS_INSTEAD)
-        for name in ("docvqa", "officeqa", "spreadsheetbench")
+        for name in ("docvqa", "officeqa")
     },
     **{
         name: (f"the original names the benchmark {name}, but was never shipped with it", _BENCHMARKS_INSTEAD)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from skillopt_es.adapters.models.simulated.forms import as_written
-from skillopt_es.adapters.models.simulated.rules import Habit, Rule, Topic
+from skillopt_es.adapters.models.simulated.kinds import Habit, Rule, Topic
 from skillopt_es.adapters.models.simulated.world import World
 
 _TASK = re.compile(r"Your task is to: (.*)")

@@ -16,8 +16,8 @@ from skillopt_es.adapters.models.simulated.household import (
     VERBS,
     wanted_in,
 )
+from skillopt_es.adapters.models.simulated.kinds import Topic
 from skillopt_es.adapters.models.simulated.lapses import forgets
-from skillopt_es.adapters.models.simulated.rules import Topic
 from skillopt_es.ports import ChatRequest
 
 _SEEN = re.compile(r"Your current observation is: (.*?)\n\nYour admissible commands are: \[(.*?)\]", re.DOTALL)

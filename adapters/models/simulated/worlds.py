@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from skillopt_es.adapters.models.simulated.forms import Found
 from skillopt_es.adapters.models.simulated.household import HOUSEHOLD
-from skillopt_es.adapters.models.simulated.rules import HABITS, TOPICS, Rule, Topic
+from skillopt_es.adapters.models.simulated.kinds import Rule, Topic
+from skillopt_es.adapters.models.simulated.rules import HABITS, TOPICS
 from skillopt_es.adapters.models.simulated.world import World
 
 HOUSE = World(tasks="", topics=TOPICS, habits=HABITS)
