@@ -6,7 +6,7 @@ A chain holds what has been recorded of its step so far; a step that is open has
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Generic, TypeVar
 
@@ -147,17 +147,19 @@ class Chain:
         return (*self.patches.values(), *self.merges.values())
 
 
-_PLACES: Mapping[type[Event], str] = {
-    MinibatchesPlanned: "groups",
-    AppendixExtended: "extended",
-    AppendixConsolidated: "consolidated",
-    LearningRateChosen: "learning_rate",
-    EditsRanked: "ranked",
-    SkillRewritten: "rewritten",
-    CandidateBuilt: "built",
-    CandidateGated: "gated",
-    StepSkipped: "skipped",
-    AppendixWritten: "written",
+_JOINED: Mapping[type[Event], Callable[..., Chain]] = {
+    MinibatchesPlanned: lambda chain, seen: evolve(chain, groups=seen),
+    PatchProposed: lambda chain, seen: evolve(chain, patches={**chain.patches, seen.event.patch: seen}),
+    AppendixExtended: lambda chain, seen: evolve(chain, extended=seen),
+    AppendixConsolidated: lambda chain, seen: evolve(chain, consolidated=seen),
+    PatchesMerged: lambda chain, seen: evolve(chain, merges={**chain.merges, seen.event.merge: seen}),
+    LearningRateChosen: lambda chain, seen: evolve(chain, learning_rate=seen),
+    EditsRanked: lambda chain, seen: evolve(chain, ranked=seen),
+    SkillRewritten: lambda chain, seen: evolve(chain, rewritten=seen),
+    CandidateBuilt: lambda chain, seen: evolve(chain, built=seen),
+    CandidateGated: lambda chain, seen: evolve(chain, gated=seen),
+    StepSkipped: lambda chain, seen: evolve(chain, skipped=seen),
+    AppendixWritten: lambda chain, seen: evolve(chain, written=seen),
 }
 
 
@@ -170,23 +172,14 @@ class ChainBuilder:
 
     def add(self, recorded: Recorded) -> None:
         """Takes one event in; those of other types are left alone."""
-        seq, event = recorded.seq, recorded.event
-        match event:
-            case RunStarted():
-                self.steps_per_epoch = max(1, event.steps_per_epoch)
-            case PatchProposed():
-                chain = self._chain(event.step)
-                self.chains[event.step] = evolve(chain, patches={**chain.patches, event.patch: Seen(seq, event)})
-            case PatchesMerged():
-                chain = self._chain(event.step)
-                self.chains[event.step] = evolve(chain, merges={**chain.merges, event.merge: Seen(seq, event)})
-            case _ if type(event) in _PLACES:
-                step: int = getattr(event, "step")  # noqa: B009 -- every type in _PLACES has it
-                self.chains[step] = evolve(self._chain(step), **{_PLACES[type(event)]: Seen(seq, event)})
-
-    def _chain(self, step: int) -> Chain:
-        epoch = (step - 1) // self.steps_per_epoch + 1
-        return self.chains.get(step) or Chain(step=step, epoch=epoch)
+        event = recorded.event
+        join = _JOINED.get(type(event))
+        if isinstance(event, RunStarted):
+            self.steps_per_epoch = max(1, event.steps_per_epoch)
+        elif join is not None:
+            step = int(getattr(event, "step"))  # noqa: B009 -- all that are joined have one
+            chain = self.chains.get(step) or Chain(step=step, epoch=(step - 1) // self.steps_per_epoch + 1)
+            self.chains[step] = join(chain, Seen(recorded.seq, event))
 
 
 def chains(records: Iterable[Recorded]) -> Mapping[int, Chain]:

@@ -216,10 +216,16 @@ def _of_patch(maker: Maker, patch: str) -> Maker:
     return Maker(kind="notes", seq=maker.seq, step=maker.step, epoch=maker.epoch, patches=(patch,))
 
 
+def advice_behind(found: Blame, maker: Maker) -> SlowUpdateProposed | None:
+    """The optimizer's advice that guidance comes from; None for other lines, and for a mere place for guidance."""
+    return found.advice.get(maker.epoch) if maker.kind == "guidance" and maker.epoch is not None else None
+
+
 def calls_behind(found: Blame, maker: Maker) -> tuple[CallRef, ...]:
     """The optimizer's calls that a maker's lines go back to, each once."""
-    if maker.kind == "guidance" and maker.epoch in found.advice:
-        return found.advice[maker.epoch].calls
+    if maker.kind == "guidance":
+        advice = advice_behind(found, maker)
+        return () if advice is None else advice.calls
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
         return ()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
-from skillopt_es.audit.blame import Attributed, Blame, Maker, calls_behind
+from skillopt_es.audit.blame import Attributed, Blame, Maker, advice_behind, calls_behind
 from skillopt_es.events.catalog import CandidateGated
 from skillopt_es.events.values import Proposal
 from skillopt_es.projections.usage import Usage
@@ -85,8 +85,8 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, Usage], lines_of_slo
     cost = _cost((usage[slot], lines_of_slot[slot]) for slot in slots if slot in usage and lines_of_slot.get(slot))
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
-        pairs = found.advice[maker.epoch].pairs if maker.kind == "guidance" and maker.epoch in found.advice else ()
-        items = tuple(pair.item for pair in pairs)
+        advice = advice_behind(found, maker)
+        items = () if advice is None else tuple(pair.item for pair in advice.pairs)
         return Behind(proposals=(), patches=(), items=items, gate=None, cost=cost)
     names = dict.fromkeys(name for each in maker.proposals for name in chain.ancestry(each))
     patches = (*maker.patches, *(patch for name in maker.proposals for patch in chain.patches_behind(name)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from pathlib import Path
+from typing import cast
 
 from attrs import define, field
 
@@ -21,10 +22,11 @@ _LONGEST = 500  # characters of a text that every event with it holds itself, no
 
 @define
 class Reading:
-    """A log up to where it is whole; `problem` is the first damage met, also while events are read."""
+    """A log up to `until`, where it stops being whole; `problem` is the first damage met, also met while reading."""
 
     log: EventLog
     until: int = 0
+    head: int = 0
     problem: LogError | None = None
     _first: RunStarted | None = field(default=None, alias="first")
 
@@ -35,7 +37,7 @@ class Reading:
         try:
             reading._look(folder)
         except LogError as error:
-            reading.until = reading.until or log.head().seq
+            reading.until = reading.head = reading.until or log.head().seq
             reading.problem = reading.problem or error
         return reading
 
@@ -65,20 +67,21 @@ class Reading:
 
     def _look(self, folder: Path) -> None:
         """The end of the log, the first gap in it, what its anchor misses, and types that are newer than we are."""
-        counts = self.log.reader.rows("select type, count(*), max(seq) from events group by type order by type")
-        self.until = max((int(str(row[2])) for row in counts), default=0)
-        if sum(int(str(row[1])) for row in counts) != self.until:
-            [(gap,)] = self.log.reader.rows(_GAP)
-            self.until = int(str(gap)) - 1
-            self.problem = LogDamaged(f"event {gap} is missing from the log", seq=int(str(gap)))
-        unknown = [str(row[0]) for row in counts if row[0] not in BY_NAME]
+        rows = self.log.reader.rows("select type, count(*), max(seq) from events group by type order by type")
+        counts = cast("list[tuple[str, int, int]]", rows)
+        self.until = self.head = max((last for _, _, last in counts), default=0)
+        if sum(count for _, count, _ in counts) != self.head:
+            [(gap,)] = cast("list[tuple[int]]", self.log.reader.rows(_GAP))
+            self.until = gap - 1
+            self.problem = LogDamaged(f"event {gap} is missing from the log", seq=gap)
+        unknown = [str(kind) for kind, _, _ in counts if kind not in BY_NAME]
         if unknown and self.problem is None:
             self.problem = LogTooNew(
                 f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
                 hint="a newer version wrote it; what is shown leaves them out",
             )
         anchor = read_anchor(folder)
-        if anchor is not None and anchor.seq > self.until and self.problem is None:
+        if anchor is not None and anchor.seq > self.head and self.problem is None:
             self.problem = LogDamaged(
-                f"the log ends at event {self.until}, but {ANCHOR_FILE} says that there were {anchor.seq}"
+                f"the log ends at event {self.head}, but {ANCHOR_FILE} says that there were {anchor.seq}"
             )

@@ -107,11 +107,15 @@ def _of_hash(start: str, reading: Reading) -> Target:
     if not nodes:
         raise NotInRun(f"{name} has no skill whose hash begins with {start}", hint="`skillopt-es lineage` has them all")
     if len({node.skill for node in nodes}) > 1:
-        raise NotInRun(f"{start} is the beginning of {len({node.skill for node in nodes})} skills", hint="say more of it")
+        raise NotInRun(
+            f"{start} is the beginning of {len({node.skill for node in nodes})} skills", hint="say more of it"
+        )
     made = [node for node in nodes if node.kind != "initial"]
     if len(made) > 1:
         places = ", ".join(node.name for node in made)
-        raise NotInRun(f"the skill {start} was made {len(made)} times: {places}", hint=f"say `explain {_said(made[0])}`")
+        raise NotInRun(
+            f"the skill {start} was made {len(made)} times: {places}", hint=f"say `explain {_said(made[0])}`"
+        )
     return _of_node(made[0] if made else nodes[0], reading)
 
 

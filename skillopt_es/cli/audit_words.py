@@ -71,13 +71,13 @@ def _listed(value: object) -> object:
 
 
 def as_found(reading: Reading) -> int:
-    """After everything that could be read was shown: says what is wrong with the log, if something is; the exit code."""
+    """Says what is wrong with the log, if something is, after what could be read was shown; the exit code."""
     if reading.problem is None:
         return 0
-    hint = f"  {reading.problem.hint}" if reading.problem.hint else ""
-    click.echo(f"error: {reading.problem}; what is shown ends before event {reading.until + 1}", err=True)
-    if hint:
-        click.echo(hint, err=True)
+    ends = f"; what is shown ends before event {reading.until + 1}" if reading.until < reading.head else ""
+    click.echo(f"error: {reading.problem}{ends}", err=True)
+    if reading.problem.hint:
+        click.echo(f"  {reading.problem.hint}", err=True)
     return 1
 
 
@@ -94,5 +94,3 @@ def two_words(words: Sequence[str]) -> list[str]:
 def _is_moment(word: str) -> bool:
     parts = word.split()
     return len(parts) == 2 and parts[0] in ("step", "epoch", "seq", "event", "candidate")
-
-

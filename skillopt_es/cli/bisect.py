@@ -25,9 +25,10 @@ _WORDS = {"mixed": "passed and failed", "unmeasured": "tried, not measured", "mi
 @json_option
 def bisect_command(run: str | None, item: str, directory: Path, as_json: bool) -> int:
     """
-    When a task began to fail or to pass: its recorded results under each skill that was current. RUN defaults to the newest.
+    When a task began to fail or to pass: its recorded results under each skill that was current.
 
-    No call is made. Where no result was recorded between two that differ, that is said: the turn lies among those texts.
+    No call is made. Where nothing was recorded between two results that differ, that is said: the turn lies among those
+    texts. RUN defaults to the newest.
     """
     from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.item_page import results_of, split_of

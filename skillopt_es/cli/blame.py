@@ -39,9 +39,9 @@ def blame_command(
     """
     Who wrote each line of a skill: the event, its step and epoch, and the line's share of the optimizer's tokens.
 
-    A line is of the event that wrote its text as it stands. Tokens are those of the analysts, merges and selections that
-    led to it; each call's are divided equally between the lines (blank ones aside) that it led to, at the time. RUN
-    defaults to the newest, FILE to the skill's main file; --line and --json have edits, patches and items, too.
+    A line is of the event that wrote its text as it stands. Tokens are those of the analysts, merges and selections
+    that led to it; each call's are divided equally between the lines (blank ones aside) that it led to, at the time.
+    RUN defaults to the newest, FILE to the skill's main file; --line and --json have edits, patches and items, too.
 
     \b
     skillopt-es blame
@@ -117,9 +117,7 @@ def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> S
     return [lines[number - 1] for number in numbers] if numbers else lines
 
 
-def _print(
-    name: str, path: str, which: str, at: Moment | None, text: Attributed, lines: Sequence[BlamedLine]
-) -> None:
+def _print(name: str, path: str, which: str, at: Moment | None, text: Attributed, lines: Sequence[BlamedLine]) -> None:
     then = f" at {at[0]} {at[1]}" if at else ""
     click.echo(f"{name}: {path} of the {which} skill{then} ({text.skill.hash[:12]})")
     rows = [
