@@ -20,12 +20,18 @@ from skillopt_es.skill.alignment import lines_of
 
 @frozen(kw_only=True)
 class Cost:
-    """A share of some calls' tokens; None where no call behind it reported any, `silent` counts those that did not."""
+    """
+    A share of some calls' tokens and money; None where nothing is known of any call behind it.
+
+    `silent` counts the calls that did not report all their tokens, `unpriced` those that cost an unknown amount.
+    """
 
     calls: int = 0
     input: float | None = None
     output: float | None = None
     silent: int = 0
+    money: float | None = None
+    unpriced: int = 0
 
     @property
     def tokens(self) -> float | None:
@@ -101,9 +107,10 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, Usage], lines_of_slo
 
 
 def _cost(shares: Iterable[tuple[Usage, int]]) -> Cost:
-    calls = silent = 0
+    calls = silent = unpriced = 0
     into: float | None = None
     out: float | None = None
+    money: float | None = None
     for usage, lines in shares:
         calls += usage.calls
         silent += max(usage.input.silent, usage.output.silent)
@@ -111,4 +118,7 @@ def _cost(shares: Iterable[tuple[Usage, int]]) -> Cost:
             into = (into or 0.0) + usage.input.known / lines
         if usage.output.known is not None:
             out = (out or 0.0) + usage.output.known / lines
-    return Cost(calls=calls, input=into, output=out, silent=silent)
+        unpriced += usage.cost.unknown
+        if usage.cost.known is not None:
+            money = (money or 0.0) + float(usage.cost.known) / lines
+    return Cost(calls=calls, input=into, output=out, silent=silent, money=money, unpriced=unpriced)

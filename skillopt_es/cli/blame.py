@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from skillopt_es.audit.reading import Reading
     from skillopt_es.events.values import Json
     from skillopt_es.moments import Moment
+    from skillopt_es.projections.prices import Prices
     from skillopt_es.projections.usage import Usage
 
 
@@ -52,6 +53,7 @@ def blame_command(
     from skillopt_es.audit.line_costs import blamed_lines, slots_behind
     from skillopt_es.audit.reading import Reading
     from skillopt_es.events.log import EventLog
+    from skillopt_es.projections.prices import recorded_prices
 
     folder, file = _run_and_file(words, directory)
     with EventLog.open(folder) as log:
@@ -63,15 +65,18 @@ def blame_command(
         path = file or text.skill.main
         if path not in text.makers:
             raise NotInRun(f"the skill has no file {path}", hint=f"it has {names(sorted(text.makers))}")
-        lines = blamed_lines(found, text, path, _usage(slots_behind(found), reading))
+        prices = recorded_prices(recorded.event for recorded in reading.events(("RunStarted", "RunResumed")))
+        lines = blamed_lines(found, text, path, _usage(slots_behind(found), reading, prices))
         wanted = _chosen(lines, numbers, path)
         if as_json:
-            print_json(_json(log.run.name, reading, text, path, wanted))
+            print_json(_json(reading, text, path, prices.currency, wanted))
         elif numbers:
             for line in wanted:
-                _print_line(line, found)
+                _print_line(line, found, prices.currency)
         else:
-            _print(log.run.name, path, which, at, text, lines)
+            then = f" at {at[0]} {at[1]}" if at else ""
+            click.echo(f"{log.run.name}: {path} of the {which} skill{then} ({text.skill.hash[:12]})")
+            _print(lines, prices.currency)
         return as_found(reading)
 
 
@@ -97,17 +102,14 @@ def _until(at: Moment | None, reading: Reading) -> int | None:
     return None if at is None else seq_of(reading.log, at)
 
 
-def _usage(slots: frozenset[str], reading: Reading) -> dict[str, Usage]:
+def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, Usage]:
     """What the calls of each slot came to, failed attempts too."""
     from skillopt_es.events.journal import Journal
-    from skillopt_es.projections.usage import Usage
+    from skillopt_es.projections.usage import usage_of
 
     journal = Journal(reading.log.reader)
-    usage: dict[str, Usage] = {}
-    for slot in sorted(slots):
-        for row in journal.attempts(slot):
-            usage[slot] = usage.get(slot, Usage()).plus(row)
-    return usage
+    attempts = {slot: journal.attempts(slot) for slot in sorted(slots)}
+    return {slot: usage_of(rows, prices).total for slot, rows in attempts.items() if rows}
 
 
 def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> Sequence[BlamedLine]:
@@ -117,14 +119,22 @@ def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> S
     return [lines[number - 1] for number in numbers] if numbers else lines
 
 
-def _print(name: str, path: str, which: str, at: Moment | None, text: Attributed, lines: Sequence[BlamedLine]) -> None:
-    then = f" at {at[0]} {at[1]}" if at else ""
-    click.echo(f"{name}: {path} of the {which} skill{then} ({text.skill.hash[:12]})")
+def _print(lines: Sequence[BlamedLine], currency: str) -> None:
+    """One row a line; a + behind a number says that it is a lower bound."""
     rows = [
-        (str(line.number), str(line.maker.seq), _place(line.maker), _tokens(line.behind.cost), f"| {line.text}")
+        (
+            str(line.number),
+            str(line.maker.seq),
+            _place(line.maker),
+            _tokens(line.behind.cost),
+            *([_money(line.behind.cost)] if currency else []),
+            f"| {line.text}",
+        )
         for line in lines
     ]
-    print_table(("line", "event", "written by", "tokens", "| text"), rows, right=(0, 1, 3))
+    cost = [f"cost {currency}"] if currency else []
+    headers = ("line", "event", "written by", "tokens", *cost, "| text")
+    print_table(headers, rows, right=(0, 1, *range(3, 4 + len(cost))))
 
 
 def _place(maker: Maker) -> str:
@@ -143,7 +153,13 @@ def _tokens(cost: Cost) -> str:
     return f"{cost.tokens:,.0f}{'+' if cost.silent else ''}"
 
 
-def _print_line(line: BlamedLine, found: Blame) -> None:
+def _money(cost: Cost) -> str:
+    if not cost.calls:
+        return ""
+    return "?" if cost.money is None else f"{cost.money:.4f}{'+' if cost.unpriced else ''}"
+
+
+def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     """One line with all that is behind it."""
     from skillopt_es.cli.chain_page import verdict_words
 
@@ -161,20 +177,22 @@ def _print_line(line: BlamedLine, found: Blame) -> None:
         gate = behind.gate
         click.echo(f"  gate: {verdict_words(found.chains[maker.step])}; {_turned(gate.won, gate.lost)}")
     if behind.cost.calls:
+        money = f", {currency} {_money(behind.cost)}" if currency else ""
         said = f" ({behind.cost.silent} did not report theirs)" if behind.cost.silent else ""
-        click.echo(f"  its share of {behind.cost.calls} calls: {_tokens(behind.cost)} tokens{said}")
+        click.echo(f"  its share of {behind.cost.calls} calls: {_tokens(behind.cost)} tokens{money}{said}")
 
 
 def _turned(won: Sequence[str], lost: Sequence[str]) -> str:
     return f"won {names(won) if won else 'none'}; lost {names(lost) if lost else 'none'}"
 
 
-def _json(name: str, reading: Reading, text: Attributed, path: str, lines: Sequence[BlamedLine]) -> Json:
+def _json(reading: Reading, text: Attributed, path: str, currency: str, lines: Sequence[BlamedLine]) -> Json:
     return {
-        "run": name,
+        "run": reading.log.run.name,
         "problem": problem_json(reading),
         "skill": text.skill.hash,
         "file": path,
+        "currency": currency or None,
         "lines": [_line_json(line) for line in lines],
     }
 
@@ -200,4 +218,6 @@ def _line_json(line: BlamedLine) -> Json:
         "input_tokens": cost.input,
         "output_tokens": cost.output,
         "unreported_calls": cost.silent,
+        "cost": cost.money,
+        "unpriced_calls": cost.unpriced,
     }

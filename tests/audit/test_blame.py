@@ -40,7 +40,7 @@ from skillopt_es.events.values import (
     Suggestion,
 )
 from skillopt_es.projections.trainer import fold
-from skillopt_es.projections.usage import Tally, Usage
+from skillopt_es.projections.usage import Tally, Usage, usage_of
 from skillopt_es.skill.alignment import align, lines_of
 from skillopt_es.skill.appendix import clean_note
 from skillopt_es.skill.edits import apply_edits
@@ -309,7 +309,7 @@ def test_shares_come_from_the_journal(audited: Audited) -> None:
     found = blamed(records_of(folder))
     with EventLog.open(folder) as log:
         journal = Journal(log.reader)
-        usage = {slot: Usage().plus(journal.attempts(slot)[0]) for slot in slots_behind(found)}
+        usage = {slot: usage_of(journal.attempts(slot)).total for slot in slots_behind(found)}
         asked = sum(row.call.input_tokens or 0 for row in journal.read() if row.call.role == "optimizer")
     lines = blamed_lines(found, found.best, "SKILL.md", usage)
     assert 0 < sum(line.behind.cost.input or 0.0 for line in lines) <= asked
