@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from attrs import evolve, frozen
 
@@ -23,41 +23,38 @@ END_TYPES = ("ComparisonDrawn", "ComparisonExtended", "SlowUpdateProposed", "Slo
 
 @frozen(kw_only=True)
 class EpochEnd:
-    """The end of one epoch, as far as it has been recorded."""
+    """The end of one epoch, as far as it has been recorded; advice that failed is asked for again, and judged later."""
 
     epoch: int
     drawn: Seen[ComparisonDrawn] | None = None
     extended: tuple[Seen[ComparisonExtended], ...] = ()
-    proposed: Seen[SlowUpdateProposed] | None = None
-    applied: Seen[SlowUpdateApplied] | None = None
-    meta: Seen[MetaSkillWritten] | None = None
+    proposed: tuple[Seen[SlowUpdateProposed], ...] = ()
+    applied: tuple[Seen[SlowUpdateApplied], ...] = ()
+    meta: tuple[Seen[MetaSkillWritten], ...] = ()
 
     @property
     def events(self) -> tuple[Seen[Event], ...]:
         """All that was recorded of it, in order."""
-        there = [each for each in (self.drawn, self.proposed, self.applied, self.meta) if each is not None]
-        return tuple(sorted([*there, *self.extended], key=lambda seen: seen.seq))
+        drawn = () if self.drawn is None else (self.drawn,)
+        there: tuple[Seen[Event], ...] = (*drawn, *self.extended, *self.proposed, *self.applied, *self.meta)
+        return tuple(sorted(there, key=lambda seen: seen.seq))
 
 
 def epoch_ends(records: Iterable[Recorded]) -> Mapping[int, EpochEnd]:
     """The end of every epoch that has come to it; from all of a run's events, or those of END_TYPES."""
     ends: dict[int, EpochEnd] = {}
     for recorded in records:
-        seq, event = recorded.seq, recorded.event
-        match event:
-            case ComparisonDrawn():
-                ends[event.epoch] = evolve(_end(ends, event.epoch), drawn=Seen(seq, event))
-            case ComparisonExtended():
-                end = _end(ends, event.epoch)
-                ends[event.epoch] = evolve(end, extended=(*end.extended, Seen(seq, event)))
-            case SlowUpdateProposed():
-                ends[event.epoch] = evolve(_end(ends, event.epoch), proposed=Seen(seq, event))
-            case SlowUpdateApplied():
-                ends[event.epoch] = evolve(_end(ends, event.epoch), applied=Seen(seq, event))
-            case MetaSkillWritten():
-                ends[event.epoch] = evolve(_end(ends, event.epoch), meta=Seen(seq, event))
+        join = _JOINED.get(type(recorded.event))
+        if join is not None:
+            epoch = int(getattr(recorded.event, "epoch"))  # noqa: B009 -- all that are joined have one
+            ends[epoch] = join(ends.get(epoch) or EpochEnd(epoch=epoch), Seen(recorded.seq, recorded.event))
     return ends
 
 
-def _end(ends: Mapping[int, EpochEnd], epoch: int) -> EpochEnd:
-    return ends.get(epoch) or EpochEnd(epoch=epoch)
+_JOINED: Mapping[type[Event], Callable[..., EpochEnd]] = {
+    ComparisonDrawn: lambda end, seen: evolve(end, drawn=seen),
+    ComparisonExtended: lambda end, seen: evolve(end, extended=(*end.extended, seen)),
+    SlowUpdateProposed: lambda end, seen: evolve(end, proposed=(*end.proposed, seen)),
+    SlowUpdateApplied: lambda end, seen: evolve(end, applied=(*end.applied, seen)),
+    MetaSkillWritten: lambda end, seen: evolve(end, meta=(*end.meta, seen)),
+}

@@ -125,7 +125,7 @@ def _step(walk: _Walk, recorded: Recorded) -> None:
                 walk.best = walk.current
         case SlowUpdateProposed() as event:
             walk.advice[event.epoch] = event
-        case SlowUpdateApplied() as event if event.action not in ("reject", "no_content"):
+        case SlowUpdateApplied() as event if event.action not in ("reject", "unchanged", "postponed"):
             assert walk.current is not None
             walk.take(_aligned(walk.current, event.skill, Maker(kind="guidance", seq=seq, epoch=event.epoch)))
             if event.action == "accept_new_best":

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from skillopt_es.cli.audit_words import fate_json, names, proposal_json, proposal_words, short
 from skillopt_es.cli.event_lines import counted, in_words
-from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed
+from skillopt_es.events.catalog import (
+    Event,
+    MetaSkillWritten,
+    PatchesMerged,
+    PatchProposed,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+)
 from skillopt_es.events.values import Json, Proposal
 from skillopt_es.projections.chains import Chain, Seen
 from skillopt_es.projections.epoch_ends import EpochEnd
 from skillopt_es.projections.fates import fates_of, note_fates, verdict_of
 from skillopt_es.projections.plain import plain_payload
 from skillopt_es.projections.trainer import proposals_in
+
+_ADVICE: Mapping[type[Event], str] = {
+    SlowUpdateProposed: "guidance",
+    SlowUpdateApplied: "verdict",
+    MetaSkillWritten: "memory",
+}
 
 
 def step_page(chain: Chain) -> Iterator[str]:
@@ -184,23 +197,20 @@ def epoch_page(end: EpochEnd) -> Iterator[str]:
         yield f"compared, event {end.drawn.seq}: {drawn.previous[:12]} and {drawn.current[:12]} on {names(drawn.items)}"
     for seen in end.extended:
         yield f"  and, event {seen.seq}: {names(seen.event.items)}"
-    if end.proposed is not None:
-        proposed = end.proposed.event
+    if end.proposed:
         for category in ("improved", "regressed", "persistent_fail", "stable_success"):
-            items = [pair.item for pair in proposed.pairs if pair.category == category]
+            items = [pair.item for pair in end.proposed[0].event.pairs if pair.category == category]
             if items:
                 yield f"  {category.replace('_', ' ')}: {names(items)}"
-        yield f"guidance, event {end.proposed.seq}: {in_words(proposed)}"
-    if end.applied is not None:
-        yield f"verdict, event {end.applied.seq}: {in_words(end.applied.event)}"
-    if end.meta is not None:
-        yield f"memory, event {end.meta.seq}: {in_words(end.meta.event)}"
+    for said in end.events:
+        if type(said.event) in _ADVICE:
+            yield f"{_ADVICE[type(said.event)]}, event {said.seq}: {in_words(said.event)}"
 
 
 def epoch_json(end: EpochEnd) -> dict[str, Json]:
     """The end of an epoch for programs."""
     return {
         "epoch": end.epoch,
-        "verdict": None if end.applied is None else end.applied.event.action,
+        "verdict": end.applied[-1].event.action if end.applied else None,
         "events": [_event_json(seen) for seen in end.events],
     }
