@@ -54,7 +54,7 @@ Target = StepTarget | EpochTarget | EventTarget
 
 def target_of(named: Named, value: str, reading: Reading) -> Target:
     """What was named; raises NotInRun, which says what there is instead."""
-    name = reading.log.run.name
+    name = reading.run.name
     if named == "step":
         return StepTarget(_number(value, "step"))
     if named == "epoch":
@@ -81,9 +81,9 @@ def _number(value: str, what: str) -> int:
 
 
 def _of_event(number: int, reading: Reading) -> Target:
-    found = list(reading.events(after=number - 1, until=number)) if 1 <= number <= reading.until else []
+    found = list(reading.read(after=number - 1, until=number)) if 1 <= number <= reading.until else []
     if not found:
-        name = reading.log.run.name
+        name = reading.run.name
         raise NotInRun(f"{name} has no event {number} that can be read", hint=f"its events are 1 to {reading.until}")
     event, about = found[0].event, f"event {number}"
     match event:
@@ -102,8 +102,8 @@ def _of_event(number: int, reading: Reading) -> Target:
 
 
 def _of_hash(start: str, reading: Reading) -> Target:
-    name = reading.log.run.name
-    nodes = [node for node in lineage(reading.events(TYPES)).nodes if node.skill.startswith(start)]
+    name = reading.run.name
+    nodes = [node for node in lineage(reading.read(types=TYPES)).nodes if node.skill.startswith(start)]
     if not nodes:
         raise NotInRun(f"{name} has no skill whose hash begins with {start}", hint="`skillopt-es lineage` has them all")
     if len({node.skill for node in nodes}) > 1:

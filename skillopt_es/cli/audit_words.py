@@ -74,7 +74,7 @@ def as_found(reading: Reading) -> int:
     """Says what is wrong with the log, if something is, after what could be read was shown; the exit code."""
     if reading.problem is None:
         return 0
-    ends = f"; what is shown ends before event {reading.until + 1}" if reading.until < reading.head else ""
+    ends = f"; what is shown ends before event {reading.until + 1}" if reading.until < reading.end else ""
     click.echo(f"error: {reading.problem}{ends}", err=True)
     if reading.problem.hint:
         click.echo(f"  {reading.problem.hint}", err=True)

@@ -32,21 +32,19 @@ def bisect_command(run: str | None, item: str, directory: Path, as_json: bool) -
     """
     from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.item_page import results_of, split_of
-    from skillopt_es.events.log import EventLog
     from skillopt_es.projections.lineage import TYPES, lineage
     from skillopt_es.projections.turning_points import turning_points
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
-    with EventLog.open(folder) as log:
-        reading = Reading.of(log, folder)
+    with Reading.of(folder) as reading:
         split = split_of(item, reading)
-        tree = lineage(reading.events(TYPES))
+        tree = lineage(reading.read(types=TYPES))
         found = turning_points(item, tree, results_of(item, reading))
         if as_json:
-            print_json({"run": log.run.name, "problem": problem_json(reading), "split": split, **_json(found)})
+            print_json({"run": reading.run.name, "problem": problem_json(reading), "split": split, **_json(found)})
         else:
-            click.echo(f"{log.run.name}: item {item} of the {split} split")
+            click.echo(f"{reading.run.name}: item {item} of the {split} split")
             _print(found)
         return as_found(reading)
 

@@ -12,7 +12,7 @@ from skillopt_es.cli.audit_words import as_found, names, problem_json, proposal_
 from skillopt_es.cli.moment import moment_option
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.errors import RunNotFound
+from skillopt_es.events.errors import LogDamaged, RunNotFound
 
 if TYPE_CHECKING:
     from skillopt_es.audit.blame import Attributed, Blame, Maker
@@ -52,20 +52,18 @@ def blame_command(
     from skillopt_es.audit.blame import BLAME_TYPES, blame
     from skillopt_es.audit.line_costs import blamed_lines, slots_behind
     from skillopt_es.audit.reading import Reading
-    from skillopt_es.events.log import EventLog
     from skillopt_es.projections.prices import recorded_prices
 
     folder, file = _run_and_file(words, directory)
-    with EventLog.open(folder) as log:
-        reading = Reading.of(log, folder)
-        found = blame(reading.events(BLAME_TYPES, until=_until(at, reading)))
+    with Reading.of(folder) as reading:
+        found = blame(reading.read(types=BLAME_TYPES, until=_until(at, reading)))
         if found is None:
-            raise reading.problem or NotInRun(f"{log.run.name} has no skill yet", hint="the run has not begun")
+            raise reading.problem or NotInRun(f"{reading.run.name} has no skill yet", hint="the run has not begun")
         text = found.best if which == "best" else found.current
         path = file or text.skill.main
         if path not in text.makers:
             raise NotInRun(f"the skill has no file {path}", hint=f"it has {names(sorted(text.makers))}")
-        prices = recorded_prices(recorded.event for recorded in reading.events(("RunStarted", "RunResumed")))
+        prices = recorded_prices(recorded.event for recorded in reading.read(types=("RunStarted", "RunResumed")))
         lines = blamed_lines(found, text, path, _usage(slots_behind(found), reading, prices))
         wanted = _chosen(lines, numbers, path)
         if as_json:
@@ -75,7 +73,7 @@ def blame_command(
                 _print_line(line, found, prices.currency)
         else:
             then = f" at {at[0]} {at[1]}" if at else ""
-            click.echo(f"{log.run.name}: {path} of the {which} skill{then} ({text.skill.hash[:12]})")
+            click.echo(f"{reading.run.name}: {path} of the {which} skill{then} ({text.skill.hash[:12]})")
             _print(lines, prices.currency)
         return as_found(reading)
 
@@ -99,7 +97,7 @@ def _run_and_file(words: Sequence[str], directory: Path) -> tuple[Path, str]:
 def _until(at: Moment | None, reading: Reading) -> int | None:
     from skillopt_es.moments import seq_of
 
-    return None if at is None else seq_of(reading.log, at)
+    return None if at is None else seq_of(reading, at)
 
 
 def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, Usage]:
@@ -108,8 +106,13 @@ def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str,
     from skillopt_es.projections.usage import usage_of
 
     journal = Journal(reading.log.reader)
-    attempts = {slot: journal.attempts(slot) for slot in sorted(slots)}
-    return {slot: usage_of(rows, prices).total for slot, rows in attempts.items() if rows}
+    usage = {}
+    for slot in sorted(slots):
+        try:
+            usage[slot] = usage_of(journal.attempts(slot), prices).total
+        except LogDamaged as error:  # its lines are told without it
+            reading.problem = reading.problem or error
+    return usage
 
 
 def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> Sequence[BlamedLine]:
@@ -188,7 +191,7 @@ def _turned(won: Sequence[str], lost: Sequence[str]) -> str:
 
 def _json(reading: Reading, text: Attributed, path: str, currency: str, lines: Sequence[BlamedLine]) -> Json:
     return {
-        "run": reading.log.run.name,
+        "run": reading.run.name,
         "problem": problem_json(reading),
         "skill": text.skill.hash,
         "file": path,

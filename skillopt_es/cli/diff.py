@@ -11,7 +11,6 @@ import click
 from skillopt_es.cli.audit_words import names, short, two_words
 from skillopt_es.cli.options import directory_option, json_option, print_json, shown_value
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.errors import LogError
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
@@ -76,27 +75,23 @@ def _state(
 ) -> tuple[str, TrainerState, int]:
     """A side's name, its state and the number of its last event; `after` is an earlier state of the same log."""
     from skillopt_es.audit.reading import Reading
-    from skillopt_es.events.log import EventLog
     from skillopt_es.moments import seq_of
     from skillopt_es.projections.trainer import fold
 
-    with EventLog.open(folder) as log:
-        reading = Reading.of(log, folder)
-        try:
-            seq = reading.until if side.moment is None else seq_of(log, side.moment)
-        except LogError as error:
-            reading.problem = reading.problem or error
-            seq = reading.until
+    with Reading.of(folder) as reading:
+        seq = reading.until if side.moment is None else seq_of(reading, side.moment)
         begin = after if after is not None and after[2] <= seq else None
-        records = reading.events(after=begin[2] if begin else 0, until=seq)
+        records = reading.read(after=begin[2] if begin else 0, until=seq)
         state = fold((recorded.event for recorded in records), begin[1] if begin else None)
         if state.started is None:
-            raise reading.problem or NotInRun(f"{log.run.name} has not begun", hint="there is nothing to compare yet")
+            raise reading.problem or NotInRun(
+                f"{reading.run.name} has not begun", hint="there is nothing to compare yet"
+            )
         reached = min(seq, reading.until)
         if reading.problem is not None and (reached < seq or side.moment is None):
-            problems.append(f"{log.run.name}: {reading.problem}; its state is that after event {reached}")
+            problems.append(f"{reading.run.name}: {reading.problem}; its state is that after event {reached}")
         moment = "now" if side.moment is None else f"{side.moment[0]} {side.moment[1]}"
-        return f"{log.run.name}, {moment} (event {reached:,})", state, reached
+        return f"{reading.run.name}, {moment} (event {reached:,})", state, reached
 
 
 def _print(found: StateDiff) -> None:

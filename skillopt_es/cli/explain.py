@@ -39,13 +39,11 @@ def explain_command(words: tuple[str, ...], item: str | None, directory: Path, a
     """
     from skillopt_es.audit.reading import Reading
     from skillopt_es.audit.targets import EpochTarget, StepTarget, target_of
-    from skillopt_es.events.log import EventLog
     from skillopt_es.runs import find_run
 
     run, named, value = _parsed(two_words(words), item)
     folder = find_run(run, directory)
-    with EventLog.open(folder) as log:
-        reading = Reading.of(log, folder)
+    with Reading.of(folder) as reading:
         if item is not None:
             from skillopt_es.cli.item_page import show_item
 
@@ -82,8 +80,8 @@ def chain_of(step: int, reading: Reading) -> Chain:
     """A step's chain; raises NotInRun for a step that the run does not have, or has not come to."""
     from skillopt_es.projections.chains import CHAIN_TYPES, chains
 
-    total, name = reading.started.total_steps, reading.log.run.name
-    found = chains(reading.events(CHAIN_TYPES))
+    total, name = reading.started.total_steps, reading.run.name
+    found = chains(reading.read(types=CHAIN_TYPES))
     if step in found:
         return found[step]
     if not 1 <= step <= total:
@@ -97,7 +95,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     from skillopt_es.projections.fates import fates_of
 
     chain = chain_of(target.step, reading)
-    name, total = reading.log.run.name, reading.started.total_steps
+    name, total = reading.run.name, reading.started.total_steps
     if as_json:
         print_json({"run": name, "problem": problem_json(reading), **step_json(chain)})
         return
@@ -114,9 +112,9 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
     from skillopt_es.cli.chain_page import epoch_json, epoch_page
     from skillopt_es.projections.epoch_ends import END_TYPES, epoch_ends
 
-    started, name = reading.started, reading.log.run.name
+    started, name = reading.started, reading.run.name
     total = started.total_steps // max(1, started.steps_per_epoch)
-    found = epoch_ends(reading.events(END_TYPES))
+    found = epoch_ends(reading.read(types=END_TYPES))
     end = found.get(target.epoch)
     if end is None and not 1 <= target.epoch <= total:
         raise NotInRun(f"{name} has no epoch {target.epoch}: it is a run of {total} epochs")
@@ -145,14 +143,14 @@ def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None
     if as_json:
         print_json(
             {
-                "run": reading.log.run.name,
+                "run": reading.run.name,
                 "problem": problem_json(reading),
                 "event": plain_event(target.recorded),
                 "uses": [use_json(use) for use in uses],
             }
         )
         return
-    click.echo(f"{reading.log.run.name}, event {event_line(target.recorded).strip()}")
+    click.echo(f"{reading.run.name}, event {event_line(target.recorded).strip()}")
     for use in uses:
         click.echo("\n".join(use_lines(use)))
     if not uses:

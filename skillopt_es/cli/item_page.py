@@ -31,12 +31,12 @@ def split_of(item: str, reading: Reading) -> str:
     known = (*splits.train, *splits.val, *splits.test)
     close = difflib.get_close_matches(item, known) or [each for each in known if item in each][:3]
     hint = f"did you mean {', '.join(close)}?" if close else f"its items are called as {', '.join(known[:3])}"
-    raise NotInRun(f"{reading.log.run.name} has no item {item}", hint=hint)
+    raise NotInRun(f"{reading.run.name} has no item {item}", hint=hint)
 
 
 def results_of(item: str, reading: Reading) -> Iterator[Recorded]:
     """Its rollouts, found without reading those of other items."""
-    for recorded in reading.events(("RolloutCompleted",), mentioning=item):
+    for recorded in reading.read(types=("RolloutCompleted",), mentioning=item):
         if isinstance(recorded.event, RolloutCompleted) and recorded.event.item == item:
             yield recorded
 
@@ -46,7 +46,7 @@ def history_of(item: str, reading: Reading) -> ItemHistory:
     from skillopt_es.projections.chains import CHAIN_TYPES
     from skillopt_es.projections.item_history import item_history
 
-    others = reading.events((*CHAIN_TYPES, "SlowUpdateProposed"))
+    others = reading.read(types=(*CHAIN_TYPES, "SlowUpdateProposed"))
     records = sorted([*results_of(item, reading), *others], key=lambda recorded: recorded.seq)
     return item_history(item, (recorded for recorded in records if recorded.seq <= reading.until))
 
@@ -58,7 +58,7 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "run": reading.log.run.name,
+                "run": reading.run.name,
                 "problem": problem_json(reading),
                 "item": item,
                 "split": split,
@@ -68,7 +68,7 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
             }
         )
         return
-    click.echo(f"{reading.log.run.name}: item {item} of the {split} split, {counted(len(history.results), 'result')}")
+    click.echo(f"{reading.run.name}: item {item} of the {split} split, {counted(len(history.results), 'result')}")
     for seen in history.results:
         click.echo(f"  event {seen.seq:<6} skill {seen.event.skill[:8]}  {in_words(seen.event)}")
     click.echo("analysts that saw it" if history.uses else "no analyst saw it")

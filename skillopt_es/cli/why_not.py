@@ -30,22 +30,24 @@ def why_not_command(run: str | None, step: int | None, directory: Path, as_json:
     """
     from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.explain import chain_of
-    from skillopt_es.events.log import EventLog
     from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
-    with EventLog.open(folder) as log:
-        reading = Reading.of(log, folder)
+    with Reading.of(folder) as reading:
         if step is not None:
             chain_of(step, reading)  # says so when there is no such step
-        rows = [row for row in not_taken(reading.events(NOT_TAKEN_TYPES)) if step is None or row.step == step]
+        rows = [row for row in not_taken(reading.read(types=NOT_TAKEN_TYPES)) if step is None or row.step == step]
         if as_json:
             print_json(
-                {"run": log.run.name, "problem": problem_json(reading), "not_taken": [_json(row) for row in rows]}
+                {
+                    "run": reading.run.name,
+                    "problem": problem_json(reading),
+                    "not_taken": [_json(row) for row in rows],
+                }
             )
         else:
-            _print(log.run.name, rows)
+            _print(reading.run.name, rows)
         return as_found(reading)
 
 

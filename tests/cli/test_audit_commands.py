@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from os import SEEK_END
 from pathlib import Path
 
 import pytest
@@ -345,3 +346,23 @@ def test_a_hash_that_fits_more_than_one_is_told(cli: Cli, demo_run: Path) -> Non
     done = cli("explain", demo_run, "candidate", twice)
     assert done.code == 2
     assert f"{twice} is the beginning of" in done.err
+
+
+@pytest.mark.parametrize("words", ALL, ids=lambda words: "-".join(map(str, words)))
+def test_a_file_whose_later_pages_are_lost_is_read_up_to_them(
+    words: tuple[object, ...], cli: Cli, demo_run: Path, tmp_path: Path
+) -> None:
+    """One event after the other, since all at once cannot be had; and what is not there is not just called missing."""
+    run = tmp_path / "short"
+    shutil.copytree(demo_run, run)
+    with (run / "log.db").open("r+b") as file:
+        size = file.seek(0, SEEK_END)
+        half = file.seek(size // 2 // 4096 * 4096)
+        file.write(bytes(size - half))
+    done = cli(*on(run, words))
+    assert done.code == 1
+    assert "pages are malformed" in done.err
+    assert done.out.startswith(("demo: ", "--- demo, "))
+    beyond = cli("explain", run, "step", 12)
+    assert (beyond.code, beyond.out) == (2, "")
+    assert "pages are malformed" in beyond.err
