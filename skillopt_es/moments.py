@@ -10,6 +10,7 @@ from skillopt_es.events.catalog import (
     AppendixWritten,
     CandidateGated,
     EpochCompleted,
+    GapFound,
     Recorded,
     RunStarted,
     StepSkipped,
@@ -53,8 +54,10 @@ def _known_seq(log: Events, number: int) -> int:
 
 def _end_of_step(log: Events, number: int) -> int:
     last = end = 0
-    for recorded in log.read(types=("CandidateGated", "StepSkipped", "AppendixWritten")):
-        assert isinstance(recorded.event, CandidateGated | StepSkipped | AppendixWritten)
+    for recorded in log.read(types=("CandidateGated", "StepSkipped", "AppendixWritten", "GapFound")):
+        assert isinstance(recorded.event, CandidateGated | StepSkipped | AppendixWritten | GapFound)
+        if recorded.event.step is None:
+            continue
         last = recorded.event.step
         if last > number:
             break

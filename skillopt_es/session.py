@@ -92,6 +92,11 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             raise RunNotFound(
                 f"{folder.name} is an evaluation, not a training run", hint="`skillopt-es eval` goes on with it"
             )
+        if state.imported is not None:
+            raise ConfigError(
+                f"{folder.name} was imported from results of {state.imported.source}: it can be read, not gone on with",
+                hint="`skillopt-es export` writes its skill, from which a new run can start",
+            )
         if state.completed is not None:
             return state
         changed = resume_overrides(session.overrides)

@@ -30,7 +30,8 @@ COMMANDS = {
     "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),
-    "export": ("export", "Write a run's skill or its events to files."),
+    "export": ("export", "Write a run's skill, events or results to files."),
+    "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
     "init": ("init", "Write a small working project for your own tasks."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
 }

@@ -14,6 +14,7 @@ from skillopt_es.training.consult import consult
 from skillopt_es.training.json_reader import Unusable
 from skillopt_es.training.modes import Group, mode_of
 from skillopt_es.training.prompt_text import memory_section, question, skill_section
+from skillopt_es.training.proposals import not_empty, placed_in
 from skillopt_es.training.replies import MergeReply
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import MergeJob
@@ -47,7 +48,9 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
     def read(text: str) -> MergeReply | Unusable:
         return mode.read_merge(text, job.merge, labels, source)
 
-    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
+    again = run.config.optimizer.ask_again
+    careful = not_empty(placed_in(state.current.skill, read)) if again else read
+    consulted = await consult(calls, request, careful, again=again)
     nothing = MergeReply(reasoning="")
     reply = consulted.value or (nothing if consulted.failed else _joined(job.merge, tuple(labels.values())))
     return PatchesMerged(

@@ -148,7 +148,7 @@ _MODES: Mapping[UpdateMode, Mode] = {
     "patch": Mode(
         prompts="",
         proposals="edits",
-        limit="## Budget\nPropose at most {most} edits.",
+        limit="## Budget\nPropose at most {most} edits, one for each kind of task above.",
         writes_skills=False,
         schemas={"failure": FAILURE_SCHEMA, "success": SUCCESS_SCHEMA},
         noted_schemas={"failure": NOTED_FAILURE_SCHEMA, "success": NOTED_SUCCESS_SCHEMA},
@@ -164,7 +164,7 @@ _MODES: Mapping[UpdateMode, Mode] = {
     "rewrite_from_suggestions": Mode(
         prompts="_rewrite",
         proposals="suggestions",
-        limit="## Budget\nMake at most {most} suggestions.",
+        limit="## Budget\nMake at most {most} suggestions, one for each kind of task above.",
         writes_skills=False,
         schemas={"failure": FAILURE_SUGGESTIONS_SCHEMA, "success": SUCCESS_SUGGESTIONS_SCHEMA},
         noted_schemas={

@@ -14,6 +14,7 @@ from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.json_reader import Unusable
 from skillopt_es.training.modes import mode_of
 from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
+from skillopt_es.training.proposals import placed_in
 from skillopt_es.training.replies import PatchReply
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.skill_aware import (
@@ -32,6 +33,7 @@ async def analyse(
 ) -> PatchProposed:
     """The analyst's patch, or why there is none."""
     assert state.step is not None
+    assert state.current is not None
     group = job.group
     optimizer = run.config.optimizer
     mode = mode_of(optimizer)
@@ -40,8 +42,11 @@ async def analyse(
     def read(text: str) -> PatchReply | Unusable:
         return mode.read_patch(text, group.id, group.kind, len(group.items), optimizer.learning_rate, most_notes)
 
+    careful = optimizer.ask_again and not most_notes  # notes hold without edits
     request = analyst_request(group, state, run, evidence)
-    consulted = await consult(calls, request, read, again=optimizer.ask_again)
+    consulted = await consult(
+        calls, request, placed_in(state.current.skill, read) if careful else read, again=optimizer.ask_again
+    )
     return _proposal(group, state.step.number, consulted)
 
 
@@ -99,10 +104,11 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
         prompt=analyst_prompts(run.config.optimizer, group.kind),
         sections=(
             skill_section(skill),
-            budget_section(run.config.optimizer, group.kind),
             buffer_section(state.buffer),
             memory_section(state.epoch.meta_skill),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
+            # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
+            budget_section(run.config.optimizer, group.kind),
         ),
         schema=analyst_schema(run.config.optimizer, group.kind),
         max_tokens=mode_of(run.config.optimizer).most_tokens(run.config.optimizer),
