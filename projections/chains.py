@@ -20,6 +20,7 @@ from skillopt_es.events.catalog import (
     CandidateGated,
     EditsRanked,
     Event,
+    GapFound,
     LearningRateChosen,
     MinibatchesPlanned,
     PatchesMerged,
@@ -48,6 +49,7 @@ CHAIN_TYPES = (
     "CandidateGated",
     "StepSkipped",
     "AppendixWritten",
+    "GapFound",
 )
 """The events that chains are made of."""
 
@@ -78,6 +80,7 @@ class Chain:
     gated: Seen[CandidateGated] | None = None
     skipped: Seen[StepSkipped] | None = None
     written: Seen[AppendixWritten] | None = None
+    gap: Seen[GapFound] | None = None
 
     @property
     def taken(self) -> bool:
@@ -88,7 +91,7 @@ class Chain:
     def events(self) -> tuple[Seen[Event], ...]:
         """All that was recorded of it, in order."""
         single = (self.groups, self.extended, self.consolidated, self.learning_rate, self.ranked, self.rewritten)
-        ends = (self.built, self.gated, self.skipped, self.written)
+        ends = (self.built, self.gated, self.skipped, self.written, self.gap)
         there = [each for each in (*single, *ends) if each is not None]
         return tuple(sorted([*there, *self.patches.values(), *self.merges.values()], key=lambda seen: seen.seq))
 
@@ -160,7 +163,14 @@ _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     CandidateGated: lambda chain, seen: evolve(chain, gated=seen),
     StepSkipped: lambda chain, seen: evolve(chain, skipped=seen),
     AppendixWritten: lambda chain, seen: evolve(chain, written=seen),
+    GapFound: lambda chain, seen: evolve(chain, gap=seen),
 }
+
+
+def _step_of(event: Event) -> int | None:
+    """The step that an event is of; a gap may be of none."""
+    step = getattr(event, "step", None)
+    return step if isinstance(step, int) else None
 
 
 @define
@@ -176,8 +186,7 @@ class ChainBuilder:
         join = _JOINED.get(type(event))
         if isinstance(event, RunStarted):
             self.steps_per_epoch = max(1, event.steps_per_epoch)
-        elif join is not None:
-            step = int(getattr(event, "step"))  # noqa: B009 -- all that are joined have one
+        elif join is not None and (step := _step_of(event)) is not None:
             chain = self.chains.get(step) or Chain(step=step, epoch=(step - 1) // self.steps_per_epoch + 1)
             self.chains[step] = join(chain, Seen(recorded.seq, event))
 

@@ -64,7 +64,8 @@ def _end(chain: Chain, name: str) -> tuple[Reason, str]:
         return _without_verdict(chain)
     ranked = chain.ranked.event
     if name not in ranked.chosen:
-        return "ranked_out", f"{len(ranked.chosen)} of {len(ranked.pool)} were chosen, budget {ranked.budget}"
+        budget = "" if ranked.budget is None else f", budget {ranked.budget}"
+        return "ranked_out", f"{len(ranked.chosen)} of {len(ranked.pool)} were chosen{budget}"
     report = next((each for each in chain.built.event.reports if each.edit == name), None) if chain.built else None
     if report is None:
         return _without_verdict(chain)
@@ -84,6 +85,8 @@ def verdict_of(chain: Chain) -> tuple[Reason, str]:
 
 
 def _without_verdict(chain: Chain) -> tuple[Reason, str]:
+    if chain.gap is not None:
+        return "not_judged", f"how step {chain.step} ended is unknown: {chain.gap.event.why}"
     if chain.skipped is None:
         return "open", f"step {chain.step} is not over"
     event = chain.skipped.event

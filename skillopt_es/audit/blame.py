@@ -18,21 +18,24 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
+    GapFound,
     Recorded,
     RunStarted,
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
-from skillopt_es.events.values import CallRef, SkillTree
+from skillopt_es.events.values import CallRef, Edit, SkillTree
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
 from skillopt_es.skill.alignment import align, lines_of
 from skillopt_es.skill.ancestry import Change, Origin, carried, changes
 from skillopt_es.skill.appendix import clean_note
+from skillopt_es.skill.edits import apply_edits
 
 BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPromoted")
 """The events that a text's lines come from."""
 
-Kind = Literal["initial", "edit", "rewrite", "notes", "guidance"]
+Kind = Literal["initial", "edit", "rewrite", "notes", "guidance", "unknown"]
+_NOT_TAKEN = ("reject", "unchanged", "postponed", "no_content")
 
 
 @frozen(kw_only=True)
@@ -95,6 +98,7 @@ def blame(records: Iterable[Recorded]) -> Blame | None:
     for recorded in records:
         walk.chains.add(recorded)
         _step(walk, recorded)
+        _outside_steps(walk, recorded)
     if walk.current is None or walk.best is None:
         return None
     return Blame(
@@ -117,15 +121,22 @@ def _step(walk: _Walk, recorded: Recorded) -> None:
         case CandidateBuilt() as event:
             assert walk.current is not None
             walk.candidate = _built(walk.current, event, seq, walk.chains.chains[event.step])
-        case CandidateGated() as event if event.action != "reject":
-            assert walk.candidate is not None
+        case CandidateGated() as event if event.action != "reject" and walk.candidate is not None:
             walk.take(walk.candidate)
             better = event.best_value is None or event.candidate_value > event.best_value
             if event.action == "accept_new_best" or (event.action == "force_accept" and better):
                 walk.best = walk.current
+        case BestPromoted():
+            walk.best = walk.current
+
+
+def _outside_steps(walk: _Walk, recorded: Recorded) -> None:
+    """Texts that no gate let in: guidance, notes after the verdict, and what nothing explains."""
+    seq = recorded.seq
+    match recorded.event:
         case SlowUpdateProposed() as event:
             walk.advice[event.epoch] = event
-        case SlowUpdateApplied() as event if event.action not in ("reject", "unchanged", "postponed"):
+        case SlowUpdateApplied() as event if event.action not in _NOT_TAKEN:
             assert walk.current is not None
             walk.take(_aligned(walk.current, event.skill, Maker(kind="guidance", seq=seq, epoch=event.epoch)))
             if event.action == "accept_new_best":
@@ -135,28 +146,44 @@ def _step(walk: _Walk, recorded: Recorded) -> None:
             chain = walk.chains.chains[event.step]
             maker = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
             walk.take(_noted(_aligned(walk.current, event.skill, maker), maker, chain))
-        case BestPromoted():
-            walk.best = walk.current
+        case GapFound() as event if event.skill is not None:
+            assert walk.current is not None
+            walk.take(_aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq, step=event.step)))
 
 
 def _built(current: Attributed, event: CandidateBuilt, seq: int, chain: Chain) -> Attributed:
-    """The candidate: its edits or its rewrite, and then its reminder notes."""
+    """The candidate: its edits or its rewrite, and then its reminder notes; else all that differs, as one change."""
     origin = Origin(
         reports=event.reports,
         proposals=chain.proposals,
         rewrite=event.rewrite,
         written=_whole_text(event, chain),
     )
+    kind: Kind = "rewrite" if event.rewrite is not None else "edit"
+    if not _can_be_walked(current, event, chain):
+        known = tuple(report.edit for report in event.reports if report.status.startswith("applied"))
+        whole = Maker(kind=kind, seq=seq, step=event.step, epoch=chain.epoch, proposals=known)
+        return _aligned(current, event.candidate, whole)
     noted = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
     makers = dict(current.makers)
     for change in changes(current.skill, event.candidate, origin):
-        kind: Kind = "rewrite" if event.rewrite is not None else "edit"
         maker = noted
         if change.made_by:
             maker = Maker(kind=kind, seq=seq, step=event.step, epoch=chain.epoch, proposals=change.made_by)
         after = carried(makers[change.file], change, maker)
         makers[change.file] = _moved(makers[change.file], change, after) if kind == "rewrite" else after
     return _noted(Attributed(skill=event.candidate, makers=makers), noted, chain)
+
+
+def _can_be_walked(current: Attributed, event: CandidateBuilt, chain: Chain) -> bool:
+    """Whether the recorded edits lead from the current text to the candidate's; those of an imported run may not."""
+    applied = [report.edit for report in event.reports if report.status.startswith("applied")]
+    if event.parent != current.skill.hash or any(name not in chain.proposals for name in applied):
+        return False
+    if event.rewrite is not None or event.notes:
+        return True
+    edits = [chain.proposals[name] for name in applied]
+    return apply_edits(current.skill, [each for each in edits if isinstance(each, Edit)])[0] == event.candidate
 
 
 def _whole_text(event: CandidateBuilt, chain: Chain) -> str:
@@ -230,7 +257,7 @@ def calls_behind(found: Blame, maker: Maker) -> tuple[CallRef, ...]:
     if chain is None:
         return ()
     calls = [call for name in maker.proposals for call in chain.calls_behind(name)]
-    calls += [call for name in maker.patches for call in chain.patches[name].event.calls]
+    calls += [call for name in maker.patches if name in chain.patches for call in chain.patches[name].event.calls]
     if maker.kind == "notes" and chain.consolidated is not None:
         calls += chain.consolidated.event.calls
     return tuple(dict.fromkeys(calls))

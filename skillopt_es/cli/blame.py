@@ -143,6 +143,8 @@ def _print(lines: Sequence[BlamedLine], currency: str) -> None:
 def _place(maker: Maker) -> str:
     if maker.kind == "initial":
         return "initial"
+    if maker.kind == "unknown":
+        return "unknown" if maker.step is None else f"unknown, step {maker.step}"
     if maker.step is None:
         return f"guidance, epoch {maker.epoch}"
     return f"{maker.kind}, step {maker.step}, epoch {maker.epoch}"

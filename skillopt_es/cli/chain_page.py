@@ -103,10 +103,9 @@ def _ranking(chain: Chain) -> Iterator[str]:
         return
     event = chain.ranked.event
     why = event.fallback or short(event.reasoning)
-    yield (
-        f"ranking, event {chain.ranked.seq}: {len(event.chosen)} of {len(event.pool)}, budget {event.budget}"
-        f"{f'; {why}' if why else ''}"
-    )
+    budget = "" if event.budget is None else f", budget {event.budget}"
+    said = f"{len(event.chosen)} of {len(event.pool)}{budget}{f'; {why}' if why else ''}"
+    yield f"ranking, event {chain.ranked.seq}: {said}"
     for name in event.chosen:
         yield f"  chosen      {name}"
     for name in event.pool:
@@ -145,7 +144,9 @@ def _verdict(chain: Chain) -> Iterator[str]:
         yield f"skipped, event {chain.skipped.seq}: {in_words(chain.skipped.event)}"
     if chain.written is not None:
         yield f"notes, event {chain.written.seq}: {in_words(chain.written.event)}"
-    if chain.gated is None and chain.skipped is None:
+    if chain.gap is not None:
+        yield f"unknown, event {chain.gap.seq}: {in_words(chain.gap.event)}"
+    if chain.gated is None and chain.skipped is None and chain.gap is None:
         yield "no verdict yet"
 
 
@@ -155,7 +156,7 @@ def verdict_words(chain: Chain) -> str:
         return chain.gated.event.action.replace("_", " ")
     if chain.skipped is not None:
         return f"skipped, {chain.skipped.event.reason.replace('_', ' ')}"
-    return "not over"
+    return "not over" if chain.gap is None else "end unknown"
 
 
 def step_json(chain: Chain) -> dict[str, Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import click
@@ -13,13 +13,21 @@ from skillopt_es.cli.event_lines import counted, in_words
 from skillopt_es.cli.options import print_json
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.values import Failed, Json, Measured
+from skillopt_es.events.values import Failed, Json, Measured, Purpose
 from skillopt_es.projections.chains import Seen
 
 if TYPE_CHECKING:
     from skillopt_es.audit.reading import Reading
     from skillopt_es.events.catalog import Recorded
     from skillopt_es.projections.item_history import ItemHistory, Turned, Use
+
+_SPLITS: Mapping[Purpose, str] = {
+    "train": "train",
+    "selection": "validation",
+    "slow_previous": "train",
+    "slow_current": "train",
+    "test": "test",
+}
 
 
 def split_of(item: str, reading: Reading) -> str:
@@ -28,8 +36,13 @@ def split_of(item: str, reading: Reading) -> str:
     for name, ids in (("train", splits.train), ("validation", splits.val), ("test", splits.test)):
         if item in ids:
             return name
+    for recorded in results_of(item, reading):  # an imported run may not know its splits
+        assert isinstance(recorded.event, RolloutCompleted)
+        return _SPLITS[recorded.event.purpose]
     known = (*splits.train, *splits.val, *splits.test)
     close = difflib.get_close_matches(item, known) or [each for each in known if item in each][:3]
+    if not known:
+        raise NotInRun(f"{reading.run.name} has no result of an item {item}", hint="nor does it know its items")
     hint = f"did you mean {', '.join(close)}?" if close else f"its items are called as {', '.join(known[:3])}"
     raise NotInRun(f"{reading.run.name} has no item {item}", hint=hint)
 

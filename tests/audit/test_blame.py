@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 from support.audited import KINDS, REWRITING, Audited, records_of
+from support.exchange import imported
+from support.in_process import called
+from support.original_folder import whole
 
 from skillopt_es.audit.blame import BLAME_TYPES, Attributed, Blame, Maker, blame, calls_behind
 from skillopt_es.audit.line_costs import blamed_lines, slots_behind
@@ -21,6 +27,7 @@ from skillopt_es.events.catalog import (
     Event,
     PatchProposed,
     Recorded,
+    RolloutCompleted,
     RunStarted,
     SkillRewritten,
     SlowUpdateApplied,
@@ -316,3 +323,52 @@ def test_shares_come_from_the_journal(audited: Audited) -> None:
     for line in lines:
         assert (line.behind.cost.input is not None) == bool(line.text.strip() and calls_behind(found, line.maker))
         assert bool(line.behind.items) == bool(line.maker.proposals or calls_behind(found, line.maker))
+
+
+def _no_results(folder: Path) -> None:
+    for path in folder.rglob("results.jsonl"):
+        path.unlink()
+
+
+def _no_edits(folder: Path) -> None:
+    for path in [*folder.glob("steps/*/merged_patch.json"), *folder.glob("steps/*/patches/*")]:
+        path.unlink()
+
+
+def _no_first_step(folder: Path) -> None:
+    shutil.rmtree(folder / "steps/step_0001")
+    rows = json.loads((folder / "history.json").read_text())
+    (folder / "history.json").write_text(json.dumps(rows[1:]))
+
+
+DAMAGES: dict[str, Callable[[Path], None]] = {
+    "whole": lambda folder: None,
+    "no results": _no_results,
+    "no edits": _no_edits,
+    "no first step": _no_first_step,
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_an_imported_run_is_told_as_far_as_it_is_known(
+    damage: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each text, after each event; what nobody recorded is of the event that found the text there."""
+    folder = whole(tmp_path / "results")
+    DAMAGES[damage](folder)
+    imported(folder, tmp_path / "run")
+    records = records_of(tmp_path / "run")
+    for count in range(1, len(records) + 1):
+        found, state = blamed(records[:count]), fold(record.event for record in records[:count])
+        assert state.current is not None
+        assert state.best is not None
+        assert (found.current.skill, found.best.skill) == (state.current.skill, state.best.skill)
+    items = [record.event.item for record in records if isinstance(record.event, RolloutCompleted)]
+    assert bool(items) == (damage != "no results")
+    cli = called(capsys)
+    for words in (("blame",), ("why-not",), ("explain", "step", 2), ("explain", "epoch", 2), ("diff", "step", 2)):
+        assert cli(words[0], tmp_path / "run", *words[1:]).code == 0
+    for item in items[:1]:
+        assert cli("explain", tmp_path / "run", "--item", item).code == 0
+        assert cli("bisect", tmp_path / "run", "--item", item).code == 0
+    assert "has no result of an item nix" in cli("bisect", tmp_path / "run", "--item", "nix").err
