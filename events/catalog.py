@@ -75,7 +75,7 @@ class RunResumed(Event):
 class RunPaused(Event):
     """The run stopped before its end, and why; `resume` goes on from here."""
 
-    reason: Literal["interrupt", "error", "unmeasured", "optimizer"]
+    reason: Literal["interrupt", "error", "unmeasured", "optimizer", "handoff"]
     message: str
 
 

@@ -18,6 +18,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.handoff import Desk
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.trainer import TrainerState, fold
 from skillopt_es.start import run_started, split_ids
@@ -152,6 +153,8 @@ async def _train(
         for observer in session.observers:
             observer.called(row)
 
+    desk = Desk(writer.log.path.parent)
+    desk.clear()
     calls = LiveCalls(
         models,
         writer.journal,
@@ -161,6 +164,7 @@ async def _train(
         ask_again=session.ask_again,
         stopping=session.stopping,
         seen=seen,
+        leave=desk.leave,
     )
     executor = session.world.executor(session.stopping)
     items: dict[str, Item] = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}

@@ -32,6 +32,7 @@ COMMANDS = {
     "eval": ("evaluate", "Score any skill on a split."),
     "export": ("export", "Write a run's skill, events or results to files."),
     "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
+    "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
     "init": ("init", "Write a small working project for your own tasks."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
 }

@@ -188,9 +188,8 @@ class _Walk:
         """Whether nothing but the outside world can say that this happened."""
         if isinstance(event, RunResumed):
             return self.state.completed is None
-        return (
-            isinstance(event, RunPaused) and event.reason in ("interrupt", "error") and self.state.status == "running"
-        )
+        outside = ("interrupt", "error", "handoff")
+        return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 
     async def _next(self) -> Unit | Event | None:
         """What must be recorded next; None when the run is complete."""

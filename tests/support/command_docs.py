@@ -13,7 +13,8 @@ FILE = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 HEAD = """# Commands
 
 Data goes to stdout, progress and errors to stderr; `--json` is for programs. RUN is a name or a folder and defaults to
-the newest run. Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 130 interrupted.
+the newest run. Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers from
+outside (`handoff`), 130 interrupted.
 With `--json`, stdout holds one document whatever happens (`log`: one line an event). A command that fails before it has
 a result prints `{"error": {"message": …, "hint": …, "exit_code": …}}`; a result that is no success says so itself: a
 paused run in `paused`, an evaluation that is no score in its splits' `problem`, a check that fails in `mismatch`.
@@ -28,9 +29,17 @@ def command_docs() -> str:
         for name in COMMANDS:
             command = cli.get_command(parent, name)
             assert command is not None
-            with click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100) as at:
-                parts.append(f"## {name}\n\n```text\n{command.get_help(at)}\n```\n")
+            parts += _pages(command, name, parent)
     return "\n".join(parts)
+
+
+def _pages(command: click.Command, name: str, parent: click.Context) -> list[str]:
+    """A command's help, and that of the commands below it."""
+    with click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100) as at:
+        heading = at.command_path.removeprefix("skillopt-es ")
+        pages = [f"## {heading}\n\n```text\n{command.get_help(at)}\n```\n"]
+        below = command.commands if isinstance(command, click.Group) else {}
+        return pages + [page for inner in below for page in _pages(below[inner], inner, at)]
 
 
 if __name__ == "__main__":
