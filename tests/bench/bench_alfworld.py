@@ -20,8 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.made_alfworld import made_game
 
+from skillopt_es.adapters.environments.alfworld.commands import BuiltinWorld
 from skillopt_es.adapters.environments.alfworld.games import Game, GameText, game_text
-from skillopt_es.adapters.environments.alfworld.household import BuiltinWorld, household
+from skillopt_es.adapters.environments.alfworld.household import household
 from skillopt_es.adapters.environments.alfworld.problem import read_problem
 from skillopt_es.adapters.environments.alfworld.textworld_process import TextWorldProcess, textworld_is_installed
 from skillopt_es.adapters.environments.alfworld.world import World

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
+from skillopt_es.adapters.environments.alfworld.commands import after, commands
 from skillopt_es.adapters.environments.alfworld.games import GameText
 from skillopt_es.adapters.environments.alfworld.household import Moment, household
 from skillopt_es.adapters.environments.alfworld.problem import read_problem
@@ -20,12 +21,12 @@ def plan(game: GameText, *, most: int = 100_000) -> list[str]:
         now, done = waiting.popleft()
         if now.won:
             return list(done)
-        for command in now.commands():
+        for command in commands(now):
             if _may_help(command.text, game.task):
-                after = now.after(command)
-                if after.facts not in seen:
-                    seen.add(after.facts)
-                    waiting.append((after, (*done, command.text)))
+                then = after(now, command)
+                if then.facts not in seen:
+                    seen.add(then.facts)
+                    waiting.append((then, (*done, command.text)))
     raise AssertionError(f"no plan for: {game.task}")
 
 

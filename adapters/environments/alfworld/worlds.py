@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator
 from functools import lru_cache
 from typing import Literal
 
+from skillopt_es.adapters.environments.alfworld.commands import BuiltinWorld
 from skillopt_es.adapters.environments.alfworld.games import Game
-from skillopt_es.adapters.environments.alfworld.household import BuiltinWorld, Household, household
+from skillopt_es.adapters.environments.alfworld.household import Household, household
 from skillopt_es.adapters.environments.alfworld.problem import read_problem
 from skillopt_es.adapters.environments.alfworld.textworld_process import TextWorldProcess, textworld_is_installed
 from skillopt_es.adapters.environments.alfworld.world import World, WorldError

@@ -15,8 +15,9 @@ from support.alfworld_planner import plan
 from support.environments import BLANK, SKILL, Target, attempt, data_settings, open_on, write_lines
 
 from skillopt_es.adapters.environments.alfworld.actions import Projection, command_of, projected
+from skillopt_es.adapters.environments.alfworld.commands import BuiltinWorld, do
 from skillopt_es.adapters.environments.alfworld.games import game_text
-from skillopt_es.adapters.environments.alfworld.household import BuiltinWorld, household
+from skillopt_es.adapters.environments.alfworld.household import household
 from skillopt_es.adapters.environments.alfworld.problem import read_problem
 from skillopt_es.adapters.environments.alfworld.world import NOTHING_HAPPENS
 from skillopt_es.errors import ConfigError, DataError
@@ -128,7 +129,7 @@ def test_the_household_says_what_alfworld_says(commands: list[str], said: str) -
     moment = household(read_problem(game.problem), game.task).begin()
     heard = ""
     for command in commands:
-        moment, heard = moment.do(command)
+        moment, heard = do(moment, command)
     assert heard == said
 
 
@@ -139,10 +140,10 @@ def test_a_goal_may_say_all_or_not() -> None:
     problem = read_problem(re.sub(r"\(:goal .*\)\n", lambda _: f"(:goal {goal})\n", game["pddl_problem"]))
     moment = household(problem, game["task"]).begin()
     for command in ["go to countertop 1", "take apple 1 from countertop 1", "go to microwave 1", "open microwave 1"]:
-        moment, _ = moment.do(command)
-    moment, _ = moment.do("heat apple 1 with microwave 1")
+        moment, _ = do(moment, command)
+    moment, _ = do(moment, "heat apple 1 with microwave 1")
     assert not moment.won
-    assert moment.do("close microwave 1")[0].won
+    assert do(moment, "close microwave 1")[0].won
 
 
 # --- episodes ---------------------------------------------------------------------------------------------------------

@@ -13,8 +13,9 @@ from support.alfworld_planner import plan
 from support.environments import SKILL, Target, attempt, data_settings, open_on, write_lines
 from support.made_alfworld import TYPES, made_game, write_games
 
+from skillopt_es.adapters.environments.alfworld.commands import BuiltinWorld
 from skillopt_es.adapters.environments.alfworld.games import Game, GameText, game_text
-from skillopt_es.adapters.environments.alfworld.household import BuiltinWorld, household
+from skillopt_es.adapters.environments.alfworld.household import household
 from skillopt_es.adapters.environments.alfworld.problem import read_problem
 from skillopt_es.adapters.environments.alfworld.textworld_process import TextWorldProcess, textworld_is_installed
 from skillopt_es.events.values import Failed, Measured
