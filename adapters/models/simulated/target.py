@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, rules_named_in, without_appendix
-from skillopt_es.adapters.models.simulated.rules import HABITS, Rule, chance, topic_of
+from skillopt_es.adapters.models.simulated.rules import Rule, chance
+from skillopt_es.adapters.models.simulated.worlds import topic_of, world_of
 from skillopt_es.ports import ChatRequest
 
 UNKNOWN = "I am a simulated model and do not know this."
@@ -26,7 +27,7 @@ def respond(request: ChatRequest) -> str:
     tasks = [message.content for message in request.messages if message.role == "user"]
     # A follow-up ("answer again, and be brief") has no question in it: the one before is still open.
     known = next((task for task in reversed(tasks) if topic_of(task)), "")
-    return _answer(known, _skill_of(system)) if known else UNKNOWN
+    return _answer(known, world_of(known).skill_in(_skill_of(system))) if known else UNKNOWN
 
 
 def _skill_of(system: str) -> str:
@@ -38,13 +39,14 @@ def _answer(task: str, skill: str) -> str:
     asked = topic_of(task)
     assert asked is not None
     topic, found = asked
+    world = world_of(task)
     rule = topic.rule
     obeys = rule is not None and bool(rule.line_in(skill)) and not _forgets(rule, task, skill)
-    answer = topic.house(found) if obeys else topic.naive(found)
-    for habit in HABITS:
+    answer = world.named(topic.house(found) if obeys else topic.naive(found), task)
+    for habit in world.habits:
         if habit.rule.line_in(skill):
             answer = habit.spoil(answer)
-    return answer
+    return world.said(answer)
 
 
 def _forgets(rule: Rule, task: str, skill: str) -> bool:
