@@ -26,6 +26,7 @@ COMMANDS = {
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),
     "export": ("export", "Write a run's skill or its events to files."),
+    "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
     "init": ("init", "Write a small working project for your own tasks."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
 }

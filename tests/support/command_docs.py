@@ -28,9 +28,17 @@ def command_docs() -> str:
         for name in COMMANDS:
             command = cli.get_command(parent, name)
             assert command is not None
-            with click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100) as at:
-                parts.append(f"## {name}\n\n```text\n{command.get_help(at)}\n```\n")
+            parts += _pages(command, name, parent)
     return "\n".join(parts)
+
+
+def _pages(command: click.Command, name: str, parent: click.Context) -> list[str]:
+    """A command's help, and that of the commands below it."""
+    with click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100) as at:
+        heading = at.command_path.removeprefix("skillopt-es ")
+        pages = [f"## {heading}\n\n```text\n{command.get_help(at)}\n```\n"]
+        below = command.commands if isinstance(command, click.Group) else {}
+        return pages + [page for inner in below for page in _pages(below[inner], inner, at)]
 
 
 if __name__ == "__main__":
