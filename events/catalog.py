@@ -17,6 +17,7 @@ from skillopt_es.events.values import (
     AppendixOrder,
     Batch,
     CallRef,
+    Draft,
     Edit,
     EditReport,
     Evidence,
@@ -29,11 +30,13 @@ from skillopt_es.events.values import (
     Outcome,
     Pair,
     Purpose,
+    Rewrite,
     Score,
     Setting,
     SkillTree,
     Split,
     SplitIds,
+    Suggestion,
 )
 
 
@@ -125,14 +128,16 @@ class MinibatchesPlanned(Event):
 
 @frozen(kw_only=True)
 class PatchProposed(Event):
-    """One analyst looked at one minibatch: its edits and reminder notes, or why there are none."""
+    """One analyst looked at one minibatch: its edits (or suggestions, or draft) and notes, or why there are none."""
 
     patch: str
     step: int
     kind: Evidence
     items: tuple[str, ...]
-    result: Literal["edits", "notes", "nothing", "unusable", "failed"]
+    result: Literal["edits", "suggestions", "draft", "notes", "nothing", "unusable", "failed"]
     edits: tuple[Edit, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    drafts: tuple[Draft, ...] = ()
     notes: tuple[str, ...] = ()
     patterns: tuple[FailurePattern, ...] = ()
     reasoning: str = ""
@@ -182,6 +187,8 @@ class PatchesMerged(Event):
     level: int
     inputs: tuple[str, ...]
     edits: tuple[Edit, ...]
+    suggestions: tuple[Suggestion, ...] = ()
+    drafts: tuple[Draft, ...] = ()
     reasoning: str = ""
     fallback: str = ""
     failed: str = ""
@@ -219,13 +226,31 @@ class EditsRanked(Event):
 
 
 @frozen(kw_only=True)
+class SkillRewritten(Event):
+    """The optimizer wrote the whole skill anew from the chosen suggestions, or why it did not."""
+
+    step: int
+    result: Literal["written", "unusable", "failed"]
+    text: str = ""
+    changes: tuple[str, ...] = ()
+    reasoning: str = ""
+    note: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
 class CandidateBuilt(Event):
-    """The chosen edits were applied to the current skill, and `notes` reminder notes were added to its appendix."""
+    """
+    The chosen edits were applied to the current skill, or a whole new text took its place (`rewrite`).
+
+    `notes` reminder notes were added to its appendix.
+    """
 
     step: int
     parent: str
     candidate: SkillTree
     reports: tuple[EditReport, ...]
+    rewrite: Rewrite | None = None
     notes: int = 0
 
 
@@ -258,7 +283,7 @@ class StepSkipped(Event):
     """A step ended without a candidate."""
 
     step: int
-    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"]
+    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "no_rewrite", "unchanged"]
     detail: str = ""
 
 
@@ -387,6 +412,7 @@ CATALOG: tuple[type[Event], ...] = (
     PatchesMerged,
     LearningRateChosen,
     EditsRanked,
+    SkillRewritten,
     CandidateBuilt,
     CandidateGated,
     StepSkipped,

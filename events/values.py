@@ -14,11 +14,22 @@ Json = str | int | float | bool | None | list["Json"] | dict[str, "Json"]
 
 Role = Literal["target", "optimizer"]
 Stage = Literal[
-    "rollout", "analyst", "appendix", "merge", "ranking", "learning_rate", "slow_update", "meta_skill", "probe"
+    "rollout",
+    "analyst",
+    "appendix",
+    "merge",
+    "ranking",
+    "learning_rate",
+    "rewrite",
+    "slow_update",
+    "meta_skill",
+    "probe",
 ]
 Purpose = Literal["train", "selection", "slow_previous", "slow_current", "test"]
 Split = Literal["train", "val", "test"]
 EditOp = Literal["append", "insert_after", "replace", "delete"]
+SuggestionKind = Literal["add_rule", "remove_rule", "merge_rules", "reorganize", "compress", "clarify"]
+Priority = Literal["high", "medium", "low"]
 Evidence = Literal["failure", "success"]
 GateMetric = Literal["hard", "soft", "mixed"]
 GateAction = Literal["accept_new_best", "accept", "reject", "force_accept"]
@@ -144,12 +155,74 @@ class Edit:
 
 
 @frozen
+class Suggestion:
+    """One instruction to whoever rewrites a skill, with the suggestions or trajectories it came from."""
+
+    id: str
+    kind: SuggestionKind
+    instruction: str
+    title: str = ""
+    motivation: str = ""
+    priority: Priority = "medium"
+    support: int = 1
+    source: Evidence = "failure"
+    origins: tuple[str, ...] = ()
+    origins_assumed: bool = False
+
+
+@frozen
+class Draft:
+    """One whole text that would take a skill's place, with the drafts or trajectories it came from."""
+
+    id: str
+    text: str
+    title: str = ""
+    changes: tuple[str, ...] = ()
+    support: int = 1
+    source: Evidence = "failure"
+    origins: tuple[str, ...] = ()
+    origins_assumed: bool = False
+
+
+Proposal = Edit | Suggestion | Draft
+"""What an analyst may propose; each update mode has its own kind."""
+
+
+@frozen
 class EditReport:
-    """What became of one edit when it was applied."""
+    """What became of one edit (or suggestion, or draft) when it was applied."""
 
     edit: str
     status: str
     note: str = ""
+
+
+@frozen
+class SameLines:
+    """A run of lines of an older text that stands in a newer one unchanged; lines are counted from 0."""
+
+    old_start: int
+    new_start: int
+    length: int
+
+
+@frozen
+class Repair:
+    """What a rewrite did to a part that it may not touch: dropped it, altered it, or made one up; it is as before."""
+
+    part: Literal["frontmatter", "slow_update", "appendix"]
+    action: Literal["put_back", "restored", "removed"]
+
+
+@frozen
+class Rewrite:
+    """How a whole new text came about: the lines that it kept of the old one, and what had to be repaired in it.
+
+    Reminder notes that a step adds come afterwards, and are not part of either.
+    """
+
+    kept: tuple[SameLines, ...]
+    repairs: tuple[Repair, ...] = ()
 
 
 @frozen

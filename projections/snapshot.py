@@ -46,8 +46,18 @@ def _phase(state: TrainerState, epoch: EpochState, step: StepState) -> str:
     if len(step.patches) < len(step.groups):
         return "analysts at work on step"
     if step.ranked is None:
-        return "edits collected in step"
-    return "edits chosen in step" if step.built is None else "candidate of step"
+        return f"{_called(step)} collected in step"
+    if step.built is not None:
+        return "candidate of step"
+    return f"{_called(step)} chosen in step" if step.rewritten is None else "rewrite of step"
+
+
+def _called(step: StepState) -> str:
+    """What the analysts of a step proposed, in a word."""
+    patches = step.patches.values()
+    if any(patch.suggestions for patch in patches):
+        return "suggestions"
+    return "drafts" if any(patch.drafts for patch in patches) else "edits"
 
 
 def snapshot(state: TrainerState) -> dict[str, Json]:

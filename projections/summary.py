@@ -33,6 +33,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled
+from skillopt_es.projections.trainer import proposals_in
 
 OVERVIEW: tuple[str, ...] = (
     "RunStarted",
@@ -181,7 +182,7 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
 
 
 def _proposed(summary: Summary, event: PatchProposed) -> Summary:
-    proposed = summary.open.proposed + len(event.edits)
+    proposed = summary.open.proposed + len(proposals_in(event))
     return evolve(summary, open=evolve(summary.open, proposed=proposed))
 
 

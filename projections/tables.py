@@ -26,9 +26,10 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Failed, Measured, NotRun
+from skillopt_es.events.values import Draft, Edit, Failed, Measured, NotRun, Proposal, Suggestion
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.projections.summary import summarize
+from skillopt_es.projections.trainer import proposals_in
 from skillopt_es.projections.usage import slot_place
 
 TABLES_FILE = "projections.db"
@@ -209,7 +210,7 @@ _EDIT_TYPES = frozenset(
 
 
 def _edits(events: Iterable[Recorded]) -> Iterator[Row]:
-    """Every edit that was proposed or merged, with its fate; those of an open step have no verdict yet."""
+    """Every proposal of analysts and merges, with its fate; those of an open step have no verdict yet."""
     rows: dict[str, Row] = {}
     for recorded in events:
         match recorded.event:
@@ -229,21 +230,34 @@ def _edits(events: Iterable[Recorded]) -> Iterator[Row]:
 
 def _edit_rows(maker: str, made: PatchProposed | PatchesMerged) -> dict[str, Row]:
     return {
-        edit.id: {
-            "id": edit.id,
+        proposal.id: {
+            "id": proposal.id,
             "step": made.step,
             "made_by": maker,
-            "op": edit.op,
-            "target": edit.target,
-            "content": edit.content,
-            "file": edit.file,
-            "support": edit.support,
-            "source": edit.source,
-            "origins": json.dumps(edit.origins),
+            **_what(proposal),
+            "support": proposal.support,
+            "source": proposal.source,
+            "origins": json.dumps(proposal.origins),
             "chosen": 0,
             "status": None,
             "note": None,
             "verdict": None,
         }
-        for edit in made.edits
+        for proposal in proposals_in(made)
     }
+
+
+def _what(proposal: Proposal) -> Row:
+    """What a proposal asks for; a suggestion or a draft has no target."""
+    match proposal:
+        case Edit():
+            return {
+                "op": proposal.op,
+                "target": proposal.target,
+                "content": proposal.content,
+                "file": proposal.file,
+            }
+        case Suggestion():
+            return {"op": proposal.kind, "target": "", "content": proposal.instruction, "file": ""}
+        case Draft():
+            return {"op": "draft", "target": "", "content": proposal.text, "file": ""}

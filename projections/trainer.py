@@ -36,12 +36,23 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Batch, Edit, Failed, FailurePattern, Json, Measured, Minibatch, Score, SkillTree
+from skillopt_es.events.values import (
+    Batch,
+    Failed,
+    FailurePattern,
+    Json,
+    Measured,
+    Minibatch,
+    Proposal,
+    Score,
+    SkillTree,
+)
 from skillopt_es.projections.persistent import Ledger
 
 E = TypeVar("E", bound=Event)
@@ -86,7 +97,7 @@ class Attempt:
     patterns: tuple[FailurePattern, ...]
     value_before: float | None
     value_after: float
-    rejected: tuple[Edit, ...] = ()
+    rejected: tuple[Proposal, ...] = ()
     rejected_notes: tuple[str, ...] = ()
 
 
@@ -103,6 +114,7 @@ class StepState:
     merges: Ledger[str, PatchesMerged] = field(factory=Ledger)
     learning_rate: LearningRateChosen | None = None
     ranked: EditsRanked | None = None
+    rewritten: SkillRewritten | None = None
     built: CandidateBuilt | None = None
 
     @property
@@ -211,12 +223,13 @@ def _to_be_asked_again(step: StepState | None) -> StepState | None:
     for name, merge in step.merges.items():
         if not merge.failed:
             merges = merges.put(name, merge)
-    rate, ranked = step.learning_rate, step.ranked
+    rate, ranked, rewritten = step.learning_rate, step.ranked, step.rewritten
     return replace(
         step,
         merges=merges,
         learning_rate=None if rate is not None and rate.result == "failed" else rate,
         ranked=None if ranked is not None and ranked.failed else ranked,
+        rewritten=None if rewritten is not None and rewritten.result == "failed" else rewritten,
     )
 
 
@@ -227,6 +240,8 @@ def unanswered(step: StepState) -> list[str]:
         found.append(f"the learning rate of step {step.number}: {step.learning_rate.note}")
     if step.ranked is not None and step.ranked.failed:
         found.append(f"the ranking of step {step.number}: {step.ranked.failed}")
+    if step.rewritten is not None and step.rewritten.result == "failed":
+        found.append(f"the rewrite of step {step.number}: {step.rewritten.note}")
     return found
 
 
@@ -354,6 +369,11 @@ def _ranked(state: TrainerState, event: EditsRanked) -> TrainerState:
     return replace(state, step=replace(state.step, ranked=event), counts=counts)
 
 
+def _rewritten(state: TrainerState, event: SkillRewritten) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, rewritten=event))
+
+
 def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
     assert state.step is not None
     return _with_step(state, replace(state.step, built=event))
@@ -390,11 +410,11 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
     for row in rows:
         if (row.place, row.item) in failed:
             codes.setdefault(row.failure or "unknown", []).append(row.item)
-    rejected: tuple[Edit, ...] = ()
+    rejected: tuple[Proposal, ...] = ()
     rejected_notes: tuple[str, ...] = ()
     if event.action == "reject" and step.ranked is not None:
-        by_id = edits_of(step)
-        rejected = tuple(by_id[edit] for edit in step.ranked.chosen)
+        by_id = proposals_of(step)
+        rejected = tuple(by_id[name] for name in step.ranked.chosen)
     if event.action == "reject" and step.extended is not None and step.extended.order == "measured":
         rejected_notes = step.extended.added
     return Attempt(
@@ -417,10 +437,15 @@ def is_train(place: str, step: int) -> bool:
     return len(parts) == 3 and parts[1] == f"s{step}" and parts[2].startswith("b")
 
 
-def edits_of(step: StepState) -> Mapping[str, Edit]:
-    """Every edit a step has seen, by id."""
+def proposals_of(step: StepState) -> Mapping[str, Proposal]:
+    """Every edit, suggestion or draft that a step has seen, by id."""
     sources: tuple[PatchProposed | PatchesMerged, ...] = (*step.patches.values(), *step.merges.values())
-    return {edit.id: edit for source in sources for edit in source.edits}
+    return {proposal.id: proposal for source in sources for proposal in proposals_in(source)}
+
+
+def proposals_in(made: PatchProposed | PatchesMerged) -> tuple[Proposal, ...]:
+    """What an analyst or a merge came to, whichever update mode it was made in."""
+    return made.edits or made.suggestions or made.drafts
 
 
 def _skipped(state: TrainerState, event: StepSkipped) -> TrainerState:
@@ -584,6 +609,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
+    SkillRewritten: _rewritten,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,

@@ -29,12 +29,14 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Failed, Measured, Outcome, Score
+from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
+from skillopt_es.skill.alignment import lines_of
 
 _LONGEST = 100
 _PLURALS = {"batch": "batches"}
@@ -126,9 +128,11 @@ def _minibatches(event: MinibatchesPlanned) -> str:
 
 
 def _patch(event: PatchProposed) -> str:
-    if event.result in ("edits", "notes", "nothing"):
-        notes = f" and {counted(len(event.notes), 'note')}" if event.notes else ""
-        return f"{event.patch}: {counted(len(event.edits), 'edit')}{notes} from {counted(len(event.items), 'rollout')}"
+    notes = f" and {counted(len(event.notes), 'note')}" if event.notes else ""
+    if event.result == "nothing":
+        return f"{event.patch}: nothing to change from {counted(len(event.items), 'rollout')}"
+    if event.result not in ("unusable", "failed"):
+        return f"{event.patch}: {_proposed(event)}{notes} from {counted(len(event.items), 'rollout')}"
     return f"{event.patch}: {event.result}, {event.note}"
 
 
@@ -155,28 +159,51 @@ def _appendix_written(event: AppendixWritten) -> str:
 def _merged(event: PatchesMerged) -> str:
     joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
     joined += f"; not reached, {event.failed}" if event.failed else ""
-    return f"{event.merge}: {counted(len(event.inputs), 'input')} to {counted(len(event.edits), 'edit')}{joined}"
+    return f"{event.merge}: {counted(len(event.inputs), 'input')} to {_proposed(event)}{joined}"
+
+
+def _proposed(event: PatchProposed | PatchesMerged) -> str:
+    if event.suggestions:
+        return counted(len(event.suggestions), "suggestion")
+    return counted(len(event.drafts), "draft") if event.drafts else counted(len(event.edits), "edit")
 
 
 def _learning_rate(event: LearningRateChosen) -> str:
     if event.result == "chosen":
-        return f"step {event.step}: {event.budget} of {counted(event.available, 'edit')}"
+        return f"step {event.step}: {event.budget} of {event.available}"
     return f"step {event.step}: {event.budget}, {event.result}, {event.note}"
 
 
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
     fallback += f"; not reached, {event.failed}" if event.failed else ""
-    return (
-        f"step {event.step}: {len(event.chosen)} of {counted(len(event.pool), 'edit')}, budget {event.budget}{fallback}"
+    return f"step {event.step}: {len(event.chosen)} of {len(event.pool)} chosen, budget {event.budget}{fallback}"
+
+
+def _rewritten(event: SkillRewritten) -> str:
+    if event.result != "written":
+        return f"step {event.step}: {event.result}, {event.note}"
+    return f"step {event.step}: {counted(len(event.changes), 'change')}" + "".join(
+        f"; {each}" for each in event.changes
     )
 
 
 def _built(event: CandidateBuilt) -> str:
+    if event.rewrite is not None:
+        return _built_anew(event, event.rewrite)
     applied = sum(report.status.startswith("applied") for report in event.reports)
     edits = counted(len(event.reports), "edit")
     notes = f" and {counted(event.notes, 'note')} added" if event.notes else ""
     return f"step {event.step}: {applied} of {edits} applied{notes}, skill {event.candidate.hash[:8]}"
+
+
+def _built_anew(event: CandidateBuilt, rewrite: Rewrite) -> str:
+    kept = sum(run.length for run in rewrite.kept)
+    new = len(lines_of(event.candidate.text)) - kept
+    repairs = "".join(f", {each.part.replace('_', ' ')} {each.action.replace('_', ' ')}" for each in rewrite.repairs)
+    notes = f", {counted(event.notes, 'note')} added" if event.notes else ""
+    lines = f"{counted(new, 'new line')}, {kept} kept{repairs}{notes}"
+    return f"step {event.step}: rewritten, {lines}, skill {event.candidate.hash[:8]}"
 
 
 def _gated(event: CandidateGated) -> str:
@@ -236,6 +263,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
     EditsRanked: _ranked,
+    SkillRewritten: _rewritten,
     CandidateBuilt: _built,
     CandidateGated: _gated,
     StepSkipped: _skipped,

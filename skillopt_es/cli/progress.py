@@ -20,15 +20,17 @@ from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.training.tasks import Questions, Rollouts, Task
 
-_STAGES = {
+STAGES = {
     "AnalyseJob": "reflect",
     "ConsolidateJob": "consolidate notes",
     "MergeJob": "merge",
     "LearningRateJob": "learning rate",
     "RankJob": "rank",
+    "RewriteJob": "rewrite",
     "SlowUpdateJob": "slow update",
     "MetaSkillJob": "meta skill",
 }
+"""What each kind of question is called."""
 
 _PLACES = {"final/val": "of the final skill on validation"}
 
@@ -63,7 +65,7 @@ class Progress:
                 name = _PLACES.get(place, place.split("/")[-1])
                 self._stage, self._total = f"rollouts {name}", len(units)
             case Questions(jobs):
-                self._stage, self._total = _STAGES[type(jobs[0]).__name__], len(jobs)
+                self._stage, self._total = STAGES[type(jobs[0]).__name__], len(jobs)
             case _:
                 return
         self._done = 0

@@ -71,7 +71,7 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
 _RESUMABLE = {
     "env": ("workers", "exec_timeout", "max_completion_tokens"),
     "gradient": ("analyst_workers",),
-    "optimizer": ("max_completion_tokens",),
+    "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
     "rollout": ("max_failed_share", "max_failed_share_train"),
     "prices": ("unit", "models"),
 }

@@ -131,8 +131,8 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
         },
     ),
     (
-        "the rewrite of a whole skill",
-        "leave the key out: a skill is changed by edits",
+        "a key of the rewrite under model",
+        "optimizer.rewrite_reasoning_effort, optimizer.rewrite_max_completion_tokens",
         {"rewrite_reasoning_effort": ("high",), "rewrite_max_completion_tokens": (64000,)},
     ),
 )
@@ -164,9 +164,6 @@ FATES: Mapping[str, Fate] = {
     "train.steps_per_epoch": Retired("it follows from the training items, train.batch_size and train.accumulation"),
     "gradient.max_analyst_rounds": Retired("it has no effect: an analyst is asked once"),
     "optimizer.meta_learning_rate": Retired("the original never reads it"),
-    "optimizer.skill_update_mode": NotBuilt(
-        "rewriting a whole skill", "leave the key out: a skill is changed by edits", ("patch", "edits")
-    ),
     "env.out_root": Retired("a run's folder is named on the command line, by --dir and --run"),
     "env.split_output_dir": Retired("no split is written to files: the log holds which item is in which split"),
 }
@@ -180,6 +177,7 @@ _READ = {
     "optimizer": (
         "lr_scheduler",
         "lr_control_mode",
+        "skill_update_mode",
         "use_slow_update",
         "slow_update_samples",
         "slow_update_gate_with_selection",

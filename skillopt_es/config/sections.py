@@ -36,6 +36,19 @@ LR_CONTROL_ALIASES = {
 }
 
 
+UpdateMode = Literal["patch", "rewrite_from_suggestions", "full_rewrite_minibatch"]
+UPDATE_MODE_ALIASES = {
+    "edits": "patch",
+    "": "patch",
+    "rewrite": "rewrite_from_suggestions",
+    "suggestions": "rewrite_from_suggestions",
+    "rewrite_suggestions": "rewrite_from_suggestions",
+    "full_rewrite": "full_rewrite_minibatch",
+    "minibatch_full_rewrite": "full_rewrite_minibatch",
+    "skill_rewrite_minibatch": "full_rewrite_minibatch",
+}
+
+
 PairPolicy = Literal["mixed", "changed", "unchanged"]
 PAIR_POLICY_ALIASES = {
     "default": "mixed",
@@ -108,7 +121,10 @@ class OptimizerConfig:
     min_learning_rate: int = field(metadata=_limits(low=0))
     lr_scheduler: Scheduler = field(metadata=_aliases({"autonomous": "uncapped"}))
     lr_control_mode: Literal["fixed", "autonomous", "none"] = field(metadata=_aliases(LR_CONTROL_ALIASES))
+    skill_update_mode: UpdateMode = field(metadata=_aliases(UPDATE_MODE_ALIASES))
     max_completion_tokens: int = field(metadata=_limits(low=1))
+    rewrite_max_completion_tokens: int = field(metadata=_limits(low=1))
+    rewrite_reasoning_effort: str
     use_slow_update: bool
     slow_update_samples: int = field(metadata=_limits(low=1))
     slow_update_gate_with_selection: bool

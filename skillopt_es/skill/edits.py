@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from skillopt_es.events.values import Edit, EditReport, SkillTree
-from skillopt_es.skill.regions import MARKERS, Span, clean_of_markers, protected_spans
+from skillopt_es.skill.regions import APPENDIX_END, MARKERS, SLOW_END, Span, clean_of_markers, protected_spans
 
 
 @frozen
@@ -89,9 +89,14 @@ def _insert_after(text: str, content: str, target: str) -> Applied:
     newline = text.find("\n", start + len(target))
     position = len(text) if newline < 0 else newline + 1
     for span in protected_spans(text):
-        if span.start < position < span.end:
+        if span.start < position < span.end or (position == span.end == len(text) and not _closed(text)):
             position = span.start
     return Applied(f"{text[:position]}\n{content}\n\n{text[position:]}", "applied_insert_after")
+
+
+def _closed(text: str) -> bool:
+    """Whether a text that ends with a protected block closes it; what follows an open one would join it."""
+    return text.endswith((SLOW_END, APPENDIX_END))
 
 
 def _replace(text: str, content: str, target: str, *, op: str = "replace") -> Applied:

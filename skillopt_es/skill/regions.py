@@ -8,6 +8,7 @@ cleaned of markers before it goes into a file.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from attrs import frozen
 
@@ -17,6 +18,7 @@ APPENDIX_START = "<!-- APPENDIX_START -->"
 APPENDIX_END = "<!-- APPENDIX_END -->"
 _PAIRS = ((SLOW_START, SLOW_END), (APPENDIX_START, APPENDIX_END))
 MARKERS = tuple(marker for pair in _PAIRS for marker in pair)
+_LONGEST = max(map(len, MARKERS))
 
 
 @frozen
@@ -33,12 +35,24 @@ class Span:
 
 def clean_of_markers(text: str) -> str:
     """The text without surrounding white space and without any marker, also none that removal would form."""
-    previous = None
-    while previous != text:
-        previous = text
-        for marker in MARKERS:
-            text = text.replace(marker, "")
-    return text.strip()
+    return without_markers(text)[0].strip()
+
+
+def without_markers(text: str, markers: Sequence[str] = MARKERS) -> tuple[str, frozenset[str]]:
+    """The text without these markers, also none that removal would form; and which of them were removed."""
+    if not any(marker in text for marker in markers):
+        return text, frozenset()
+    kept: list[str] = []
+    found = set()
+    *parts, rest = text.split(">")
+    for part in parts:
+        kept += [*part, ">"]
+        tail = "".join(kept[-_LONGEST:])
+        ending = next((marker for marker in markers if tail.endswith(marker)), "")
+        if ending:
+            found.add(ending)
+            del kept[-len(ending) :]
+    return "".join(kept) + rest, frozenset(found)
 
 
 def protected_spans(text: str) -> tuple[Span, ...]:

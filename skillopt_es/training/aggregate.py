@@ -2,47 +2,57 @@
 
 from __future__ import annotations
 
-import json
-from functools import partial
+from collections.abc import Sequence
 
 from attrs import evolve
 
 from skillopt_es.events.catalog import PatchesMerged
-from skillopt_es.events.values import Edit, Evidence
-from skillopt_es.projections.trainer import StepState, TrainerState
+from skillopt_es.events.values import Draft, Edit, Evidence, Proposal, Suggestion
+from skillopt_es.projections.trainer import StepState, TrainerState, proposals_in
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
+from skillopt_es.training.json_reader import Unusable
+from skillopt_es.training.modes import Group, mode_of
 from skillopt_es.training.prompt_text import memory_section, question, skill_section
-from skillopt_es.training.replies import MERGE_SCHEMA, MergeReply, read_merge
+from skillopt_es.training.proposals import not_empty, placed_in
+from skillopt_es.training.replies import MergeReply
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import MergeJob
 
 
 async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) -> PatchesMerged:
-    """One merge's edits; `fallback` says why when they are the inputs joined in order, `failed` when there are none."""
+    """What a merge comes to; `fallback` says why it is the inputs joined in order, `failed` why there is nothing."""
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
-    groups = [_edits(state.step, name) for name in job.inputs]
-    labels = {f"E{number}": edit for number, edit in enumerate((e for group in groups for e in group), start=1)}
+    mode = mode_of(run.config.optimizer)
+    groups = _groups(job, state.step)
+    labels = dict(labelled for _, group in groups for labelled in group)
     source: Evidence = "success" if job.group == "success" else "failure"
     request = question(
         run.config,
         slot=job.merge,
         stage="merge",
-        prompt=f"merge_{job.group}",
+        prompt=f"merge_{job.group}{mode.prompts}",
         sections=(
             memory_section(state.epoch.meta_skill),
             skill_section(state.current.skill),
-            f"## Proposed edits: {len(groups)} proposals" + (f", merge level {job.level}" if job.level else ""),
-            _as_json(job, groups),
+            f"## Proposed {mode.proposals}: {len(groups)} proposals"
+            + (f", merge level {job.level}" if job.level else ""),
+            mode.shown(groups),
         ),
-        schema=MERGE_SCHEMA,
+        schema=mode.merge_schema,
+        max_tokens=mode.most_tokens(run.config.optimizer),
     )
-    read = partial(read_merge, merge=job.merge, inputs=labels, source=source)
-    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
-    joined = () if consulted.failed else _joined(job.merge, tuple(labels.values()))
-    reply = consulted.value or MergeReply(edits=joined, reasoning="")
+
+    def read(text: str) -> MergeReply | Unusable:
+        return mode.read_merge(text, job.merge, labels, source)
+
+    again = run.config.optimizer.ask_again
+    careful = not_empty(placed_in(state.current.skill, read)) if again else read
+    consulted = await consult(calls, request, careful, again=again)
+    nothing = MergeReply(reasoning="")
+    reply = consulted.value or (nothing if consulted.failed else _joined(job.merge, tuple(labels.values())))
     return PatchesMerged(
         merge=job.merge,
         step=state.step.number,
@@ -50,6 +60,8 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         level=job.level,
         inputs=job.inputs,
         edits=reply.edits,
+        suggestions=reply.suggestions,
+        drafts=reply.drafts,
         reasoning=reply.reasoning,
         fallback="" if consulted.failed else consulted.why,
         failed=consulted.why if consulted.failed else "",
@@ -57,36 +69,30 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
     )
 
 
-def _edits(step: StepState, name: str) -> tuple[Edit, ...]:
-    return step.merges[name].edits if name in step.merges else step.patches[name].edits
-
-
-def _as_json(job: MergeJob, groups: list[tuple[Edit, ...]]) -> str:
-    """The proposals with a label for each edit, counted through."""
+def _groups(job: MergeJob, step: StepState) -> list[Group]:
+    """The inputs under their names, with a label for each proposal, counted through."""
+    groups: list[Group] = []
     number = 0
-    rows = []
-    for position, group in enumerate(groups):
-        edits = []
-        for edit in group:
+    for position, name in enumerate(job.inputs):
+        made = step.merges[name] if name in step.merges else step.patches[name]
+        labelled = []
+        for proposal in proposals_in(made):
             number += 1
-            edits.append(
-                {
-                    "label": f"E{number}",
-                    "op": edit.op,
-                    "target": edit.target,
-                    "content": edit.content,
-                    "support_count": edit.support,
-                    "source_type": edit.source,
-                }
-            )
-        name = ("failures", "successes")[position] if job.group == "final" else f"proposal {position + 1}"
-        rows.append({"from": name, "edits": edits})
-    return json.dumps(rows, indent=1, ensure_ascii=False)
+            labelled.append((f"E{number}", proposal))
+        title = ("failures", "successes")[position] if job.group == "final" else f"proposal {position + 1}"
+        groups.append((title, labelled))
+    return groups
 
 
-def _joined(merge: str, edits: tuple[Edit, ...]) -> tuple[Edit, ...]:
+def _joined(merge: str, inputs: Sequence[Proposal]) -> MergeReply:
     """All inputs in order, under this merge's ids."""
-    return tuple(
-        evolve(edit, id=f"{merge}#{number}", origins=(edit.id,), origins_assumed=False)
-        for number, edit in enumerate(edits, start=1)
+    renamed = [
+        evolve(each, id=f"{merge}#{number}", origins=(each.id,), origins_assumed=False)
+        for number, each in enumerate(inputs, start=1)
+    ]
+    return MergeReply(
+        edits=tuple(each for each in renamed if isinstance(each, Edit)),
+        suggestions=tuple(each for each in renamed if isinstance(each, Suggestion)),
+        drafts=tuple(each for each in renamed if isinstance(each, Draft)),
+        reasoning="",
     )

@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SkillRewritten,
     SlowUpdateProposed,
 )
 from skillopt_es.events.errors import LogDamaged
@@ -45,10 +46,11 @@ from skillopt_es.wiring import REAL_WORLD
 
 # Of each answer of the optimizer: what names its question, and what is not there when it could not be reached.
 _QUESTIONS: Mapping[type[Event], tuple[tuple[str, ...], Mapping[str, object]]] = {
-    PatchProposed: (("patch", "step", "items", "kind"), {"edits": (), "notes": ()}),
-    PatchesMerged: (("merge", "step", "group", "level", "inputs"), {"edits": ()}),
+    PatchProposed: (("patch", "step", "items", "kind"), {"edits": (), "suggestions": (), "drafts": (), "notes": ()}),
+    PatchesMerged: (("merge", "step", "group", "level", "inputs"), {"edits": (), "suggestions": (), "drafts": ()}),
     LearningRateChosen: (("step", "available"), {"budget": 0}),
     EditsRanked: (("step", "budget", "pool"), {"chosen": ()}),
+    SkillRewritten: (("step",), {"text": "", "changes": ()}),
     SlowUpdateProposed: (("epoch", "pairs"), {"guidance": "", "candidate": None}),
     MetaSkillWritten: (("epoch",), {"content": ""}),
 }

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 
 from skillopt_es.events.catalog import (
     BestPromoted,
-    CandidateBuilt,
     CandidateGated,
     ComparisonDrawn,
     ComparisonExtended,
@@ -34,14 +33,15 @@ from skillopt_es.projections.trainer import (
     StepState,
     TrainerState,
     at_owed_epoch,
-    edits_of,
+    proposals_of,
     unanswered,
 )
-from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
-from skillopt_es.training.appendix import extension, fate_of_notes, notes_for_candidate, with_notes, written
+from skillopt_es.training.appendix import extension, fate_of_notes, written
+from skillopt_es.training.candidate import built_candidate
 from skillopt_es.training.comparison import selected_pairs
+from skillopt_es.training.prompt_text import called
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured, kept_score, standing_value
 
@@ -156,11 +156,10 @@ def _open_step(state: TrainerState) -> tuple[StepState, str]:
     return state.step, f"e{state.epoch.number}/s{state.step.number}"
 
 
-def choose_all(task: tasks.ChooseAll, state: TrainerState) -> Event:
-    """The whole pool, or nothing of it when the budget is 0."""
+def choose_first(task: tasks.ChooseFirst, state: TrainerState) -> Event:
+    """The pool up to the budget: all of it where it fits, nothing where the budget is 0."""
     step, _ = _open_step(state)
-    chosen = task.pool if task.budget else ()
-    return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=chosen)
+    return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=task.pool[: task.budget])
 
 
 def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
@@ -171,13 +170,17 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
     details = {
         "nothing_to_fix": f"{len(step.patches)} analysts proposed {what}" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
-        "no_edit_chosen": f"budget {step.ranked.budget} of {len(step.ranked.pool)} edits"
-        if step.ranked
-        else "the budget is 0: no analyst was asked",
+        "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "the budget is 0: no analyst was asked",
+        "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
     }
     detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
     return StepSkipped(step=step.number, reason=task.reason, detail=detail)
+
+
+def _not_chosen(step: StepState, ranked: EditsRanked) -> str:
+    first = next((proposals_of(step)[name] for name in ranked.pool), None)
+    return f"budget {ranked.budget} of {len(ranked.pool)} {'edits' if first is None else called(first)}"
 
 
 def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
@@ -204,17 +207,7 @@ def _build_candidate(state: TrainerState, run: RunData) -> Event:
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = _open_step(state)
     assert state.current is not None
-    by_id = edits_of(step)
-    chosen = step.ranked.chosen if step.ranked else ()
-    candidate, reports = apply_edits(state.current.skill, [by_id[edit] for edit in chosen])
-    notes = notes_for_candidate(step)
-    return CandidateBuilt(
-        step=step.number,
-        parent=state.current.skill.hash,
-        candidate=with_notes(candidate, notes),
-        reports=reports,
-        notes=len(step.extended.added) if step.extended and notes else 0,
-    )
+    return built_candidate(step, state.current.skill)
 
 
 def _write_appendix(state: TrainerState, run: RunData) -> Event:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from skillopt_es.events.catalog import LearningRateChosen
 from skillopt_es.events.values import Measured
-from skillopt_es.projections.trainer import TrainerState, edits_of, is_train
+from skillopt_es.projections.trainer import TrainerState, is_train, proposals_of
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
 from skillopt_es.training.decisions import mean_score
+from skillopt_es.training.modes import mode_of
 from skillopt_es.training.prompt_text import buffer_section, described, memory_section, question, skill_section
 from skillopt_es.training.replies import LEARNING_RATE_SCHEMA, read_learning_rate
 from skillopt_es.training.run_data import RunData
@@ -21,19 +22,20 @@ async def choose_learning_rate(
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
-    by_id = edits_of(state.step)
-    pool = [by_id[edit] for edit in job.pool]
-    lines = [f"[{index}] {described(edit)}  support={edit.support}" for index, edit in enumerate(pool)]
+    mode = mode_of(run.config.optimizer)
+    by_id = proposals_of(state.step)
+    pool = [by_id[name] for name in job.pool]
+    lines = [f"[{index}] {described(each)}  support={each.support}" for index, each in enumerate(pool)]
     request = question(
         run.config,
         slot=job.slot,
         stage="learning_rate",
-        prompt="lr_autonomous",
+        prompt=f"lr_autonomous{mode.prompts}",
         sections=(
             memory_section(state.epoch.meta_skill),
             skill_section(state.current.skill),
-            _evidence_section(state, len(job.pool)),
-            f"## Proposed edits ({len(job.pool)})\n" + "\n".join(lines),
+            _evidence_section(state, f"proposed {mode.proposals}: {len(job.pool)}"),
+            f"## Proposed {mode.proposals} ({len(job.pool)})\n" + "\n".join(lines),
             "Decide how many of them to apply in this step.",
             buffer_section(state.buffer),
         ),
@@ -64,7 +66,7 @@ async def choose_learning_rate(
     )
 
 
-def _evidence_section(state: TrainerState, proposed: int) -> str:
+def _evidence_section(state: TrainerState, proposed: str) -> str:
     assert state.step is not None
     places = [done for place, done in state.rollouts.items() if is_train(place, state.step.number)]
     outcomes = [row.outcome for done in places for row in done.values() if isinstance(row.outcome, Measured)]
@@ -72,5 +74,5 @@ def _evidence_section(state: TrainerState, proposed: int) -> str:
     return (
         "## Evidence of this step\n"
         f"rollouts: {score.measured}\nhard score: {score.hard:.6f}\nsoft score: {score.soft:.6f}\n"
-        f"proposed edits: {proposed}"
+        f"{proposed}"
     )

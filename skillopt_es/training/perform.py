@@ -19,12 +19,13 @@ from skillopt_es.training.consolidate import consolidate
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.learning_rate import choose_learning_rate
 from skillopt_es.training.reflect import analyse
+from skillopt_es.training.rewrite import rewrite
 from skillopt_es.training.rollout import Emission, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.select import rank
 from skillopt_es.training.tasks import (
     AnalyseJob,
-    ChooseAll,
+    ChooseFirst,
     ConsolidateJob,
     Decide,
     Job,
@@ -33,6 +34,7 @@ from skillopt_es.training.tasks import (
     MetaSkillJob,
     Questions,
     RankJob,
+    RewriteJob,
     Rollouts,
     Score,
     SkipStep,
@@ -69,13 +71,13 @@ async def perform(task: Task, state: TrainerState, run: RunData, ports: Ports) -
             yield Emission([decided(task, state, run)], [])
 
 
-def decided(task: Score | ChooseAll | SkipStep | Decide, state: TrainerState, run: RunData) -> Event:
+def decided(task: Score | ChooseFirst | SkipStep | Decide, state: TrainerState, run: RunData) -> Event:
     """The event of a task that needs nothing but the state."""
     match task:
         case Score(evaluation):
             return decisions.score(evaluation, state, run)
-        case ChooseAll():
-            return decisions.choose_all(task, state)
+        case ChooseFirst():
+            return decisions.choose_first(task, state)
         case SkipStep():
             return decisions.skip_step(task, state)
         case Decide():
@@ -108,7 +110,10 @@ async def _about_trajectories(
 
 
 async def _about_proposals(
-    job: ConsolidateJob | MergeJob | LearningRateJob | RankJob, state: TrainerState, run: RunData, calls: Calls
+    job: ConsolidateJob | MergeJob | LearningRateJob | RankJob | RewriteJob,
+    state: TrainerState,
+    run: RunData,
+    calls: Calls,
 ) -> Event:
     match job:
         case ConsolidateJob():
@@ -119,3 +124,5 @@ async def _about_proposals(
             return await choose_learning_rate(job, state, run, calls)
         case RankJob():
             return await rank(job, state, run, calls)
+        case RewriteJob():
+            return await rewrite(job, state, run, calls)

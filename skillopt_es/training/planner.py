@@ -17,6 +17,7 @@ from skillopt_es.projections.trainer import (
     TrainerState,
     at_owed_epoch,
     is_train,
+    proposals_in,
     unanswered,
 )
 from skillopt_es.skill.schedule import edit_budget
@@ -27,7 +28,7 @@ from skillopt_es.training.sampling import comparison_seed
 from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.tasks import (
     AnalyseJob,
-    ChooseAll,
+    ChooseFirst,
     Decide,
     Evaluation,
     Job,
@@ -36,6 +37,7 @@ from skillopt_es.training.tasks import (
     MetaSkillJob,
     Questions,
     RankJob,
+    RewriteJob,
     Rollouts,
     Score,
     SkipStep,
@@ -130,10 +132,23 @@ def _step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepS
     if step.built is None and (step.ranked is None or step.ranked.failed):
         return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
     if step.built is None:
-        some = (step.ranked is not None and step.ranked.chosen) or notes_for_candidate(step)
-        built = some or not run.config.evaluation.skip_unchanged
-        return Decide("build_candidate") if built else SkipStep("no_edit_chosen")
+        return _candidate_task(run, step, place)
     return _gate_task(state, run, step, place)
+
+
+def _candidate_task(run: RunData, step: StepState, place: str) -> Task:
+    chosen = step.ranked.chosen if step.ranked is not None else ()
+    rewrites = run.config.optimizer.skill_update_mode == "rewrite_from_suggestions"
+    if chosen and rewrites and step.rewritten is None:
+        return Questions((RewriteJob(slot=f"{place}/rewrite", chosen=chosen),))
+    if unanswered(step):
+        return Decide("pause_for_optimizer")
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    if not chosen and run.config.evaluation.skip_unchanged:
+        return SkipStep("no_edit_chosen")
+    failed = step.rewritten is not None and step.rewritten.result != "written"
+    return SkipStep("no_rewrite") if failed else Decide("build_candidate")
 
 
 def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
@@ -158,7 +173,7 @@ def _collected(run: RunData, step: StepState, place: str) -> Task | None:
     if nobody or unanswered(step):
         return Decide("pause_for_optimizer")
     about_notes = notes_task(run, step, place)
-    if about_notes is not None or any(patch.edits for patch in patches):
+    if about_notes is not None or any(map(proposals_in, patches)):
         return about_notes
     if notes_for_candidate(step):
         return Decide("build_candidate")
@@ -170,12 +185,19 @@ def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, plac
     merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
-    pool = tuple(edit.id for edit in _node(step, top).edits) if top else ()
+    pool = tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
+    return _choice(state, run, step, place, pool)
+
+
+def _choice(state: TrainerState, run: RunData, step: StepState, place: str, pool: tuple[str, ...]) -> Task:
+    """Which of the pool to apply: a question where there are more than the step may apply."""
+    if run.config.optimizer.skill_update_mode == "full_rewrite_minibatch":
+        return ChooseFirst(pool=pool, budget=1)  # drafts exclude each other; there is no learning rate over them
     if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
         return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
     budget = _budget(state, run, step, len(pool))
     if len(pool) <= budget or budget == 0:
-        return ChooseAll(pool=pool, budget=budget)
+        return ChooseFirst(pool=pool, budget=budget)
     return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
 
 
@@ -184,6 +206,8 @@ def _nothing_allowed(state: TrainerState, run: RunData, step: StepState) -> bool
     optimizer = run.config.optimizer
     # Reminder notes are no edits; without an exact budget, 0 takes one edit.
     if optimizer.use_skill_aware_reflection or not optimizer.exact_budget:
+        return False
+    if optimizer.skill_update_mode == "full_rewrite_minibatch":  # which has no learning rate
         return False
     by_schedule = optimizer.lr_control_mode == "fixed" and _budget(state, run, step, 0) == 0
     return optimizer.learning_rate == 0 or by_schedule
@@ -212,7 +236,7 @@ def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job,
     for kind in ("failure", "success"):
         waiting, top = _group_plan(step, kind, place, batch_size)
         jobs += waiting
-        if top and _node(step, top).edits:
+        if top and proposals_in(_node(step, top)):
             tops.append(top)
     if jobs or len(tops) < 2:
         return tuple(jobs), tops[0] if tops else ""
@@ -225,7 +249,7 @@ def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job,
 def _group_plan(step: StepState, kind: Evidence, place: str, batch_size: int) -> tuple[list[Job], str]:
     """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
     assert step.groups is not None
-    nodes = [group.id for group in step.groups if group.kind == kind and step.patches[group.id].edits]
+    nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
     level = 0
     while len(nodes) > 1:
         level += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from skillopt_es.config import RunConfig
-from skillopt_es.events.values import Edit, FailurePattern, Json, SkillTree, Stage
+from skillopt_es.events.values import Draft, Edit, FailurePattern, Json, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
 from skillopt_es.projections.trainer import Attempt
 from skillopt_es.prompts import system_prompt
@@ -22,6 +22,8 @@ def question(
     prompt: str | tuple[str, ...],
     sections: Iterable[str],
     schema: Mapping[str, Json],
+    max_tokens: int | None = None,
+    effort: str = "",
 ) -> ChatRequest:
     """A request to the optimizer: a system prompt by name (or several as one) and the user message's sections."""
     role = config.optimizer_model
@@ -31,9 +33,9 @@ def question(
         slot=slot,
         stage=stage,
         messages=(Message("system", system), Message("user", user)),
-        max_tokens=config.optimizer.max_completion_tokens,
+        max_tokens=config.optimizer.max_completion_tokens if max_tokens is None else max_tokens,
         temperature=role.temperature,
-        effort=role.reasoning_effort,
+        effort=effort or role.reasoning_effort,
         schema=schema,
     )
 
@@ -79,8 +81,8 @@ def _seen_in(attempt: Attempt) -> list[str]:
     lines += [f"- an analyst saw: {_seen(pattern)}" for pattern in attempt.patterns]
     if attempt.rejected:
         before = "unknown" if attempt.value_before is None else f"{attempt.value_before:.4f}"
-        lines.append(f"Rejected edits (score {before} -> {attempt.value_after:.4f}):")
-        lines += [f"{number}. {described(edit)}" for number, edit in enumerate(attempt.rejected, start=1)]
+        lines.append(f"Rejected {called(attempt.rejected[0])} (score {before} -> {attempt.value_after:.4f}):")
+        lines += [f"{number}. {described(each)}" for number, each in enumerate(attempt.rejected, start=1)]
     if attempt.rejected_notes:
         lines.append("Reminder notes that were rejected with this step:")
         lines += [f"* {note}" for note in attempt.rejected_notes]
@@ -92,13 +94,28 @@ def _seen(pattern: FailurePattern) -> str:
     return f"{pattern.type}{cause}: {pattern.description}"
 
 
-def described(edit: Edit) -> str:
-    """One edit in one line."""
-    parts = [f"[{edit.op}]"]
-    if edit.file:
-        parts.append(f"file={edit.file!r}")
-    if edit.target:
-        parts.append(f"target={edit.target!r}")
-    if edit.content:
-        parts.append(f"content={edit.content!r}")
-    return "  ".join(parts)
+def called(proposal: Proposal) -> str:
+    """What proposals of this kind are called."""
+    match proposal:
+        case Edit():
+            return "edits"
+        case Suggestion():
+            return "suggestions"
+        case Draft():
+            return "drafts"
+
+
+def described(proposal: Proposal) -> str:
+    """One edit, suggestion or draft in one line."""
+    match proposal:
+        case Edit():
+            return _in_line(proposal.op, file=proposal.file, target=proposal.target, content=proposal.content)
+        case Suggestion():
+            title, what = proposal.title, proposal.instruction
+            return _in_line(proposal.kind, title=title, instruction=what, priority=proposal.priority)
+        case Draft():
+            return _in_line("draft", title=proposal.title, changes="; ".join(proposal.changes))
+
+
+def _in_line(kind: str, **parts: str) -> str:
+    return "  ".join([f"[{kind}]", *(f"{name}={value!r}" for name, value in parts.items() if value)])

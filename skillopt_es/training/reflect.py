@@ -1,8 +1,8 @@
-"""Reflect: an analyst looks at one minibatch of trajectories and proposes edits."""
+"""Reflect: an analyst looks at one minibatch of trajectories and proposes edits, suggestions or a whole new skill."""
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Literal
 
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
@@ -11,8 +11,11 @@ from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import Consulted, consult
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.json_reader import Unusable
+from skillopt_es.training.modes import mode_of
 from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
-from skillopt_es.training.replies import PatchReply, read_patch
+from skillopt_es.training.proposals import placed_in
+from skillopt_es.training.replies import PatchReply
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.skill_aware import (
     MOST_NOTES,
@@ -30,18 +33,20 @@ async def analyse(
 ) -> PatchProposed:
     """The analyst's patch, or why there is none."""
     assert state.step is not None
+    assert state.current is not None
     group = job.group
     optimizer = run.config.optimizer
-    read = partial(
-        read_patch,
-        patch=group.id,
-        kind=group.kind,
-        support=len(group.items),
-        most=optimizer.learning_rate,
-        most_notes=MOST_NOTES if asks_for_notes(optimizer, group.kind) else 0,
-    )
+    mode = mode_of(optimizer)
+    most_notes = MOST_NOTES if asks_for_notes(optimizer, group.kind) else 0
+
+    def read(text: str) -> PatchReply | Unusable:
+        return mode.read_patch(text, group.id, group.kind, len(group.items), optimizer.learning_rate, most_notes)
+
+    careful = optimizer.ask_again and not most_notes  # notes hold without edits
     request = analyst_request(group, state, run, evidence)
-    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
+    consulted = await consult(
+        calls, request, placed_in(state.current.skill, read) if careful else read, again=optimizer.ask_again
+    )
     return _proposal(group, state.step.number, consulted)
 
 
@@ -62,13 +67,25 @@ def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> 
         step=step,
         kind=group.kind,
         items=group.items,
-        result="edits" if reply.edits else "notes" if reply.notes else "nothing",
+        result=_result(reply),
         edits=reply.edits,
+        suggestions=reply.suggestions,
+        drafts=reply.drafts,
         notes=reply.notes,
         patterns=reply.patterns,
         reasoning=reply.reasoning,
         calls=consulted.calls,
     )
+
+
+def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "notes", "nothing"]:
+    if reply.edits:
+        return "edits"
+    if reply.suggestions:
+        return "suggestions"
+    if reply.drafts:
+        return "draft"
+    return "notes" if reply.notes else "nothing"
 
 
 def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidence: Evidence) -> ChatRequest:
@@ -87,10 +104,12 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
         prompt=analyst_prompts(run.config.optimizer, group.kind),
         sections=(
             skill_section(skill),
-            budget_section(run.config.optimizer, group.kind),
             buffer_section(state.buffer),
             memory_section(state.epoch.meta_skill),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
+            # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
+            budget_section(run.config.optimizer, group.kind),
         ),
         schema=analyst_schema(run.config.optimizer, group.kind),
+        max_tokens=mode_of(run.config.optimizer).most_tokens(run.config.optimizer),
     )

@@ -13,19 +13,34 @@ from typing import cast
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.codec import clean_text
-from skillopt_es.events.values import Edit, EditOp, Evidence, FailurePattern, Json
+from skillopt_es.events.values import Draft, Edit, EditOp, Evidence, FailurePattern, Json, Suggestion
 from skillopt_es.training.json_reader import Unusable, read_object
-from skillopt_es.training.note_replies import cause_of, read_notes
+from skillopt_es.training.note_replies import read_notes
+from skillopt_es.training.reply_parts import (
+    FAILURES,
+    INTEGER,
+    JUDGED_FAILURES,
+    STRING,
+    list_of,
+    object_of,
+    parents_of,
+    patterns_in,
+    says_something,
+    source_of,
+    support_of,
+    text_in,
+)
 
 _OPS = ("append", "insert_after", "replace", "delete")
 
 
 @frozen(kw_only=True)
 class PatchReply:
-    """An analyst's proposal."""
+    """An analyst's proposal: edits, or what the other update modes have in their place."""
 
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    drafts: tuple[Draft, ...] = ()
     patterns: tuple[FailurePattern, ...]
     reasoning: str
     notes: tuple[str, ...] = ()
@@ -33,9 +48,11 @@ class PatchReply:
 
 @frozen(kw_only=True)
 class MergeReply:
-    """A merger's combined set."""
+    """A merger's combined set, of what was proposed."""
 
-    edits: tuple[Edit, ...]
+    edits: tuple[Edit, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    drafts: tuple[Draft, ...] = ()
     reasoning: str
 
 
@@ -91,8 +108,8 @@ def read_patch(
         edits.append(edit)
     return PatchReply(
         edits=tuple(edits),
-        patterns=_patterns(found.get("failure_summary"), support, with_cause=most_notes > 0),
-        reasoning=_text(inner, "reasoning"),
+        patterns=patterns_in(found.get("failure_summary"), support, with_cause=most_notes > 0),
+        reasoning=text_in(inner, "reasoning"),
         notes=notes,
     )
 
@@ -105,17 +122,12 @@ def _useful(rows: Sequence[Json]) -> list[Json]:
         if isinstance(row, dict):
             said = [row.get(key) or "" for key in ("op", "file", "target", "content")]
             op, _, target, content = said
-            nothing = content == target if op == "replace" else op != "delete" and not _says_something(content)
+            nothing = content == target if op == "replace" else op != "delete" and not says_something(content)
             if nothing or repr(said) in seen:
                 continue
             seen.add(repr(said))
         useful.append(row)
     return useful
-
-
-def _says_something(text: Json) -> bool:
-    """Whether a text has a letter or a digit: some models copy the dots of the form they are shown."""
-    return isinstance(text, str) and any(map(str.isalnum, text))
 
 
 def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, source: Evidence) -> Edit | Unusable:
@@ -127,38 +139,13 @@ def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, sourc
     return Edit(
         id=name,
         op=cast(EditOp, op),
-        content=_text(row, "content"),
-        target=_text(row, "target"),
-        file=_text(row, "file"),
+        content=text_in(row, "content"),
+        target=text_in(row, "target"),
+        file=text_in(row, "file"),
         support=support,
         source=source,
         origins=origins,
     )
-
-
-def _text(row: Mapping[str, Json], key: str) -> str:
-    value = row.get(key)
-    # JSON can escape what UTF-8 cannot hold.
-    return clean_text(value) if isinstance(value, str) else ""
-
-
-def _patterns(rows: Json, most: int, *, with_cause: bool) -> tuple[FailurePattern, ...]:
-    if not isinstance(rows, list):
-        return ()
-    patterns = []
-    for row in rows:
-        if isinstance(row, dict) and _text(row, "failure_type"):
-            count = row.get("count")
-            counted = count if isinstance(count, int) and not isinstance(count, bool) else 1
-            patterns.append(
-                FailurePattern(
-                    type=_text(row, "failure_type"),
-                    count=max(1, min(counted, most)),
-                    description=_text(row, "description"),
-                    cause=cause_of(row) if with_cause else "",
-                )
-            )
-    return tuple(patterns)
 
 
 def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Evidence) -> MergeReply | Unusable:
@@ -176,42 +163,18 @@ def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Evi
         return Unusable("none of the `edits` would change anything")
     edits = []
     for position, row in enumerate(useful, start=1):
-        parents, assumed = _parents(row, inputs)
+        parents, assumed = parents_of(row, inputs)
         edit = _edit(
             row,
             name=f"{merge}#{position}",
             origins=tuple(parent.id for parent in parents),
-            support=_support(row, parents),
-            source=_source(row, parents, source),
+            support=support_of(row, parents),
+            source=source_of(row, parents, source),
         )
         if isinstance(edit, Unusable):
             return edit
         edits.append(evolve(edit, origins_assumed=assumed))
-    return MergeReply(edits=tuple(edits), reasoning=_text(found, "reasoning"))
-
-
-def _parents(row: Json, inputs: Mapping[str, Edit]) -> tuple[tuple[Edit, ...], bool]:
-    """The edits a merged edit names as its sources; all of them, marked as assumed, if it names none that exist."""
-    named = row.get("from") if isinstance(row, dict) else None
-    labels = [label for label in named if isinstance(label, str)] if isinstance(named, list) else []
-    parents = tuple(inputs[label] for label in dict.fromkeys(labels) if label in inputs)
-    return (parents, False) if parents else (tuple(inputs.values()), True)
-
-
-def _support(row: Json, parents: tuple[Edit, ...]) -> int:
-    """How many trajectories stand behind a merged edit: what was said, within what is possible."""
-    most = sum(parent.support for parent in parents)
-    said = row.get("support_count") if isinstance(row, dict) else None
-    if isinstance(said, int) and not isinstance(said, bool):
-        return max(1, min(said, most))
-    return max(1, most)
-
-
-def _source(row: Json, parents: tuple[Edit, ...], default: Evidence) -> Evidence:
-    said = row.get("source_type") if isinstance(row, dict) else None
-    if said in ("failure", "success"):
-        return cast(Evidence, said)
-    return "failure" if any(parent.source == "failure" for parent in parents) else default
+    return MergeReply(edits=tuple(edits), reasoning=text_in(found, "reasoning"))
 
 
 def read_ranking(text: str, *, pool: int, budget: int) -> RankingReply | Unusable:
@@ -226,7 +189,7 @@ def read_ranking(text: str, *, pool: int, budget: int) -> RankingReply | Unusabl
     chosen = tuple(dict.fromkeys(valid))[:budget]
     if not chosen:
         return Unusable(f"`selected_indices` must name at least one index from 0 to {pool - 1}")
-    return RankingReply(chosen=chosen, reasoning=_text(found, "reasoning"))
+    return RankingReply(chosen=chosen, reasoning=text_in(found, "reasoning"))
 
 
 def read_learning_rate(text: str) -> LearningRateReply | Unusable:
@@ -240,8 +203,8 @@ def read_learning_rate(text: str) -> LearningRateReply | Unusable:
     risks = found.get("risk_notes")
     return LearningRateReply(
         learning_rate=max(0, number),
-        reasoning=_text(found, "reasoning"),
-        confidence=_text(found, "confidence"),
+        reasoning=text_in(found, "reasoning"),
+        confidence=text_in(found, "confidence"),
         risks=tuple(risk for risk in risks if isinstance(risk, str)) if isinstance(risks, list) else (),
     )
 
@@ -264,59 +227,28 @@ def read_advice(text: str, *, key: str) -> AdviceReply | Unusable:
     found = read_object(text)
     if isinstance(found, Unusable):
         return found
-    content = _text(found, key).strip()
-    if not _says_something(content):
+    content = text_in(found, key).strip()
+    if not says_something(content):
         return Unusable(f"`{key}` must be a text that is not empty")
-    return AdviceReply(content=content, reasoning=_text(found, "reasoning"))
+    return AdviceReply(content=content, reasoning=text_in(found, "reasoning"))
 
 
 # --- schemas -------------------------------------------------------------------------------------------------------
 
 
-def _object(**properties: Json) -> dict[str, Json]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _list_of(item: Json) -> dict[str, Json]:
-    return {"type": "array", "items": item}
-
-
-_STRING: dict[str, Json] = {"type": "string"}
-_INTEGER: dict[str, Json] = {"type": "integer"}
 _OP: dict[str, Json] = {"type": "string", "enum": list(_OPS)}
-_EDITS = _list_of(_object(op=_OP, target=_STRING, content=_STRING))
+_PATCH = object_of(reasoning=STRING, edits=list_of(object_of(op=_OP, target=STRING, content=STRING)))
 
-FAILURE_SCHEMA = _object(
-    failure_summary=_list_of(_object(failure_type=_STRING, count=_INTEGER, description=_STRING)),
-    patch=_object(reasoning=_STRING, edits=_EDITS),
+FAILURE_SCHEMA = object_of(failure_summary=FAILURES, patch=_PATCH)
+SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH)
+NOTED_FAILURE_SCHEMA = object_of(failure_summary=JUDGED_FAILURES, patch=_PATCH, appendix_notes=list_of(STRING))
+NOTED_SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH, appendix_notes=list_of(STRING))
+CONSOLIDATION_SCHEMA = object_of(reasoning=STRING, appendix_notes=list_of(STRING))
+MERGE_SCHEMA = object_of(
+    reasoning=STRING,
+    edits=list_of(object_of(op=_OP, target=STRING, content=STRING, **{"from": list_of(STRING)}, support_count=INTEGER)),
 )
-SUCCESS_SCHEMA = _object(success_patterns=_list_of(_STRING), patch=_object(reasoning=_STRING, edits=_EDITS))
-_CAUSE: dict[str, Json] = {"type": "string", "enum": ["SKILL_DEFECT", "EXECUTION_LAPSE"]}
-NOTED_FAILURE_SCHEMA = _object(
-    failure_summary=_list_of(_object(failure_type=_STRING, cause=_CAUSE, count=_INTEGER, description=_STRING)),
-    patch=_object(reasoning=_STRING, edits=_EDITS),
-    appendix_notes=_list_of(_STRING),
-)
-NOTED_SUCCESS_SCHEMA = _object(
-    success_patterns=_list_of(_STRING),
-    patch=_object(reasoning=_STRING, edits=_EDITS),
-    appendix_notes=_list_of(_STRING),
-)
-CONSOLIDATION_SCHEMA = _object(reasoning=_STRING, appendix_notes=_list_of(_STRING))
-MERGE_SCHEMA = _object(
-    reasoning=_STRING,
-    edits=_list_of(
-        _object(op=_OP, target=_STRING, content=_STRING, **{"from": _list_of(_STRING)}, support_count=_INTEGER)
-    ),
-)
-RANKING_SCHEMA = _object(reasoning=_STRING, selected_indices=_list_of(_INTEGER))
-LEARNING_RATE_SCHEMA = _object(
-    learning_rate=_INTEGER, reasoning=_STRING, confidence=_STRING, risk_notes=_list_of(_STRING)
-)
-SLOW_UPDATE_SCHEMA = _object(reasoning=_STRING, slow_update_content=_STRING)
-META_SKILL_SCHEMA = _object(reasoning=_STRING, meta_skill_content=_STRING)
+RANKING_SCHEMA = object_of(reasoning=STRING, selected_indices=list_of(INTEGER))
+LEARNING_RATE_SCHEMA = object_of(learning_rate=INTEGER, reasoning=STRING, confidence=STRING, risk_notes=list_of(STRING))
+SLOW_UPDATE_SCHEMA = object_of(reasoning=STRING, slow_update_content=STRING)
+META_SKILL_SCHEMA = object_of(reasoning=STRING, meta_skill_content=STRING)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.events.catalog import EditsRanked
-from skillopt_es.projections.trainer import TrainerState, edits_of
+from skillopt_es.projections.trainer import TrainerState, proposals_of
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
+from skillopt_es.training.modes import mode_of
 from skillopt_es.training.prompt_text import described, memory_section, question, skill_section
 from skillopt_es.training.replies import RANKING_SCHEMA, read_ranking
 from skillopt_es.training.run_data import RunData
@@ -19,19 +20,21 @@ async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) ->
     assert state.step is not None
     assert state.current is not None
     assert state.epoch is not None
-    by_id = edits_of(state.step)
+    mode = mode_of(run.config.optimizer)
+    by_id = proposals_of(state.step)
     lines = [
-        f"[{index}] {described(by_id[edit])}  support={by_id[edit].support}" for index, edit in enumerate(job.pool)
+        f"[{index}] {described(by_id[name])}  support={by_id[name].support}" for index, name in enumerate(job.pool)
     ]
     request = question(
         run.config,
         slot=job.slot,
         stage="ranking",
-        prompt="ranking",
+        prompt=f"ranking{mode.prompts}",
         sections=(
             memory_section(state.epoch.meta_skill),
             skill_section(state.current.skill),
-            f"## Proposed edits ({len(job.pool)}, of which {job.budget} can be applied)\n" + "\n".join(lines),
+            f"## Proposed {mode.proposals} ({len(job.pool)}, of which {job.budget} can be applied)\n"
+            + "\n".join(lines),
             f"Choose the {job.budget} most important ones, in order.",
         ),
         schema=RANKING_SCHEMA,

@@ -80,6 +80,14 @@ class RankJob:
     budget: int
 
 
+@frozen(kw_only=True)
+class RewriteJob:
+    """The whole skill anew, from the chosen suggestions."""
+
+    slot: str
+    chosen: tuple[str, ...]
+
+
 @frozen
 class SlowUpdateJob:
     """Epoch-level guidance; `after` is the step after which it is asked for again."""
@@ -96,7 +104,7 @@ class MetaSkillJob:
     after: int | None = None
 
 
-Job = AnalyseJob | ConsolidateJob | MergeJob | LearningRateJob | RankJob | SlowUpdateJob | MetaSkillJob
+Job = AnalyseJob | ConsolidateJob | MergeJob | LearningRateJob | RankJob | RewriteJob | SlowUpdateJob | MetaSkillJob
 
 
 @frozen
@@ -114,8 +122,8 @@ class Score:
 
 
 @frozen(kw_only=True)
-class ChooseAll:
-    """The pool fits the budget (or the budget is 0): no question is needed."""
+class ChooseFirst:
+    """No question is needed, because the pool fits the budget, the budget is 0, or drafts are not ranked."""
 
     pool: tuple[str, ...]
     budget: int
@@ -125,7 +133,7 @@ class ChooseAll:
 class SkipStep:
     """The step has nothing to apply."""
 
-    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"]
+    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "no_rewrite", "unchanged"]
 
 
 Step = Literal[
@@ -155,4 +163,4 @@ class Decide:
     step: Step
 
 
-Task = Rollouts | Questions | Score | ChooseAll | SkipStep | Decide
+Task = Rollouts | Questions | Score | ChooseFirst | SkipStep | Decide

@@ -97,8 +97,8 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "unknown-grader": (config(env={"grader": "exakt"}), "env.grader: must be one of exact", ""),
     "wrong-word": (config(evaluation={"gate_metric": "best"}), "is 'best', but must be one of hard, soft, mixed", ""),
     "not-built": (
-        config(optimizer={"skill_update_mode": "rewrite"}),
-        "config.yaml: optimizer.skill_update_mode is 'rewrite', but rewriting a whole skill is not built yet",
+        config(model={"rewrite_reasoning_effort": "low"}),
+        "config.yaml: model.rewrite_reasoning_effort is 'low', but a key of the rewrite under model is not built yet",
         "instead: ",
     ),
     "backend-not-built": (config(model={"backend": "codex"}), "the Codex backend is not built yet", "base_url"),

@@ -10,7 +10,7 @@ import pytest
 from skillopt_es.events.catalog import CATALOG, Event, SkillScored
 from skillopt_es.events.codec import decode, encode
 from skillopt_es.events.errors import InvalidEvent
-from skillopt_es.events.values import Edit, EditReport, FailurePattern, Score, SkillTree
+from skillopt_es.events.values import Draft, Edit, EditReport, FailurePattern, Rewrite, Score, SkillTree, Suggestion
 
 # To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
 DEFAULTS: dict[str, dict[str, object]] = {
@@ -21,14 +21,31 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "RolloutCompleted": {"failure": "", "detail": "", "prediction": "", "trajectory": "", "calls": ()},
     "SkillScored": {"value": None, "exact": True},
     "MinibatchesPlanned": {},
-    "PatchProposed": {"edits": (), "notes": (), "patterns": (), "reasoning": "", "note": "", "calls": ()},
+    "PatchProposed": {
+        "edits": (),
+        "suggestions": (),
+        "drafts": (),
+        "notes": (),
+        "patterns": (),
+        "reasoning": "",
+        "note": "",
+        "calls": (),
+    },
     "AppendixExtended": {},
     "AppendixConsolidated": {"reasoning": "", "note": "", "calls": ()},
-    "PatchesMerged": {"reasoning": "", "fallback": "", "failed": "", "calls": ()},
+    "PatchesMerged": {
+        "suggestions": (),
+        "drafts": (),
+        "reasoning": "",
+        "fallback": "",
+        "failed": "",
+        "calls": (),
+    },
     "LearningRateChosen": {"asked": None, "confidence": "", "risks": (), "reasoning": "", "note": "", "calls": ()},
     "ComparisonExtended": {},
     "EditsRanked": {"reasoning": "", "fallback": "", "failed": "", "calls": ()},
-    "CandidateBuilt": {"notes": 0},
+    "SkillRewritten": {"text": "", "changes": (), "reasoning": "", "note": "", "calls": ()},
+    "CandidateBuilt": {"rewrite": None, "notes": 0},
     "CandidateGated": {"won": (), "lost": (), "known_from": "", "stale_from": ""},
     "StepSkipped": {"detail": ""},
     "AppendixWritten": {"value": None, "stale_from": ""},
@@ -60,12 +77,32 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "origins_assumed": False,
     },
     "EditReport": {"note": ""},
+    "Suggestion": {
+        "title": "",
+        "motivation": "",
+        "priority": "medium",
+        "support": 1,
+        "source": "failure",
+        "origins": (),
+        "origins_assumed": False,
+    },
+    "Draft": {
+        "title": "",
+        "changes": (),
+        "support": 1,
+        "source": "failure",
+        "origins": (),
+        "origins_assumed": False,
+    },
+    "Rewrite": {"repairs": ()},
     "FailurePattern": {"cause": ""},
 }
 
 
 @pytest.mark.parametrize(
-    "kind", [*CATALOG, Score, SkillTree, Edit, EditReport, FailurePattern], ids=lambda kind: kind.__name__
+    "kind",
+    [*CATALOG, Score, SkillTree, Edit, EditReport, FailurePattern, Suggestion, Draft, Rewrite],
+    ids=lambda kind: kind.__name__,
 )
 def test_no_default_of_a_released_class_changes(kind: type) -> None:
     """Logs do not hold defaults, so a changed one would change what they say."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Edit, SkillTree
@@ -123,6 +123,7 @@ pieces = st.lists(st.sampled_from(["- one\n", "two ", "\n", "guidance", *MARKERS
 
 
 @given(text=pieces, op=st.sampled_from(["append", "insert_after", "replace", "delete"]), content=pieces, target=pieces)
+@example(text=f"two {SLOW_START}", op="insert_after", content="- one", target="two ")
 def test_no_edit_changes_a_protected_block(text: str, op: str, content: str, target: str) -> None:
     """Whatever text, markers and targets come, the protected blocks read the same afterwards."""
     applied = apply_edit(text, edit(op, content, target))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from skillopt_es.events.catalog import (
     EditsRanked,
     Event,
     PatchesMerged,
+    PatchProposed,
     RunCompleted,
     SkillScored,
     SlowUpdateApplied,
@@ -30,8 +32,10 @@ from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.trainer import Measurement, StepState
 from skillopt_es.session import start
+from skillopt_es.skill.regions import SLOW_START
 from skillopt_es.training import decisions
 from skillopt_es.training.check import check
+from skillopt_es.training.consult import AGAIN
 from skillopt_es.training.planner import merge_plan
 from skillopt_es.training.tasks import MergeJob
 
@@ -211,16 +215,42 @@ def test_guidance_that_says_the_same_again_costs_nothing(gate: str, tmp_path: Pa
 def test_an_edit_that_changes_nothing_costs_nothing(tmp_path: Path) -> None:
     """The step is skipped as unchanged, without an evaluation."""
 
-    def useless(request: object) -> str:
-        reply = optimizer_reply(request)  # type: ignore[arg-type]
-        return reply.replace('"op": "append", "target": ""', '"op": "delete", "target": "absent"')
+    def useless(request: ChatRequest) -> str:
+        return re.sub(r'"content": "[^"]*"', f'"content": "{SLOW_START}"', optimizer_reply(request))
 
     world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", useless))
     events = train(tmp_path, "optimizer.use_slow_update=false", world=world)
     skipped = [event for event in events if isinstance(event, StepSkipped)]
     assert skipped[0].reason == "unchanged"
-    assert "skipped_delete_target_not_found" in skipped[0].detail
+    assert "skipped_empty_content" in skipped[0].detail
     assert not any(isinstance(event, SkillScored) and event.place.endswith("/gate") for event in events)
+
+
+def test_edits_without_a_place_in_the_skill_are_asked_for_again(tmp_path: Path) -> None:
+    """Once, with the reason; the second reply counts."""
+
+    def misplaced(request: ChatRequest) -> str:
+        reply = optimizer_reply(request)
+        first = request.stage == "analyst" and not request.slot.endswith(AGAIN)
+        return reply.replace('"op": "append", "target": ""', '"op": "delete", "target": "absent"') if first else reply
+
+    events = train(tmp_path, world=ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", misplaced)))
+    patches = [event for event in events if isinstance(event, PatchProposed) and event.edits]
+    assert patches
+    assert all(len(patch.calls) == 2 and patch.calls[1].slot.endswith(AGAIN) for patch in patches)
+    assert all(edit.op == "append" for patch in patches for edit in patch.edits)
+
+
+def test_edits_that_stay_without_a_place_are_no_patch(tmp_path: Path) -> None:
+    """The step says which target was not found."""
+
+    def misplaced(request: ChatRequest) -> str:
+        return optimizer_reply(request).replace('"op": "append", "target": ""', '"op": "delete", "target": "absent"')
+
+    world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", misplaced))
+    skipped = [event for event in train(tmp_path, world=world) if isinstance(event, StepSkipped)]
+    assert skipped[0].reason == "no_usable_patch"
+    assert "the skill does not contain 'absent'" in skipped[0].detail
 
 
 def test_identical_texts_are_tested_once(tmp_path: Path) -> None:

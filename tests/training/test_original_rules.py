@@ -248,7 +248,12 @@ def test_a_gated_slow_update_meets_an_old_score_in_the_original(tmp_path: Path) 
 def test_an_unchanged_candidate_goes_through_the_gate_in_the_original(tmp_path: Path) -> None:
     """A text with a score is rejected without a rollout; one that was never tried is tried."""
     world = world_of({"analyst": {"patch": {"edits": [{"op": "delete", "target": "not there"}]}}})
-    settings = ("evaluation.skip_unchanged=false", "evaluation.stale_scores=true", "optimizer.use_meta_skill=false")
+    settings = (
+        "evaluation.skip_unchanged=false",
+        "evaluation.stale_scores=true",
+        "optimizer.use_meta_skill=false",
+        "optimizer.ask_again=false",
+    )
     events = train(tmp_path, *settings, world=world)
     gates = of(CandidateGated, events)
     assert not of(StepSkipped, events)
@@ -264,7 +269,8 @@ def test_an_unchanged_candidate_goes_through_the_gate_in_the_original(tmp_path: 
 def test_a_step_without_an_edit_is_gated_too_in_the_original(tmp_path: Path) -> None:
     """It counts as a rejected attempt there."""
     world = world_of({"analyst": edit("- know apple"), "merge": {"edits": []}})
-    events = train(tmp_path, "train.num_epochs=1", "evaluation.skip_unchanged=false", NO_SLOW, world=world)
+    settings = ("train.num_epochs=1", "evaluation.skip_unchanged=false", "optimizer.ask_again=false", NO_SLOW)
+    events = train(tmp_path, *settings, world=world)
     assert {len(event.pool) for event in of(EditsRanked, events)} == {0}
     assert [gate.action for gate in of(CandidateGated, events)] == ["reject"] * 3
 

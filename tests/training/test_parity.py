@@ -120,7 +120,7 @@ END_OF_1 = f"{AFTER_2}\n{BLOCK}"
 RULES_4 = "# Skill\n\n- know birch\n\n- know elder\n\n\n\n- know apple\n\n- know daisy\n\n- watch birch\n"
 AFTER_4 = f"{RULES_4}\n{BLOCK}"
 AFTER_5 = f"{RULES_4}\n- know cedar\n\n{BLOCK}"
-# Replacing the block puts it last. (The original also folds blank lines in the whole text; here only the block is touched.)
+# Replacing the block puts it last. (The original also folds blank lines in all of the text; here the rest stays.)
 END_OF_2 = f"{RULES_4}\n- know cedar\n\n<!-- SLOW_UPDATE_START -->\n- look twice\n<!-- SLOW_UPDATE_END -->\n"
 
 

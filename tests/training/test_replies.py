@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from skillopt_es.events.values import Edit
 from skillopt_es.training.json_reader import Unusable
+from skillopt_es.training.proposals import not_empty
 from skillopt_es.training.replies import read_advice, read_merge, read_patch, read_ranking
 
 
@@ -71,6 +73,14 @@ def merged(*rows: object) -> tuple[Edit, ...]:
     reply = read_merge(json.dumps({"edits": list(rows)}), merge="m", inputs=INPUTS, source="failure")
     assert not isinstance(reply, Unusable)
     return reply.edits
+
+
+def test_a_merge_that_throws_everything_away_cannot_be_used() -> None:
+    """Whether the proposals help is for the gate to measure."""
+    read = partial(read_merge, merge="m", inputs=INPUTS, source="failure")
+    found = not_empty(read)('{"reasoning": "they differ", "edits": []}')
+    assert isinstance(found, Unusable)
+    assert "would throw every proposal away" in found.why
 
 
 def test_a_merged_edit_keeps_the_edits_it_came_from() -> None:

@@ -160,7 +160,15 @@ def test_no_trajectory_can_end_its_own_fence(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["analyst_failure", "analyst_success", "merge_failure", "merge_success", "merge_final"]
+    "name",
+    [
+        "rewrite_skill",
+        *(
+            f"{stage}{mode}"
+            for stage in ("analyst_failure", "analyst_success", "merge_failure", "merge_success", "merge_final")
+            for mode in ("", "_rewrite", "_full_rewrite")
+        ),
+    ],
 )
 def test_every_prompt_that_asks_for_edits_names_the_protected_regions(name: str) -> None:
     """By all four markers."""
@@ -229,13 +237,6 @@ def test_a_number_that_would_stall_or_lift_the_training_is_refused(key: str, val
     """Before anything is asked, by name."""
     with pytest.raises(ConfigError, match=key):
         config(tmp_path, [f"{key}={value}"])
-
-
-@pytest.mark.parametrize(("key", "value"), [("skill_update_mode", "rewrite")])
-def test_a_mode_that_is_not_built_is_refused(key: str, value: str, tmp_path: Path) -> None:
-    """It never becomes another mode without a word."""
-    with pytest.raises(ConfigError, match=f"optimizer.{key} is .* is not built yet"):
-        config(tmp_path, [f"optimizer.{key}={value}"])
 
 
 def test_nothing_to_fix_and_nothing_usable_are_told_apart(tmp_path: Path) -> None:

@@ -168,4 +168,4 @@ def test_a_step_is_counted_however_it_ends(tmp_path: Path) -> None:
     events = train(tmp_path, "train.num_epochs=2", world=world)
     ended = [event.step for event in events if isinstance(event, CandidateGated | StepSkipped)]
     assert ended == list(range(1, 13))
-    assert {event.step: event.reason for event in events if isinstance(event, StepSkipped)}[2] == "unchanged"
+    assert {event.step: event.reason for event in events if isinstance(event, StepSkipped)}[2] == "no_usable_patch"

@@ -7,6 +7,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
+from skillopt_es.adapters.models.simulated.merging import merged
+from skillopt_es.adapters.models.simulated.proposals import Reply, proposed, rejected_in, rewrite, rows
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
 from skillopt_es.adapters.models.simulated.rules import BREVITY, Rule, Topic, chance, rules_in
@@ -20,10 +22,7 @@ NOTICES_SUCCESS = 0.3
 WARNING = "Rules about all answers (their length, their case, their grammar) hurt: leave them out."
 
 _RANKED = re.compile(r"^\[(\d+)\] .*support=(\d+)$", re.MULTILINE)
-_REJECTED = re.compile(r"^\d+\. (?=\[)(.*)$", re.MULTILINE)
 _PROTECTED = re.compile(r"<!-- (\w+)_START -->.*?<!-- \1_END -->", re.DOTALL)
-
-Reply = dict[str, Json]
 
 
 def advise(request: ChatRequest) -> str:
@@ -47,15 +46,15 @@ def _from_failures(question: Question) -> Reply:
     skill = _skill(question)
     failing = _failing(question.trajectories)
     missing = [topic for topic in failing if topic.rule and not topic.rule.line_in(skill)]
-    tried = _rejected(question)
+    tried = rejected_in(question)
     wanted = [topic.rule for topic in missing if topic.rule and not any(map(topic.rule.said_by, tried))]
-    edits = [_delete(rule.line_in(skill)) for rule in question.world.harmful if rule.line_in(skill)]
-    edits += [_append(rule) for rule in _with_misjudgement(question, skill, wanted, tried)]
+    drop = [rule.line_in(skill) for rule in question.world.harmful if rule.line_in(skill)]
+    add = _with_misjudgement(question, skill, wanted, tried)
     summary = [_summary(question.world.mistake, topic, count, topic in missing) for topic, count in failing.items()]
     kinds = ", ".join(topic.kind for topic in missing) or "none"
     reasoning = f"Simulated: kinds that fail and have no rule: {kinds}."
-    most = question.number(r"at most (\d+) edits", 4)
-    reply: Reply = {"failure_summary": _json(summary), "patch": {"reasoning": reasoning, "edits": _json(edits[:most])}}
+    patch: Reply = {"reasoning": reasoning, **proposed(question, drop, add)}
+    reply: Reply = {"failure_summary": rows(summary), "patch": patch}
     notes = question.number(r"at most (\d+) reminder notes", 0)
     if notes:
         for row, topic in zip(summary, failing, strict=True):
@@ -74,12 +73,6 @@ def _failing(trajectories: Sequence[Trajectory]) -> dict[Topic, int]:
     """The kinds that failed with how often, most frequent first."""
     topics = [trajectory.topic for trajectory in trajectories if trajectory.failed]
     return dict(Counter(topic for topic in topics if topic).most_common())
-
-
-def _rejected(question: Question) -> list[str]:
-    """What the edits that the gate refused in this epoch wanted to write."""
-    lines = _REJECTED.findall(question.fenced("Earlier steps of this epoch"))
-    return [line.partition("content=")[2].strip("'\"") for line in lines]
 
 
 def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried: Sequence[str]) -> list[Rule]:
@@ -108,49 +101,23 @@ def _summary(mistake: str, topic: Topic, count: int, missing: bool) -> Reply:
 def _from_successes(question: Question) -> Reply:
     items = sorted(trajectory.item for trajectory in question.trajectories)
     notices = len(items) > 1 and chance("success", *items) < NOTICES_SUCCESS
-    new = not BREVITY.line_in(_skill(question)) and not any(map(BREVITY.said_by, _rejected(question)))
-    edits = [_append(BREVITY)] if notices and new else []
-    patterns: list[Json] = ["The answers hold nothing but what was asked for."] if edits else []
-    reasoning = "Simulated: short answers pass." if edits else "Simulated: nothing that the skill does not say already."
-    reply: Reply = {"success_patterns": patterns, "patch": {"reasoning": reasoning, "edits": _json(edits)}}
+    new = not BREVITY.line_in(_skill(question)) and not any(map(BREVITY.said_by, rejected_in(question)))
+    add = [BREVITY] if notices and new else []
+    patterns: list[Json] = ["The answers hold nothing but what was asked for."] if add else []
+    reasoning = "Simulated: short answers pass." if add else "Simulated: nothing that the skill does not say already."
+    reply: Reply = {"success_patterns": patterns, "patch": {"reasoning": reasoning, **proposed(question, [], add)}}
     if question.number(r"at most (\d+) reminder notes", 0):
         reply["appendix_notes"] = []
     return reply
 
 
-# --- notes, merging and ranking ------------------------------------------------------------------------------------
+# --- notes and choosing --------------------------------------------------------------------------------------------
 
 
 def _consolidate(question: Question) -> Reply:
     """All rules that the notes name, in one note."""
     named = rules_named_in(question.section("Reminder notes"))
     return {"reasoning": f"Simulated: one note for {len(named)} rules.", "appendix_notes": [reminder(named)]}
-
-
-def _merge(question: Question) -> Reply:
-    merged: dict[tuple[str, str, str], Reply] = {}
-    for edit in question.proposals:
-        op, target, content = str(edit["op"]), str(edit["target"]), str(edit["content"])
-        support = edit["support_count"]
-        assert isinstance(support, int)
-        same = merged.setdefault(
-            (op, target, _meaning(content)),
-            {"op": op, "target": target, "content": content, "from": [], "support_count": 0},
-        )
-        sources, total = same["from"], same["support_count"]
-        assert isinstance(sources, list)
-        assert isinstance(total, int)
-        sources.append(edit["label"])
-        same["support_count"] = total + support
-    ordered = sorted(merged.values(), key=lambda edit: -int(str(edit["support_count"])))
-    reasoning = f"Simulated: {len(question.proposals)} proposals say {len(ordered)} different things."
-    return {"reasoning": reasoning, "edits": _json(ordered)}
-
-
-def _meaning(content: str) -> str:
-    """What an edit is about, so that two wordings of a rule are one."""
-    known = rules_in(content, (*ALL_STYLE, *ALL_HARMFUL, BREVITY))
-    return known[0].name if known else " ".join(content.casefold().split())
 
 
 def _learning_rate(question: Question) -> Reply:
@@ -211,24 +178,13 @@ def _skill(question: Question) -> str:
     return _PROTECTED.sub("", question.skill("Current skill", "Skill now"))
 
 
-def _append(rule: Rule) -> Reply:
-    return {"op": "append", "target": "", "content": f"- {rule.wording}"}
-
-
-def _delete(line: str) -> Reply:
-    return {"op": "delete", "target": line, "content": ""}
-
-
-def _json(rows: Sequence[Reply]) -> list[Json]:
-    return [*rows]
-
-
 _STAGES: Mapping[Stage, Callable[[Question], Reply]] = {
     "analyst": _analyse,
     "appendix": _consolidate,
-    "merge": _merge,
+    "merge": merged,
     "learning_rate": _learning_rate,
     "ranking": _rank,
+    "rewrite": rewrite,
     "slow_update": _guide,
     "meta_skill": _note,
 }

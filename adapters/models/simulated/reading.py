@@ -80,11 +80,15 @@ class Question(str):
 
     def skill(self, *titles: str) -> str:
         """The skill under one of these headings, all its files together."""
-        return self.fenced(*titles)
+        return self.fenced_under(*titles)
 
-    def fenced(self, *titles: str) -> str:
+    def fenced_under(self, *titles: str) -> str:
         """All fenced texts under these headings."""
         return "\n".join(block["text"] for heading, block in self._blocks if heading in titles)
+
+    def fenced(self, label: str) -> list[str]:
+        """The fenced texts whose label begins like this, in order."""
+        return [block["text"] for _, block in self._blocks if block["label"].startswith(label)]
 
     @property
     def trajectories(self) -> list[Trajectory]:

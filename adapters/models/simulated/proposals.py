@@ -1,0 +1,100 @@
+"""
+What the simulated optimizer wants, in the form that a question asks for: edits, suggestions, or a whole new skill.
+
+Wanting is the same in every update mode: lines of the skill to drop, rules to add.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from skillopt_es.adapters.models.simulated.reading import Question
+from skillopt_es.adapters.models.simulated.rules import Rule, chance, rules_in
+from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
+from skillopt_es.events.values import Json
+
+FORGETS_GUIDANCE = 0.4
+ADD, REMOVE = "Add the rule: ", "Remove the line: "
+
+_PROTECTED = re.compile(r"\n*<!-- (\w+)_START -->.*?<!-- \1_END -->\n*", re.DOTALL)
+_REJECTED = re.compile(r"^\d+\. \[(\w+)\](.*)$", re.MULTILINE)
+_SAYS = re.compile(r"(?:content|instruction|changes)=")
+
+Reply = dict[str, Json]
+
+
+def proposed(question: Question, drop: Sequence[str], add: Sequence[Rule]) -> Reply:
+    """An analyst's proposal: lines that shall go and rules that shall come."""
+    if question.section("Form"):
+        changes: list[Json] = [*(f"Removed: {line}" for line in drop), *(f"Added: {rule.wording}" for rule in add)]
+        if not changes:
+            return {"skill_candidates": []}
+        text = rewritten(question.skill("Current skill"), drop, [f"- {rule.wording}" for rule in add])
+        return {"skill_candidates": [{"title": "Rules", "change_summary": changes, "new_skill": text}]}
+    most = question.number(r"at most (\d+) (?:edits|suggestions)", 4)
+    if "suggestions" in question.section("Budget"):
+        removals = [_suggestion("remove_rule", "a rule that does harm", f"{REMOVE}{line}") for line in drop]
+        additions = [_suggestion("add_rule", rule.name, f"{ADD}{rule.wording}") for rule in add]
+        return {"revise_suggestions": rows([*removals, *additions][:most])}
+    deletions: list[Reply] = [{"op": "delete", "target": line, "content": ""} for line in drop]
+    return {"edits": rows([*deletions, *map(_append, add)][:most])}
+
+
+def _append(rule: Rule) -> Reply:
+    return {"op": "append", "target": "", "content": f"- {rule.wording}"}
+
+
+def _suggestion(kind: str, title: str, instruction: str) -> Reply:
+    motivation = "Simulated: seen in these trajectories."
+    return {
+        "type": kind,
+        "title": title,
+        "motivation": motivation,
+        "instruction": instruction,
+        "priority_hint": "high",
+    }
+
+
+def rejected_in(question: Question) -> list[str]:
+    """What the proposals that the gate refused in this epoch wanted to write."""
+    found: list[str] = []
+    for kind, line in _REJECTED.findall(question.fenced_under("Earlier steps of this epoch")):
+        says = _SAYS.search(line)
+        said = line[says.end() :].partition("  priority=")[0].strip("'\"") if says else ""
+        if kind == "draft":
+            added = [change for change in said.split("; ") if not change.startswith("Removed: ")]
+            # One verdict on many changes: what concerns all answers is suspected first.
+            found += [change for change in added if not rules_in(change, ALL_STYLE)] or added
+        elif kind != "remove_rule":
+            found.append(said)
+    return found
+
+
+def rewritten(skill: str, drop: Sequence[str], add: Sequence[str]) -> str:
+    """The whole skill without some lines and with new ones; now and then its protected blocks are forgotten."""
+    body, blocks = _PROTECTED.sub("\n\n", skill), [found.group().strip() for found in _PROTECTED.finditer(skill)]
+    lines = [line for line in body.rstrip().splitlines() if line not in drop]
+    gap = [] if lines and lines[-1].startswith("- ") else [""]
+    text = "\n".join([*lines, *(gap if add else []), *add])
+    forgets = blocks and chance("forgets", text) < FORGETS_GUIDANCE
+    return "\n\n".join([text, *([] if forgets else blocks)]) + "\n"
+
+
+def rewrite(question: Question) -> Reply:
+    """The skill with every selected suggestion followed."""
+    told = [str(each["instruction"]) for found in question.fenced("suggestions") for each in json.loads(found)]
+    drop = [line.removeprefix(REMOVE) for line in told if line.startswith(REMOVE)]
+    add = [f"- {line.removeprefix(ADD)}" for line in told if line.startswith(ADD)]
+    changes: list[Json] = [*(f"Removed: {line}" for line in drop), *(f"Added: {line}" for line in add)]
+    return {
+        "reasoning": f"Simulated: {len(told)} suggestions followed.",
+        "change_summary": changes,
+        "new_skill": rewritten(question.skill("Current skill"), drop, add),
+    }
+
+
+def rows(replies: Sequence[Reply]) -> list[Json]:
+    """Objects as a JSON list."""
+    return [*replies]

@@ -1,0 +1,77 @@
+"""The alignment of two texts: which lines survive, in order, the same at any time and for any text."""
+
+from __future__ import annotations
+
+import time
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillopt_es.events.values import SameLines
+from skillopt_es.skill.alignment import align, lines_of
+
+LINES = st.lists(st.sampled_from(["", "- a", "- b", "- c", "# d", "  ", "text"]), max_size=25)
+TEXTS = LINES.map("\n".join) | st.text(max_size=40)
+
+
+@given(TEXTS, TEXTS)
+def test_runs_rise_and_hold_equal_lines(before: str, after: str) -> None:
+    """Every run is a stretch of both texts, after the one before it on both sides."""
+    old, new = lines_of(before), lines_of(after)
+    old_place = new_place = 0
+    for run in align(before, after):
+        assert run.length > 0
+        assert run.old_start >= old_place
+        assert run.new_start >= new_place
+        old_place, new_place = run.old_start + run.length, run.new_start + run.length
+        assert old[run.old_start : old_place] == new[run.new_start : new_place]
+    assert old_place <= len(old)
+    assert new_place <= len(new)
+
+
+@given(TEXTS, TEXTS)
+def test_kept_lines_and_new_ones_are_the_new_text(before: str, after: str) -> None:
+    """What is recorded of a rewrite, and the lines that it does not keep, give the text again."""
+    old, new = lines_of(before), lines_of(after)
+    runs = align(before, after)
+    kept = {run.new_start + at for run in runs for at in range(run.length)}
+    own = iter([line for number, line in enumerate(new) if number not in kept])
+    starts = {run.new_start: run for run in runs}
+    rebuilt: list[str] = []
+    while len(rebuilt) < len(new):
+        run = starts.get(len(rebuilt))
+        rebuilt += [next(own)] if run is None else old[run.old_start : run.old_start + run.length]
+    assert rebuilt == new
+
+
+@given(TEXTS)
+def test_a_text_keeps_all_of_itself(text: str) -> None:
+    """In one run; an empty text has none."""
+    count = len(lines_of(text))
+    assert align(text, text) == ((SameLines(0, 0, count),) if count else ())
+
+
+@given(LINES, LINES, LINES)
+def test_lines_put_into_a_text_leave_its_others(head: list[str], middle: list[str], tail: list[str]) -> None:
+    """An insertion keeps everything."""
+    before, after = "\n".join([*head, "§", *tail]), "\n".join([*head, "§", *middle, *tail])
+    assert sum(run.length for run in align(before, after)) == len(lines_of(before))
+
+
+def test_lines_that_stand_once_decide_where_blank_lines_belong() -> None:
+    """A section that moved up past a new one keeps its own lines together."""
+    before = "# A\n\n- one\n\n# B\n\n- two\n"
+    after = "# New\n\n- three\n\n# B\n\n- two\n\n- four\n"
+    assert SameLines(3, 3, 4) in align(before, after)
+
+
+def test_the_end_of_the_last_line_does_not_matter() -> None:
+    """A text without a line break at its end keeps its last line when it gets one."""
+    assert align("a\nb", "a\nb\n") == (SameLines(0, 0, 2),)
+
+
+def test_hostile_texts_take_no_long_time() -> None:
+    """A hundred thousand equal lines on both sides."""
+    began = time.monotonic()
+    align("\n" * 50_000 + "x" + "\n" * 50_000, "\n" * 30_000 + "y\nx" + "\n" * 70_000)
+    assert time.monotonic() - began < 5
