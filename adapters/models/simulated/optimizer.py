@@ -12,7 +12,7 @@ from skillopt_es.adapters.models.simulated.proposals import Reply, proposed, rej
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
 from skillopt_es.adapters.models.simulated.rules import BREVITY, Rule, Topic, chance, rules_in
-from skillopt_es.adapters.models.simulated.worlds import ALL_HARMFUL, ALL_STYLE
+from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
 from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
 
