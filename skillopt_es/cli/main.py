@@ -28,6 +28,7 @@ COMMANDS = {
     "export": ("export", "Write a run's skill or its events to files."),
     "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
     "init": ("init", "Write a small working project for your own tasks."),
+    "new-environment": ("new_environment", "Write a package with an environment of your own."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
 }
 
@@ -44,7 +45,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"skillopt_es.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click says so
