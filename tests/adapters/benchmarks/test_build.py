@@ -176,6 +176,21 @@ def test_a_misnamed_workbook_is_a_note_and_a_missing_one_an_error(tmp_path: Path
               software="")  # fmt: skip
 
 
+def test_an_item_cannot_name_a_file_outside(tmp_path: Path) -> None:
+    """Neither in what was downloaded, nor in what is checked."""
+    source, ids = MADE["spreadsheetbench"](tmp_path)
+    records = source / "verified" / "dataset.json"
+    records.write_text(records.read_text().replace('"spreadsheet/14"', '"../../secret"'))
+    with pytest.raises(DataError, match="item '14': `spreadsheet_path` leads out of the data"):
+        again("spreadsheetbench", tmp_path, source, ids)
+    (tmp_path / "other").mkdir()
+    make("docvqa", tmp_path / "other")
+    (tmp_path / "other" / "secret.png").write_bytes(tiny_png(1))
+    file = tmp_path / "other" / "out" / "val" / "items.json"
+    file.write_text(json.dumps([{**json.loads(file.read_bytes())[0], "image_path": "../secret.png"}]))
+    assert "the `image_path` of 1 items is not in the folder: q102" in check_folder(tmp_path / "other" / "out").problems
+
+
 def test_an_archive_is_read_as_it_is(tmp_path: Path) -> None:
     """The same items as from the folder that it holds."""
     source, ids = MADE["spreadsheetbench"](tmp_path)
