@@ -24,6 +24,8 @@ from skillopt_es.events.values import (
     FailurePattern,
     GateAction,
     GateMetric,
+    ImportedBatch,
+    ImportedUsage,
     Json,
     Minibatch,
     NoteReport,
@@ -73,7 +75,7 @@ class RunResumed(Event):
 class RunPaused(Event):
     """The run stopped before its end, and why; `resume` goes on from here."""
 
-    reason: Literal["interrupt", "error", "unmeasured", "optimizer"]
+    reason: Literal["interrupt", "error", "unmeasured", "optimizer", "handoff"]
     message: str
 
 
@@ -96,7 +98,7 @@ class RolloutCompleted(Event):
     skill: str
     outcome: Outcome
     task_type: str
-    turns: int
+    turns: int | None
     failure: str = ""
     detail: str = ""
     prediction: str = ""
@@ -216,7 +218,7 @@ class EditsRanked(Event):
     """The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached."""
 
     step: int
-    budget: int
+    budget: int | None
     pool: tuple[str, ...]
     chosen: tuple[str, ...]
     reasoning: str = ""
@@ -271,7 +273,7 @@ class CandidateGated(Event):
     current_score: Score | None
     current_value: float | None
     best_value: float | None
-    compared: int
+    compared: int | None
     won: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     known_from: str = ""
@@ -280,10 +282,18 @@ class CandidateGated(Event):
 
 @frozen(kw_only=True)
 class StepSkipped(Event):
-    """A step ended without a candidate."""
+    """A step ended without a candidate; the last two reasons are all that an imported run says."""
 
     step: int
-    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "no_rewrite", "unchanged"]
+    reason: Literal[
+        "nothing_to_fix",
+        "no_usable_patch",
+        "no_edit_chosen",
+        "no_rewrite",
+        "unchanged",
+        "skip_no_patches",
+        "skip_no_rewrite",
+    ]
     detail: str = ""
 
 
@@ -342,11 +352,14 @@ class SlowUpdateApplied(Event):
     """
     What became of an epoch's guidance, and the skill that is current afterwards.
 
+    Without guidance it is `postponed`: asked for again later; or `no_content`: an imported run did without.
     `stale_from` is the skill whose score goes on to stand for a text that was not measured, or was compared with.
     """
 
     epoch: int
-    action: Literal["placeholder", "force_accept", "accept", "accept_new_best", "reject", "unchanged", "postponed"]
+    action: Literal[
+        "placeholder", "force_accept", "accept", "accept_new_best", "reject", "unchanged", "postponed", "no_content"
+    ]
     skill: SkillTree
     guidance: str = ""
     candidate: str = ""
@@ -398,6 +411,45 @@ class RunCompleted(Event):
     test_final: Score | None = None
 
 
+@frozen(kw_only=True)
+class RunImported(Event):
+    """The run was trained elsewhere: what follows was read from its result files, and never goes on from here."""
+
+    source: Literal["skillopt"]
+    folder: str
+    seconds: Mapping[str, float]
+    usage: Mapping[str, ImportedUsage]
+
+
+@frozen(kw_only=True)
+class StepImported(Event):
+    """What another trainer recorded of a step beside its decisions; None for what is not there."""
+
+    step: int
+    batches: tuple[ImportedBatch, ...]
+    failed: tuple[str, ...] | None
+    proposed: int | None
+    merged: int | None
+    chosen: int | None
+    applied: int | None
+    candidate_value: float | None
+    current_value: float | None
+    best_value: float | None
+    seconds: Mapping[str, float]
+    usage: Mapping[str, ImportedUsage]
+
+
+@frozen(kw_only=True)
+class GapFound(Event):
+    """Something of an imported run is unknown; `step` is one whose end is, `skill` is what is current afterwards."""
+
+    place: str
+    what: str
+    why: str
+    step: int | None = None
+    skill: SkillTree | None = None
+
+
 CATALOG: tuple[type[Event], ...] = (
     RunStarted,
     RunResumed,
@@ -425,6 +477,9 @@ CATALOG: tuple[type[Event], ...] = (
     EpochCompleted,
     BestPromoted,
     RunCompleted,
+    RunImported,
+    StepImported,
+    GapFound,
 )
 BY_NAME: Mapping[str, type[Event]] = {event.__name__: event for event in CATALOG}
 

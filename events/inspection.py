@@ -115,6 +115,8 @@ def _check_call(seen: Inspection, columns: Columns, attempts: Counter[str]) -> N
         seen.say("call", f"call {n} is numbered attempt {row.attempt} of its slot out of turn", n)
     if row.call.response is not None:
         seen.need("call", "answer", row.call.response, n)
+    if row.call.trace is not None:
+        seen.need("call", "trace", row.call.trace, n)
     for _, digest in json.loads(row.call.request).get("messages", ()):
         seen.need("call", "request", digest, n)
 

@@ -27,7 +27,7 @@ _CHUNK = 1000
 
 @frozen(kw_only=True)
 class FinishedCall:
-    """One finished effect; `request` and `tries` are canonical JSON, `response` is the digest of the answer's text."""
+    """One finished effect; `request` and `tries` are canonical JSON, `response` and `trace` are digests."""
 
     slot: str
     role: str
@@ -37,6 +37,7 @@ class FinishedCall:
     request_digest: str = field(init=False)
     outcome: Literal["answered", "failed"]
     response: str | None = None
+    trace: str | None = None
     finish: str = ""
     reply_model: str = field(default="", converter=clean_text)
     request_id: str = field(default="", converter=clean_text)
@@ -59,7 +60,8 @@ class FinishedCall:
         usage: list[Json] = [self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens]
         asked: list[Json] = [self.slot, self.role, self.stage, self.model, self.request_digest]
         came: list[Json] = [self.outcome, self.response, self.finish, self.error_kind, self.error_message, usage]
-        return row_hash(asked + came)[:32]
+        did: list[Json] = [] if self.trace is None else [self.trace]
+        return row_hash(asked + came + did)[:32]
 
 
 @lru_cache(maxsize=1024)
@@ -105,7 +107,7 @@ _FACTS = (
 )
 _facts = attrgetter(*_FACTS)
 CALLS_QUERY = (
-    "select n, slot, attempt, role, stage, model, request, texts, outcome, response,"  # noqa: S608 -- our own names
+    "select n, slot, attempt, role, stage, model, request, texts, outcome, response, trace,"  # noqa: S608 -- our own names
     f" {', '.join(_FACTS)}, recorded_at, prev_hash, hash from calls left join forms on forms.id = calls.form"
 )
 """Asks for calls, each with what its form says, in the order in which `call_row` takes them and they are hashed."""
@@ -116,7 +118,8 @@ def seal_call(
 ) -> tuple[CallRow, Row]:
     """The call as it will stand in the journal, and its row after the number of the form and before the hash."""
     response = None if call.response is None else raw_digest(call.response)
-    rest = (texts, call.outcome, response, *_facts(call), recorded_at, prev_hash)
+    trace = None if call.trace is None else raw_digest(call.trace)
+    rest = (texts, call.outcome, response, trace, *_facts(call), recorded_at, prev_hash)
     hash_ = call_hash((n, call.slot, attempt, *form, *rest))
     entry = CallRow(
         n=n, attempt=attempt, call=call, recorded_at=recorded_at, prev_hash=prev_hash.hex(), hash=hash_.hex()
@@ -127,7 +130,9 @@ def seal_call(
 def call_row(columns: Columns) -> CallRow:
     """The journal's entry from a row of CALLS_QUERY."""
     cells: Any = columns
-    n, slot, attempt, role, stage, model, form, texts, outcome, response, *facts, recorded_at, prev, hash_ = cells
+    n, slot, attempt, role, stage, model, form, texts, outcome, response, trace, *facts, recorded_at, prev, hash_ = (
+        cells
+    )
     try:
         call = FinishedCall(
             slot=slot,
@@ -137,6 +142,7 @@ def call_row(columns: Columns) -> CallRow:
             request=join_request(form, texts),
             outcome=outcome,
             response=None if response is None else response.hex(),
+            trace=None if trace is None else trace.hex(),
             **dict(zip(_FACTS, facts, strict=True)),
         )
         return CallRow(n=n, attempt=attempt, call=call, recorded_at=recorded_at, prev_hash=prev.hex(), hash=hash_.hex())

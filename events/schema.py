@@ -44,7 +44,7 @@ create table forms (
 create table calls (
   n integer primary key not null, slot text not null, attempt integer not null check (attempt >= 1),
   form integer not null references forms, texts blob not null,
-  outcome text not null check (outcome in ('answered', 'failed')), response blob, finish text not null,
+  outcome text not null check (outcome in ('answered', 'failed')), response blob, trace blob, finish text not null,
   reply_model text not null, request_id text not null, input_tokens integer, output_tokens integer,
   cached_tokens integer, reasoning_tokens integer, latency_ms integer not null, tries text not null,
   error_kind text not null, error_message text not null, recorded_at text not null,
@@ -87,7 +87,8 @@ from events order by seq;
 
 create view log_calls as
 select n, slot, attempt, role, stage, model, request, lower(hex(texts)) as texts, outcome,
-  iif(response is null, null, lower(hex(response))) as response, finish, reply_model, request_id, input_tokens,
+  iif(response is null, null, lower(hex(response))) as response,
+  iif(trace is null, null, lower(hex(trace))) as trace, finish, reply_model, request_id, input_tokens,
   output_tokens, cached_tokens, reasoning_tokens, latency_ms, tries, error_kind, error_message, recorded_at,
   lower(hex(prev_hash)) as prev_hash, lower(hex(hash)) as hash
 from calls join forms on forms.id = calls.form order by n;

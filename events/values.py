@@ -103,12 +103,12 @@ Outcome = Measured | Failed | NotRun
 
 @frozen
 class Score:
-    """The means of one evaluation over its measured items."""
+    """The means of one evaluation over its measured items; None for counts that an imported run does not have."""
 
     hard: float = field(validator=_finite)
     soft: float = field(validator=_finite)
-    measured: int
-    unmeasured: int = 0
+    measured: int | None
+    unmeasured: int | None = 0
 
 
 @frozen
@@ -233,7 +233,7 @@ class FailurePattern:
     """What an analyst says a group of failures has in common; the cause where it was asked for one."""
 
     type: str
-    count: int
+    count: int | None
     description: str
     cause: Cause = ""
 
@@ -272,6 +272,27 @@ class Pair:
 
     item: str
     category: Literal["improved", "regressed", "persistent_fail", "stable_success"]
+
+
+@frozen
+class ImportedBatch:
+    """One training batch as another trainer recorded it; None for what it did not record."""
+
+    seed: int | None
+    size: int | None
+    items: tuple[str, ...] | None
+    score: Score | None
+    failure_patches: int | None
+    success_patches: int | None
+
+
+@frozen
+class ImportedUsage:
+    """What a stage's calls came to, as another trainer counted them; None for what it did not count."""
+
+    calls: int | None
+    input_tokens: int | None
+    output_tokens: int | None
 
 
 @frozen

@@ -161,7 +161,7 @@ def _skipped(growing: _Growing, event: Event, seq: int) -> None:
 
 def _guided(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, SlowUpdateApplied)
-    if event.action == "postponed" or event.action == "unchanged":
+    if event.action == "postponed" or event.action == "unchanged" or event.action == "no_content":
         return
     verdict: Verdict = event.action
     name = f"epoch {event.epoch}"

@@ -20,10 +20,10 @@ class StepLine:
     step: int
     epoch: int
     train: Score | None
-    proposed: int
-    merged: int
-    chosen: int
-    applied: int
+    proposed: int | None
+    merged: int | None
+    chosen: int | None
+    applied: int | None
     notes: int
     candidate: float | None
     current: float | None
@@ -56,14 +56,18 @@ class EvaluationLine:
 
 
 def pooled(scores: Iterable[Score]) -> Score | None:
-    """Several evaluations of one skill as one, weighted by what was measured; None when there are none."""
+    """Several evaluations of one skill as one, weighted by what was measured; None when that is not known."""
     rows = list(scores)
-    measured = sum(row.measured for row in rows)
-    if not measured:
+    if len(rows) == 1:
+        return rows[0] if rows[0].measured != 0 else None
+    weighted = [(row, row.measured) for row in rows if row.measured is not None]
+    measured = sum(weight for _, weight in weighted)
+    if not measured or len(weighted) < len(rows):
         return None
+    lost = [row.unmeasured for row in rows if row.unmeasured is not None]
     return Score(
-        hard=sum(row.hard * row.measured for row in rows) / measured,
-        soft=sum(row.soft * row.measured for row in rows) / measured,
+        hard=sum(row.hard * weight for row, weight in weighted) / measured,
+        soft=sum(row.soft * weight for row, weight in weighted) / measured,
         measured=measured,
-        unmeasured=sum(row.unmeasured for row in rows),
+        unmeasured=sum(lost) if len(lost) == len(rows) else None,
     )

@@ -79,8 +79,8 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
             {
                 "step": attempt.step,
                 "action": attempt.action,
-                "rollouts": attempt.total,
-                "failed": attempt.failed,
+                "rollouts": attempt.total or None,
+                "failed": attempt.failed if attempt.total else None,
                 "failures": {code: list(items) for code, items in attempt.codes},
                 "value_before": attempt.value_before,
                 "value_after": attempt.value_after,
@@ -93,7 +93,16 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
         "measured": {skill: score_json(measurement.score) for skill, measurement in state.measured.items()},
         "tests": {skill: score_json(scored.score) for skill, scored in state.tests.items()},
         "counts": asdict(state.counts),
+        **_imported(state),
     }
+
+
+def _imported(state: TrainerState) -> dict[str, Json]:
+    """Where an imported run comes from and what of it is unknown; nothing for a run of our own."""
+    if state.imported is None:
+        return {}
+    unknown: list[Json] = [{"place": gap.place, "what": gap.what, "why": gap.why} for gap in state.gaps]
+    return {"imported": {"source": state.imported.source, "folder": state.imported.folder}, "unknown": unknown}
 
 
 def score_json(score: Score | None) -> Json:

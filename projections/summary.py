@@ -21,14 +21,17 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    GapFound,
     MetaSkillWritten,
     PatchProposed,
     RunCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
+    StepImported,
     StepSkipped,
 )
 from skillopt_es.events.values import Score
@@ -48,6 +51,9 @@ OVERVIEW: tuple[str, ...] = (
     "EpochCompleted",
     "BestPromoted",
     "RunCompleted",
+    "RunImported",
+    "StepImported",
+    "GapFound",
 )
 """The types of event that say where a run stands; all others only add numbers to its lines."""
 DETAILS: tuple[str, ...] = (
@@ -79,10 +85,11 @@ class OpenStep:
     """What is known of the step that is under way."""
 
     train: tuple[Score, ...] = ()
-    proposed: int = 0
-    merged: int = 0
-    chosen: int = 0
-    applied: int = 0
+    proposed: int | None = 0
+    merged: int | None = 0
+    chosen: int | None = 0
+    applied: int | None = 0
+    imported: StepImported | None = None
     notes: int = 0
 
 
@@ -106,6 +113,8 @@ class Summary:
     slow: SlowUpdateApplied | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
+    imported: RunImported | None = None
+    gaps: tuple[GapFound, ...] = ()
 
     @property
     def is_evaluation(self) -> bool:
@@ -182,8 +191,10 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
 
 
 def _proposed(summary: Summary, event: PatchProposed) -> Summary:
-    proposed = summary.open.proposed + len(proposals_in(event))
-    return evolve(summary, open=evolve(summary.open, proposed=proposed))
+    before = summary.open.proposed
+    if before is None or summary.open.imported is not None:
+        return summary
+    return evolve(summary, open=evolve(summary.open, proposed=before + len(proposals_in(event))))
 
 
 def _appendix_extended(summary: Summary, event: AppendixExtended) -> Summary:
@@ -199,10 +210,14 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
+    if summary.open.imported is not None:
+        return summary
     return evolve(summary, open=evolve(summary.open, merged=len(event.pool), chosen=len(event.chosen)))
 
 
 def _built(summary: Summary, event: CandidateBuilt) -> Summary:
+    if summary.open.imported is not None:
+        return summary
     applied = sum(report.status.startswith("applied") for report in event.reports)
     return evolve(summary, open=evolve(summary.open, applied=applied))
 
@@ -277,6 +292,36 @@ def _completed(summary: Summary, event: RunCompleted) -> Summary:
     return evolve(summary, status="completed", completed=event)
 
 
+def _imported(summary: Summary, event: RunImported) -> Summary:
+    return evolve(summary, imported=event)
+
+
+def _step_imported(summary: Summary, event: StepImported) -> Summary:
+    """The counts as they were recorded, known or not."""
+    return evolve(
+        summary,
+        open=evolve(
+            summary.open,
+            proposed=event.proposed,
+            merged=event.merged,
+            chosen=event.chosen,
+            applied=event.applied,
+            imported=event,
+        ),
+    )
+
+
+def _gap(summary: Summary, event: GapFound) -> Summary:
+    summary = evolve(summary, gaps=(*summary.gaps, event))
+    if event.skill is not None:
+        summary = evolve(summary, current=Place(skill=event.skill.hash))
+    if event.step is None:
+        return summary
+    known = summary.open.imported
+    candidate, current = (known.candidate_value, known.current_value) if known else (None, None)
+    return _end_step(summary, event.step, "unknown", candidate, current)
+
+
 _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     RunStarted: _started,
     RunResumed: _resumed,
@@ -295,4 +340,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
     RunCompleted: _completed,
+    RunImported: _imported,
+    StepImported: _step_imported,
+    GapFound: _gap,
 }

@@ -26,6 +26,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    GapFound,
     LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
@@ -33,6 +34,7 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     RolloutCompleted,
     RunCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -40,6 +42,7 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
+    StepImported,
     StepSkipped,
 )
 from skillopt_es.events.values import (
@@ -117,6 +120,7 @@ class StepState:
     ranked: EditsRanked | None = None
     rewritten: SkillRewritten | None = None
     built: CandidateBuilt | None = None
+    imported: StepImported | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -189,6 +193,8 @@ class TrainerState:
     buffer: tuple[Attempt, ...] = ()
     memory: str = ""
     counts: Counts = field(factory=Counts)
+    imported: RunImported | None = None
+    gaps: tuple[GapFound, ...] = ()
 
 
 def _started(state: TrainerState, event: RunStarted) -> TrainerState:
@@ -382,16 +388,15 @@ def _built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
 
 def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     assert state.step is not None
-    assert state.step.built is not None
     taken = event.action != "reject"
+    candidate = _candidate(state, state.step, event) if taken else state.current
     new_best = event.action == "accept_new_best" or (
         event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
     )
     counts = replace(state.counts, accepted=state.counts.accepted + taken, rejected=state.counts.rejected + (not taken))
-    candidate = _candidate(state, state.step.built.candidate, event.step) if taken else None
     state = replace(
         state,
-        current=candidate or state.current,
+        current=candidate,
         best=candidate if new_best else state.best,
         buffer=(*state.buffer, _attempt(state, state.step, event)),
         counts=counts,
@@ -399,14 +404,17 @@ def _gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     return _close_step(state)
 
 
-def _candidate(state: TrainerState, skill: SkillTree, step: int) -> Standing:
-    measured = state.measured[skill.hash]
-    return Standing(skill=skill, score=measured.score, value=measured.value, origin=f"step_{step:04d}", step=step)
+def _candidate(state: TrainerState, step: StepState, event: CandidateGated) -> Standing:
+    """The place that an accepted candidate takes."""
+    assert step.built is not None
+    skill, measured = step.built.candidate, state.measured[event.candidate]
+    origin = f"step_{event.step:04d}"
+    return Standing(skill=skill, score=measured.score, value=measured.value, origin=origin, step=event.step)
 
 
 def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Attempt:
     rows = [row for place, done in state.rollouts.items() if is_train(place, step.number) for row in done.values()]
-    failed = {(group.place, item) for group in step.groups or () if group.kind == "failure" for item in group.items}
+    failed = _failed(step, rows)
     codes: dict[str, list[str]] = {}
     for row in rows:
         if (row.place, row.item) in failed:
@@ -432,6 +440,16 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
         rejected=rejected,
         rejected_notes=rejected_notes,
     )
+
+
+def _failed(step: StepState, rows: Iterable[RolloutCompleted]) -> set[tuple[str, str]]:
+    """The rollouts that analysts saw as failures; of an imported step as recorded there, else all that are no pass."""
+    if step.imported is None:
+        return {(group.place, item) for group in step.groups or () if group.kind == "failure" for item in group.items}
+    known = step.imported.failed
+    if known is not None:
+        return {(row.place, row.item) for row in rows if row.item in known}
+    return {(row.place, row.item) for row in rows if isinstance(row.outcome, Measured) and not row.outcome.passed}
 
 
 def is_train(place: str, step: int) -> bool:
@@ -598,6 +616,31 @@ def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:
     return replace(state, status="completed", completed=event, rollouts={}, scored={})
 
 
+def _imported(state: TrainerState, event: RunImported) -> TrainerState:
+    return replace(state, imported=event)
+
+
+def _step_imported(state: TrainerState, event: StepImported) -> TrainerState:
+    assert state.step is not None
+    return _with_step(state, replace(state.step, imported=event))
+
+
+def _gap(state: TrainerState, event: GapFound) -> TrainerState:
+    """A skill whose origin is not known takes the current place; a step whose end is not known is over."""
+    state = replace(state, gaps=(*state.gaps, event))
+    if event.skill is not None:
+        measured = state.measured.get(event.skill.hash)
+        standing = Standing(
+            skill=event.skill,
+            origin=f"unknown_{event.place}",
+            step=state.steps_done if event.step is None else event.step,
+            score=measured.score if measured else None,
+            value=measured.value if measured else None,
+        )
+        state = replace(state, current=standing)
+    return state if event.step is None else _close_step(state)
+
+
 _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     RunStarted: _started,
     RunResumed: _resumed,
@@ -625,6 +668,9 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
     RunCompleted: _completed,
+    RunImported: _imported,
+    StepImported: _step_imported,
+    GapFound: _gap,
 }
 
 

@@ -9,6 +9,7 @@ SkillOptError
 ├── ReplayMismatch     recorded evidence leads to another decision than the recorded one
 ├── NotInRun           a moment, event, call or skill that this run does not have (exit 2)
 ├── OutputRefused      a file that was asked for exists already or cannot be written (exit 2)
+├── AwaitingAnswers    questions wait for answers from outside (exit 3)
 └── Interrupted        the user asked to stop (exit 130)
 """
 
@@ -63,6 +64,12 @@ class OutputRefused(SkillOptError):
     """A file that was asked for exists already, or the system refuses to write it."""
 
     exit_code = 2
+
+
+class AwaitingAnswers(SkillOptError):
+    """Everything that can be asked is asked, and the answers come from outside."""
+
+    exit_code = 3
 
 
 class Interrupted(SkillOptError):

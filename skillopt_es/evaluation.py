@@ -20,11 +20,12 @@ from typing import cast
 from attrs import frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.errors import DataError
+from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import RunResumed, RunStarted
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Role, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.handoff import Desk
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.trainer import fold
 from skillopt_es.scoring import Progress, Scoring, SplitResult
@@ -82,7 +83,11 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         writer = _open_writer(folder, session)
         stack.push_async_callback(asyncio.to_thread, writer.close)
         work = await _open_scoring(request, session, splits, _Opened(environment, model, writer, folder))
-        return Evaluated(folder, tuple(await work.results(evaluations, progress)))
+        try:
+            return Evaluated(folder, tuple(await work.results(evaluations, progress)))
+        except AwaitingAnswers as waiting:
+            waiting.hint = f"`skillopt-es handoff list {folder}` shows them; then repeat this command"
+            raise
 
 
 def evaluation_name(request: EvaluationRequest, splits: Splits) -> str:
@@ -151,6 +156,8 @@ async def _open_scoring(request: EvaluationRequest, session: Session, splits: Sp
     writer = opened.writer
     # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
     at_once: dict[Role, int] = {"target": request.config.env.workers}
+    desk = Desk(opened.folder)
+    desk.clear()
     calls = LiveCalls(
         {"target": opened.model},
         writer.journal,
@@ -159,6 +166,7 @@ async def _open_scoring(request: EvaluationRequest, session: Session, splits: Sp
         workers=at_once,
         ask_again=True,
         stopping=session.stopping,
+        leave=desk.leave,
     )
     executor = session.world.executor(session.stopping)
     items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.catalog import AppendixWritten, CandidateGated, EpochCompleted, RunStarted, StepSkipped
+from skillopt_es.events.catalog import (
+    AppendixWritten,
+    CandidateGated,
+    EpochCompleted,
+    GapFound,
+    RunStarted,
+    StepSkipped,
+)
 from skillopt_es.events.log import EventLog
 
 Kind = Literal["step", "epoch", "seq"]
@@ -29,8 +36,10 @@ def _known_seq(log: EventLog, number: int) -> int:
 
 def _end_of_step(log: EventLog, number: int) -> int:
     last = end = 0
-    for recorded in log.read(types=("CandidateGated", "StepSkipped", "AppendixWritten")):
-        assert isinstance(recorded.event, CandidateGated | StepSkipped | AppendixWritten)
+    for recorded in log.read(types=("CandidateGated", "StepSkipped", "AppendixWritten", "GapFound")):
+        assert isinstance(recorded.event, CandidateGated | StepSkipped | AppendixWritten | GapFound)
+        if recorded.event.step is None:
+            continue
         last = recorded.event.step
         if last > number:
             break

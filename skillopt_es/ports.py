@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from attrs import field, frozen
 
@@ -45,7 +45,12 @@ class Message:
 
 @frozen(kw_only=True)
 class ChatRequest:
-    """One question to a model; everything here but `slot` reaches the wire and is part of the request's digest."""
+    """
+    One question to a model; everything here but `slot` reaches the wire and is part of the request's digest.
+
+    `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
+    agent finds it among its skills instead.
+    """
 
     slot: str
     stage: Stage
@@ -54,6 +59,7 @@ class ChatRequest:
     temperature: float | None = None
     effort: str = ""
     schema: Mapping[str, Json] | None = None
+    skill: SkillTree | None = None
 
 
 @frozen(kw_only=True)
@@ -77,6 +83,20 @@ class Try:
     usage: Usage = field(factory=Usage)
 
 
+StepKind = Literal["message", "reasoning", "command", "file", "tool", "error"]
+
+
+@frozen(kw_only=True)
+class Step:
+    """One thing that an agent did or said on its way to the answer; `ok` is None where it does not say."""
+
+    kind: StepKind
+    text: str = field(converter=clean_text)
+    output: str = field(default="", converter=clean_text)
+    exit_code: int | None = None
+    ok: bool | None = None
+
+
 @frozen(kw_only=True)
 class ChatReply:
     """What a model answered."""
@@ -88,6 +108,7 @@ class ChatReply:
     request_id: str = ""
     latency_ms: int = 0
     tries: tuple[Try, ...] = ()
+    steps: tuple[Step, ...] = ()
 
 
 class CallFailed(Exception):
@@ -136,6 +157,18 @@ class NotStarted(BaseException):  # control flow, not an error
     """
 
 
+class Unanswered(BaseException):  # control flow, not an error
+    """
+    So many questions wait for an answer that somebody outside will give: the jobs that asked them have no result yet.
+
+    Derives from BaseException, so that an environment's `except Exception` cannot turn it into an outcome.
+    """
+
+    def __init__(self, questions: int = 1) -> None:
+        super().__init__(questions)
+        self.questions = questions
+
+
 class ChatModel(Protocol):
     """A model behind some wire format; safe to call concurrently."""
 
@@ -150,6 +183,15 @@ class ChatModel(Protocol):
 
     async def aclose(self) -> None:
         """Give back connections."""
+        ...
+
+
+@runtime_checkable
+class Examined(Protocol):
+    """A model that can say, before it is asked anything, whether it is there: a program on this machine."""
+
+    async def examine(self) -> str:
+        """What is there, with its version; raises CallFailed when it does not run or nobody is signed in."""
         ...
 
 
@@ -260,6 +302,17 @@ class Clock(Protocol):
 
 
 @frozen(kw_only=True)
+class AgentSettings:
+    """What a coding agent may do and what it is given; `command` is empty for the usual name, `env` names variables."""
+
+    command: str
+    access: Literal["read", "edit", "full"]
+    network: bool
+    env: tuple[str, ...]
+    processes: int
+
+
+@frozen(kw_only=True)
 class ModelSettings:
     """One role's model as configured; the key itself stays in the environment variable that is named here."""
 
@@ -280,6 +333,7 @@ class ModelSettings:
     extra_body: Mapping[str, Json]
     extra_headers: Mapping[str, str]
     seed: int
+    agent: AgentSettings | None = None
 
 
 @frozen(kw_only=True)

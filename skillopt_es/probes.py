@@ -13,7 +13,7 @@ from skillopt_es.checks import Check, problem
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Message
+from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message, Unanswered
 from skillopt_es.wiring import open_model
 
 _ROLES: tuple[Role, ...] = ("target", "optimizer")
@@ -41,12 +41,25 @@ async def check_models(config: RunConfig, environ: Mapping[str, str], *, calls: 
             models[role] = open_model(_impatient(config, role), role, environ)
         except ConfigError as error:
             yield problem(role, error)
+    async for check in _examine_all(config, models):
+        yield check
     if not calls:
         for role in models:
             yield Check(role, "ok", f"{config.role(role).model} was not called")
         return
     for check in _verdicts(config, await _ask_all(config, models)):
         yield check
+
+
+async def _examine_all(config: RunConfig, models: dict[Role, ChatModel]) -> AsyncIterator[Check]:
+    """Whether the programs that are used as models are there and ready; one that is not is asked nothing more."""
+    for role, model in list(models.items()):
+        if isinstance(model, Examined):
+            try:
+                yield Check(role, "ok", await model.examine())
+            except CallFailed as failure:
+                del models[role]
+                yield Check(role, "problem", _said(failure), fix_for(failure, role, config.role(role)))
 
 
 def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -66,7 +79,7 @@ def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check
 
 
 def _is_offline(role: RoleConfig) -> bool:
-    return role.backend == "simulated"
+    return role.backend in ("simulated", "handoff")
 
 
 def _key_is_missing(role: RoleConfig, environ: Mapping[str, str]) -> bool:
@@ -85,7 +98,7 @@ class _Asked:
     """A role and what came of asking its model."""
 
     role: Role
-    answer: ChatReply | CallFailed
+    answer: ChatReply | CallFailed | Unanswered
 
 
 async def _ask_all(config: RunConfig, models: Mapping[Role, ChatModel]) -> list[_Asked]:
@@ -110,8 +123,8 @@ async def _ask(config: RunConfig, role: Role, model: ChatModel) -> _Asked:
     )
     try:
         return _Asked(role, await model.complete(request))
-    except CallFailed as failure:
-        return _Asked(role, failure)
+    except (CallFailed, Unanswered) as without:
+        return _Asked(role, without)
 
 
 def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
@@ -126,7 +139,9 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
             reached[base_url] = not unreached
             if not unreached:
                 yield Check("endpoint", "ok", f"{urlsplit(base_url).hostname} answers")
-        if isinstance(each.answer, CallFailed):
+        if isinstance(each.answer, Unanswered):
+            yield Check(each.role, "ok", "its questions wait for whoever answers them (`skillopt-es handoff`)")
+        elif isinstance(each.answer, CallFailed):
             name = "endpoint" if unreached else each.role
             yield Check(name, "problem", _said(each.answer), fix_for(each.answer, each.role, own))
         else:

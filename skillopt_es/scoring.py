@@ -7,15 +7,16 @@ from typing import Literal
 
 from attrs import evolve, frozen
 
-from skillopt_es.errors import BackendError, Interrupted
+from skillopt_es.errors import AwaitingAnswers, BackendError, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import CallRef, Score, Split
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.ports import Unanswered
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.usage import Usage, slot_place, usage_of
 from skillopt_es.training import decisions
-from skillopt_es.training.loop import Trainer
+from skillopt_es.training.loop import Trainer, waiting_for
 from skillopt_es.training.rollout import RolloutPorts, run_rollouts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Evaluation, Rollouts, Unit
@@ -58,6 +59,11 @@ class Scoring:
             await self._trainer.append([RunPaused(reason=stopped, message=error.message)])
             await self._trainer.settled()
             raise
+        except Unanswered as waiting:
+            message = waiting_for(waiting.questions)
+            await self._trainer.append([RunPaused(reason="handoff", message=message)])
+            await self._trainer.settled()
+            raise AwaitingAnswers(message) from None
         problems = [result.problem for result in found if result.problem]
         if problems:
             await self._trainer.append([RunPaused(reason="unmeasured", message="; ".join(problems))])

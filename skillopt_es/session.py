@@ -18,6 +18,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.handoff import Desk
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.trainer import TrainerState, fold
 from skillopt_es.start import run_started, split_ids
@@ -92,6 +93,11 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             raise RunNotFound(
                 f"{folder.name} is an evaluation, not a training run", hint="`skillopt-es eval` goes on with it"
             )
+        if state.imported is not None:
+            raise ConfigError(
+                f"{folder.name} was imported from results of {state.imported.source}: it can be read, not gone on with",
+                hint="`skillopt-es export` writes its skill, from which a new run can start",
+            )
         if state.completed is not None:
             return state
         changed = resume_overrides(session.overrides)
@@ -147,6 +153,8 @@ async def _train(
         for observer in session.observers:
             observer.called(row)
 
+    desk = Desk(writer.log.path.parent)
+    desk.clear()
     calls = LiveCalls(
         models,
         writer.journal,
@@ -156,6 +164,7 @@ async def _train(
         ask_again=session.ask_again,
         stopping=session.stopping,
         seen=seen,
+        leave=desk.leave,
     )
     executor = session.world.executor(session.stopping)
     items: dict[str, Item] = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}

@@ -21,6 +21,7 @@ from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
+    AgentSettings,
     ChatModel,
     DataSettings,
     Environment,
@@ -77,6 +78,13 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         extra_body=own.extra_body,
         extra_headers=own.extra_headers,
         seed=config.train.seed,
+        agent=AgentSettings(
+            command=own.agent_command,
+            access=own.agent_access,
+            network=own.agent_network,
+            env=own.agent_variables,
+            processes=own.agent_processes,
+        ),
     )
     return opener(settings, environ)
 

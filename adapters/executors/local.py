@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Generic, TypeVar, cast
 
-from skillopt_es.ports import Job, NotStarted
+from skillopt_es.ports import Job, NotStarted, Unanswered
 
 T = TypeVar("T")
 _WAITING = object()
@@ -37,6 +37,8 @@ class LocalExecutor:
                 if pool.failure is not None:
                     raise pool.failure
                 if not pool.has_ready():
+                    if pool.unanswered and not self._stopping():
+                        raise Unanswered(pool.unanswered)
                     return
         finally:
             for task in tasks:
@@ -55,6 +57,7 @@ class _Pool(Generic[T]):
         self._taken = 0
         self.changed = asyncio.Event()
         self.failure: BaseException | None = None
+        self.unanswered = 0
         if not jobs:
             self.changed.set()
 
@@ -64,7 +67,11 @@ class _Pool(Generic[T]):
             for index in self._next:
                 if self._stopping() or self.failure is not None:
                     return
-                self._results[index] = await self._jobs[index]()
+                try:
+                    self._results[index] = await self._jobs[index]()
+                except Unanswered as waiting:  # the others can be asked all the same
+                    self.unanswered += waiting.questions
+                    continue
                 if index == self._taken:
                     self.changed.set()
         except NotStarted:

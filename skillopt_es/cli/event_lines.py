@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    GapFound,
     LearningRateChosen,
     MetaSkillWritten,
     MinibatchesPlanned,
@@ -26,6 +27,7 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -33,6 +35,7 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
+    StepImported,
     StepSkipped,
 )
 from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
@@ -94,8 +97,14 @@ def _short(text: str) -> str:
 
 def _started(event: RunStarted) -> str:
     splits = event.splits
+    if not splits.digests:
+        return f"{counted(event.total_steps, 'step')}; {event.software}"
     data = f"{len(splits.train)} train, {len(splits.val)} validation, {len(splits.test)} test items"
     return f"{counted(event.total_steps, 'step')} over {data}; {event.software}"
+
+
+def _planned(event: EpochPlanned) -> str:
+    return f"epoch {event.epoch}" + (f": {counted(len(event.batches), 'batch')}" if event.batches else "")
 
 
 def _rollout(event: RolloutCompleted) -> str:
@@ -117,7 +126,8 @@ def _scored(event: SkillScored) -> str:
 
 def _score(score: Score) -> str:
     unmeasured = f" ({score.unmeasured} not measured)" if score.unmeasured else ""
-    return f"hard {score.hard:.4f}, soft {score.soft:.4f} on {score.measured} items{unmeasured}"
+    items = "items that are not known" if score.measured is None else f"{score.measured} items"
+    return f"hard {score.hard:.4f}, soft {score.soft:.4f} on {items}{unmeasured}"
 
 
 def _minibatches(event: MinibatchesPlanned) -> str:
@@ -129,10 +139,11 @@ def _minibatches(event: MinibatchesPlanned) -> str:
 
 def _patch(event: PatchProposed) -> str:
     notes = f" and {counted(len(event.notes), 'note')}" if event.notes else ""
+    seen = f" from {counted(len(event.items), 'rollout')}" if event.items else ""
     if event.result == "nothing":
-        return f"{event.patch}: nothing to change from {counted(len(event.items), 'rollout')}"
+        return f"{event.patch}: nothing to change{seen}"
     if event.result not in ("unusable", "failed"):
-        return f"{event.patch}: {_proposed(event)}{notes} from {counted(len(event.items), 'rollout')}"
+        return f"{event.patch}: {_proposed(event)}{notes}{seen}"
     return f"{event.patch}: {event.result}, {event.note}"
 
 
@@ -177,7 +188,8 @@ def _learning_rate(event: LearningRateChosen) -> str:
 def _ranked(event: EditsRanked) -> str:
     fallback = f"; the first of them, {event.fallback}" if event.fallback else ""
     fallback += f"; not reached, {event.failed}" if event.failed else ""
-    return f"step {event.step}: {len(event.chosen)} of {len(event.pool)} chosen, budget {event.budget}{fallback}"
+    budget = "" if event.budget is None else f", budget {event.budget}"
+    return f"step {event.step}: {len(event.chosen)} of {len(event.pool)} chosen{budget}{fallback}"
 
 
 def _rewritten(event: SkillRewritten) -> str:
@@ -208,9 +220,9 @@ def _built_anew(event: CandidateBuilt, rewrite: Rewrite) -> str:
 
 def _gated(event: CandidateGated) -> str:
     values = f"{shown_value(event.current_value)} -> {shown_value(event.candidate_value)}"
-    turned = f"won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
+    turned = "" if event.compared is None else f", won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
     turned += f", against the score of skill {event.stale_from[:8]}" if event.stale_from else ""
-    return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}, {turned}"
+    return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}{turned}"
 
 
 def _skipped(event: StepSkipped) -> str:
@@ -249,11 +261,15 @@ def _completed(event: RunCompleted) -> str:
     return f"best skill {event.best[:8]}" + (f"; test: {said}" if said else "")
 
 
+def _gap(event: GapFound) -> str:
+    return f"{event.place}: {event.what} is unknown: {event.why}"
+
+
 _WORDS: Mapping[type[Event], Callable[..., str]] = {
     RunStarted: _started,
     RunResumed: lambda event: event.software,
     RunPaused: lambda event: f"{event.reason}: {event.message}",
-    EpochPlanned: lambda event: f"epoch {event.epoch}: {counted(len(event.batches), 'batch')}",
+    EpochPlanned: _planned,
     RolloutCompleted: _rollout,
     SkillScored: _scored,
     MinibatchesPlanned: _minibatches,
@@ -276,4 +292,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
     RunCompleted: _completed,
+    RunImported: lambda event: f"from the result files of {event.source} in {event.folder}",
+    StepImported: lambda event: f"step {event.step}: as it was recorded there",
+    GapFound: _gap,
 }

@@ -1,4 +1,4 @@
-"""`export`: a run's skill, its events or its tables as files of their own."""
+"""`export`: a run's skill, its events, its tables or the original's result folder as files of their own."""
 
 from __future__ import annotations
 
@@ -14,45 +14,57 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.moments import Moment
 
 _WHICH = ("best", "current", "initial")
-_FORMATS = ("skill", "jsonl", "sqlite")
+_FORMATS = ("skill", "jsonl", "sqlite", "skillopt")
 
 
 @click.command("export")
-@click.argument("words", nargs=-1, required=True, metavar="[RUN] OUT")
+@click.argument("words", nargs=-1, metavar="[RUN] OUT")
 @click.option(
     "--format", "form", type=click.Choice(_FORMATS), default="skill", show_default=True, help="What to write."
 )
+@click.option("--out", help="Where to write, in place of the last word.")
 @click.option("--which", type=click.Choice(_WHICH), default="best", show_default=True, help="Which skill.")
 @moment_option("--at", "at", "The skill as it was at the end of this step or epoch, or after this event.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @directory_option
 def export_command(
-    words: tuple[str, ...], form: str, which: str, at: Moment | None, force: bool, directory: Path
+    words: tuple[str, ...], form: str, out: str | None, which: str, at: Moment | None, force: bool, directory: Path
 ) -> None:
     """
-    Write a run's skill, events or tables to OUT. RUN is a name or a folder; the newest run when left out.
+    Write a run's skill, events, tables or results to OUT. RUN is a name or a folder; the newest run when left out.
 
     \b
     skill    the skill, byte for byte: to the file OUT, or into OUT if it is a folder or ends with /
     jsonl    one event a line, whole; the same log always gives the same bytes
     sqlite   tables of steps, evaluations, rollouts and edits, for SQL and spreadsheets
+    skillopt the result folder of the original SkillOpt; a folder that is new, empty or an earlier export
 
     OUT may be - (standard output) for skill and jsonl.
     """
     from skillopt_es.runs import find_run
 
-    if len(words) > 2:
-        raise click.UsageError("export takes a run and where to write: export [RUN] OUT")
     if form != "skill" and (at is not None or which != "best"):
-        raise click.UsageError("--which and --at choose a skill; they do not go with --format jsonl or sqlite")
-    with EventLog.open(find_run(words[0] if len(words) == 2 else None, directory)) as log:
+        raise click.UsageError(f"--which and --at choose a skill; they do not go with --format {form}")
+    run, to = _run_and_place(words, out)
+    with EventLog.open(find_run(run, directory)) as log:
         match form:
             case "skill":
-                _export_skill(_skill(log, which, at), words[-1], force=force)
+                _export_skill(_skill(log, which, at), to, force=force)
             case "jsonl":
-                _export_events(log, words[-1], force=force)
+                _export_events(log, to, force=force)
+            case "sqlite":
+                _export_tables(log, to, force=force)
             case _:
-                _export_tables(log, words[-1], force=force)
+                _export_results(log, to)
+
+
+def _run_and_place(words: tuple[str, ...], out: str | None) -> tuple[str | None, str]:
+    """The run's name, if one was given, and where to write."""
+    if out is not None:
+        words = (*words, out)
+    if not 1 <= len(words) <= 2:
+        raise click.UsageError("export takes a run and where to write: export [RUN] OUT, or export [RUN] --out OUT")
+    return (words[0] if len(words) == 2 else None), words[-1]
 
 
 def _skill(log: EventLog, which: str, at: Moment | None) -> SkillTree:
@@ -108,3 +120,13 @@ def _export_tables(log: EventLog, out: str, *, force: bool) -> None:
     with writing(Path(out), force=force) as draft:
         rebuild_tables(log, draft)
     click.echo(out)
+
+
+def _export_results(log: EventLog, out: str) -> None:
+    from skillopt_es.cli.result_folder import export_results
+    from skillopt_es.errors import OutputRefused
+
+    if out == "-":
+        raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as results/")
+    count = export_results(log, Path(out))
+    click.echo(f"{out} ({count:,} files)")

@@ -113,6 +113,7 @@ def _report_json(report: CheckReport) -> Json:
         "events": report.events,
         "decisions": report.decisions,
         "rollouts": report.rollouts,
+        "not_checkable": dict(report.unchecked),
         "mismatch": None
         if mismatch is None
         else {
@@ -147,11 +148,14 @@ def _print(folder: Path, state: TrainerState, seq: int, head: int, report: Check
         click.echo(f"resumed    {counts.resumed} times")
     for number, attempt in enumerate(state.buffer):
         values = f"{shown_value(attempt.value_before)} -> {shown_value(attempt.value_after)}"
-        failed = f"{attempt.failed} of {attempt.total} rollouts failed"
+        failed = f"{attempt.failed} of {attempt.total} rollouts failed" if attempt.total else "rollouts unknown"
         label = "this epoch" if number == 0 else ""
         click.echo(f"{label:<10} step {attempt.step}: {failed}; {attempt.action.replace('_', ' ')} ({values})")
     if report is not None and report.ok:
         click.echo(f"check      ok: {report.decisions:,} decisions derived again from {report.rollouts:,} rollouts")
+        if report.unchecked:
+            listed = ", ".join(f"{count:,} {what}" for what, count in report.unchecked.items())
+            click.echo(f"           not checkable in an imported run: {listed}")
 
 
 def _print_evaluation(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:

@@ -38,7 +38,8 @@ def run_command(
     """
     Train a skill. Without CONFIG, trains the bundled offline demo with simulated models.
 
-    Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 130 interrupted.
+    Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers
+    (`handoff`), 130 interrupted.
     """
     from skillopt_es.config import demo_config, load_config
     from skillopt_es.runs import new_run_name

@@ -80,11 +80,13 @@ def score_json(score: Score | None) -> Json:
 
 
 def _numbers(score: Score) -> dict[str, Json]:
-    hard, soft = (score.hard, score.soft) if score.measured else (None, None)
+    hard, soft = (None, None) if score.measured == 0 else (score.hard, score.soft)
     return {"hard": hard, "soft": soft, "measured": score.measured, "unmeasured": score.unmeasured}
 
 
 def _items(score: Score) -> str:
+    if score.measured is None or score.unmeasured is None:
+        return "-"
     whole = score.measured + score.unmeasured
     return f"{score.measured} of {whole}" if score.unmeasured else str(whole)
 

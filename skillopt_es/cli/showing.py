@@ -16,6 +16,7 @@ from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.lookup import Found, FoundCalls, FoundSkill
 from skillopt_es.projections.plain import plain_call, plain_event
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.steps import shown_step, steps_of
 from skillopt_es.training.trajectories import unpacked
 
 _ONE_LINE = 100
@@ -58,7 +59,8 @@ def _tests(event: RunCompleted, log: EventLog) -> dict[str, Scored]:
 def _whole_call(row: CallRow, log: EventLog) -> Json:
     answer = None if row.call.response is None else log.text(row.call.response)
     messages: list[Json] = [{"role": role, "content": log.text(digest)} for role, digest in _messages(row)]
-    return {**plain_call(row), "messages": messages, "answer": answer}
+    steps: list[Json] = [] if row.call.trace is None else json.loads(log.text(row.call.trace))
+    return {**plain_call(row), "messages": messages, "steps": steps, "answer": answer}
 
 
 def _messages(row: CallRow) -> Sequence[tuple[str, str]]:
@@ -122,6 +124,9 @@ def _print_call(row: CallRow, log: EventLog) -> None:
         click.echo(f"tried before: {one['kind']} {one['status'] or ''}: {one['message']}")
     for role, digest in _messages(row):
         _print_text(role, log.text(digest))
+    if call.trace is not None:
+        for step in steps_of(log.text(call.trace)):
+            _print_text(f"step: {step.kind}", shown_step(step))
     if call.response is not None:
         _print_text(f"answer ({call.finish})", log.text(call.response))
     else:

@@ -59,7 +59,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
         "-" if summary.is_evaluation else f"{summary.step}/{summary.steps}",
         shown_value(summary.current.value),
         shown_value(summary.best.value),
-        f"{each.calls:,}",
+        "-" if summary.imported is not None else f"{each.calls:,}",
         shown_time(each.written),
     )
 
@@ -84,6 +84,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "events": each.events,
         "calls": each.calls,
         "last_written": each.written,
+        "imported": None if summary.imported is None else summary.imported.source,
     }
 
 
@@ -102,6 +103,7 @@ def status_json(found: Detailed) -> Json:
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
         "completed": asdict(summary.completed) if summary.completed else None,
+        "unknown": [{"place": gap.place, "what": gap.what, "why": gap.why} for gap in summary.gaps],
     }
 
 
@@ -112,14 +114,18 @@ def print_status(found: Detailed, directory: Path) -> None:
         _print_evaluation(found)
         return
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
-    click.echo(f"run         {each.folder.name} ({each.status}{why})")
+    imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
+    click.echo(f"run         {each.folder.name} ({each.status}{why}{imported})")
     if found.started is not None:
         click.echo(f"trains      {_what(found.started)}")
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
     click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{_resumed(summary)}")
     click.echo(f"validation  {_validation(summary)}")
     print_tests(_tests(summary))
-    click.echo(f"used        {shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
+    used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
+    click.echo(
+        f"used        {used if summary.imported is None else 'not in the log; `usage` has what the results say'}"
+    )
     click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
     if summary.lines:
         click.echo()
@@ -130,6 +136,9 @@ def print_status(found: Detailed, directory: Path) -> None:
         right = [position for position, header in enumerate(headers) if header != "verdict"]
         print_table(headers, rows, right=right)
     print_test_types(_tests(summary))
+    if summary.gaps:
+        click.echo()
+        print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
     click.echo()
     click.echo(f"next        {_next(each, directory)}")
 
@@ -158,6 +167,8 @@ def _what(started: RunStarted) -> str:
     env = started.config.get("env")
     name = env.get("name") if isinstance(env, dict) else None
     splits = started.splits
+    if not splits.digests:
+        return f"{started.skill.main} on {name}: items that are not in the log"
     return (
         f"{started.skill.main} on {name}: {len(splits.train)} train, {len(splits.val)} validation, "
         f"{len(splits.test)} test items"
@@ -185,10 +196,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
         str(line.step),
         str(line.epoch),
         _hard(line.train),
-        str(line.proposed),
-        str(line.merged),
-        str(line.chosen),
-        str(line.applied),
+        *("-" if count is None else str(count) for count in (line.proposed, line.merged, line.chosen, line.applied)),
         str(line.notes),
         shown_value(line.current),
         shown_value(line.candidate),
@@ -223,6 +231,8 @@ def _hard(score: Score | None) -> str:
 def _next(each: Overview, directory: Path) -> str:
     name = each.folder.name
     where = "" if directory == Path("runs") else f" --dir {directory}"
+    if each.summary.imported is not None:
+        return f"skillopt-es replay {name} --check{where}"
     if each.status == "completed":
         return f"skillopt-es export {name} SKILL.md{where}"
     if each.status == "running":

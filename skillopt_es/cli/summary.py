@@ -14,7 +14,7 @@ from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Spent, spent
 from skillopt_es.projections.trainer import TrainerState
 
-_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1}
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3}
 
 
 def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
@@ -27,6 +27,10 @@ def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
         _print(state, folder, best, used)
     if state.paused is None:
         return 0
+    if state.paused.reason == "handoff":
+        click.echo(f"{state.paused.message}: `skillopt-es handoff list {folder}` shows what is asked", err=True)
+        click.echo(f"  when it is answered, {resume_hint(folder)}", err=True)
+        return _PAUSED["handoff"]
     click.echo(f"error: {state.paused.message}", err=True)
     click.echo(f"  when the cause is gone, {resume_hint(folder)}", err=True)
     return _PAUSED[state.paused.reason]

@@ -28,10 +28,22 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> N
     What was not reported is unknown, never 0: a sum that is only a lower bound ends in + and says why.
     With --json, all groups at once.
     """
+    from skillopt_es.cli.imported_usage import print_usage_there, usage_there_json
+    from skillopt_es.events.log import EventLog
     from skillopt_es.overview import spent
+    from skillopt_es.projections.imported_usage import usage_there
     from skillopt_es.runs import find_run
 
-    found = spent(find_run(run, directory))
+    folder = find_run(run, directory)
+    with EventLog.open(folder) as log:
+        there = usage_there(recorded.event for recorded in log.read(types=("RunImported", "StepImported")))
+    if there is not None:
+        if as_json:
+            print_json(usage_there_json(there))
+        else:
+            print_usage_there(there, by)
+        return
+    found = spent(folder)
     if as_json:
         print_json(_as_json(found))
     else:

@@ -19,18 +19,21 @@ BACKEND_NAMES: Mapping[str, str] = {
     "compat": "openai",
     "azure": "azure_openai",
     "azure-openai": "azure_openai",
-    "codex": "codex_exec",
-    "claude": "claude_chat",
-    "anthropic": "claude_chat",
-    "cursor": "cursor_exec",
-    "cursor_agent": "cursor_exec",
-    "copilot": "copilot_chat",
-    "copilot_cli": "copilot_chat",
-    "github_copilot": "copilot_chat",
+    "codex_exec": "codex",
+    "claude": "claude_code",
+    "claude_chat": "claude_code",
+    "claude_code_exec": "claude_code",
+    "anthropic": "claude_code",
+    "cursor_agent": "cursor",
+    "cursor_exec": "cursor",
+    "copilot_chat": "copilot",
+    "copilot_cli": "copilot",
+    "copilot_exec": "copilot",
+    "github_copilot": "copilot",
     "qwen": "qwen_chat",
     "minimax": "minimax_chat",
 }
-_FOR_THE_TARGET = ("claude_code_exec", "cursor_exec", "copilot_exec", "qwen_chat", "minimax_chat")
+_FOR_THE_TARGET = ("claude_code_exec", "cursor", "copilot_exec", "qwen_chat", "minimax_chat")
 
 _LABELS = {*BACKEND_NAMES.values(), *_FOR_THE_TARGET} - {"openai"}
 
@@ -40,14 +43,8 @@ _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
 # Adapters of the original that are not installed here: what they are, and what to use instead.
 ADAPTERS: Mapping[str, tuple[str, str]] = {
     "azure_openai": ("the Azure backend is not built yet", _BACKENDS_INSTEAD),
-    "claude_chat": ("the Claude command as a chat backend is not built yet", _BACKENDS_INSTEAD),
     "qwen_chat": ("the Qwen backend is not built yet", _BACKENDS_INSTEAD),
     "minimax_chat": ("the MiniMax backend is not built yet", _BACKENDS_INSTEAD),
-    "codex_exec": ("the Codex backend is not built yet", _BACKENDS_INSTEAD),
-    "claude_code_exec": ("the Claude Code backend is not built yet", _BACKENDS_INSTEAD),
-    "cursor_exec": ("the Cursor backend is not built yet", _BACKENDS_INSTEAD),
-    "copilot_chat": ("the Copilot chat backend is not built yet", _BACKENDS_INSTEAD),
-    "copilot_exec": ("the Copilot backend is not built yet", _BACKENDS_INSTEAD),
     **{
         name: (f"the benchmark {name} is not built yet", _BENCHMARKS_INSTEAD)
         for name in ("alfworld", "docvqa", "officeqa", "spreadsheetbench")
@@ -65,6 +62,6 @@ def role_backend(label: str, own: str, role: str) -> str:
     both = BACKEND_NAMES.get(label.lower(), label)
     if own.lower() not in ("", "openai_chat"):
         return own
-    if role == "optimizer" and both in _FOR_THE_TARGET:
+    if role == "optimizer" and {label.lower(), both} & {*_FOR_THE_TARGET}:
         return "openai"
     return label if not own or both in _LABELS else "openai"

@@ -85,6 +85,9 @@ _RESUMABLE_MODEL = (
     "concurrency",
     "requests_per_minute",
     "tokens_per_minute",
+    "agent_command",
+    "agent_env",
+    "agent_processes",
 )
 
 

@@ -40,6 +40,7 @@ class Retired:
 
 Fate = NotBuilt | Secret | Retired
 
+_AGENT = "model.agent_command, agent_access, agent_network, agent_env and reasoning_effort (docs/harnesses.md)"
 _AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
 _ROLES = ("", "optimizer_", "target_")
 
@@ -86,8 +87,8 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
         },
     ),
     (
-        "the Codex backend",
-        ENDPOINT,
+        "this setting of Codex",
+        _AGENT,
         {
             "codex_exec_path": ("codex",),
             "codex_exec_sandbox": ("workspace-write",),
@@ -107,8 +108,8 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
         },
     ),
     (
-        "the Claude Code backend",
-        ENDPOINT,
+        "this setting of Claude Code",
+        _AGENT,
         {
             "claude_code_exec_path": ("claude",),
             "claude_code_exec_profile": (),
@@ -117,10 +118,10 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
             "claude_code_exec_max_thinking_tokens": (16384,),
         },
     ),
-    ("the Cursor backend", ENDPOINT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
+    ("this setting of Cursor", _AGENT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
     (
-        "the Copilot backend",
-        ENDPOINT,
+        "this setting of Copilot",
+        _AGENT,
         {
             "copilot_exec_path": (),
             "copilot_exec_home": (),

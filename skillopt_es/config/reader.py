@@ -117,10 +117,12 @@ class _Reader:
     def _refuse_secrets(self, key: str, value: Json) -> None:
         """A config is recorded in the log, so a key must not be in it."""
         place = f"{self._sources[key]}: " if key in self._sources else ""
-        if key.endswith("api_key_env") and isinstance(value, str) and looks_like_a_key(value):
+        names = value.split(",") if key.endswith(("api_key_env", "agent_env")) and isinstance(value, str) else []
+        if any(looks_like_a_key(name.strip()) for name in names):
+            name = key.removeprefix("model.")
             raise ConfigError(
                 f"{place}{key} does not look like the name of an environment variable",
-                hint="export the key (`export MY_KEY=…`) and write api_key_env: MY_KEY; a key itself is never config",
+                hint=f"export the key (`export MY_KEY=…`) and write {name}: MY_KEY; a key itself is never config",
             )
         inside = value if isinstance(value, dict) and key.endswith(("extra_headers", "extra_body")) else {}
         for name, content in inside.items():

@@ -89,6 +89,16 @@ class RoleConfig:
     structured_output: Literal["auto", "on", "off"]
     extra_body: Mapping[str, Json]
     extra_headers: Mapping[str, str]
+    agent_command: str
+    agent_access: Literal["read", "edit", "full"]
+    agent_network: bool
+    agent_env: str
+    agent_processes: int = field(metadata=_limits(low=1))
+
+    @property
+    def agent_variables(self) -> tuple[str, ...]:
+        """The names of the environment variables that a coding agent is given besides the usual ones."""
+        return tuple(name.strip() for name in self.agent_env.split(",") if name.strip())
 
 
 @frozen(kw_only=True)

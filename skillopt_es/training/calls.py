@@ -27,8 +27,10 @@ from skillopt_es.ports import (
     FinishReason,
     NotStarted,
     Try,
+    Unanswered,
     Usage,
 )
+from skillopt_es.training.steps import steps_text
 
 
 @frozen
@@ -86,6 +88,7 @@ class LiveCalls:
         ask_again: bool = False,
         stopping: Callable[[], bool] = lambda: False,
         seen: Callable[[CallRow], None] = lambda row: None,
+        leave: Callable[[FinishedCall, ChatRequest], None] = lambda call, request: None,
     ) -> None:
         self._models = models
         self._journal = journal
@@ -96,6 +99,7 @@ class LiveCalls:
         self._ask_again = ask_again
         self._stopping = stopping
         self._seen = seen
+        self._leave = leave
         self._answering: set[str] = set()
         self._under_way: Counter[str] = Counter()
         self._ended = asyncio.Event()
@@ -112,12 +116,16 @@ class LiveCalls:
         texts = [message.content for message in request.messages]
         try:
             reply = await self._complete(role, model, request)
+        except Unanswered:
+            self._leave(_unanswered(asked), request)
+            raise
         except CallFailed as failure:
             if failure.perhaps_request and await self._answers_others(model.identity):
                 failure.kind = "bad_request"
             await self._record(_failed(asked, failure), texts)
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
-        row = await self._record(_answered(asked, reply), [*texts, reply.text])
+        did = [steps_text(reply.steps)] if reply.steps else []
+        row = await self._record(_answered(asked, reply), [*texts, reply.text, *did])
         return Answer(reply.text, reply.finish, row.ref)
 
     async def _complete(self, role: Role, model: ChatModel, request: ChatRequest) -> ChatReply:
@@ -231,6 +239,18 @@ class _Asked:
     recorded: str
 
 
+def _unanswered(asked: _Asked) -> FinishedCall:
+    """The call as it will be recorded once somebody has answered it, but for the answer."""
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
+    )
+
+
 def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
     usage: Usage = reply.usage
     return FinishedCall(
@@ -241,6 +261,7 @@ def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
         request=asked.recorded,
         outcome="answered",
         response=text_digest(reply.text),
+        trace=text_digest(steps_text(reply.steps)) if reply.steps else None,
         finish=reply.finish,
         reply_model=reply.model,
         request_id=reply.request_id,

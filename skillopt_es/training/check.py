@@ -22,6 +22,7 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     Recorded,
     RolloutCompleted,
+    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -31,6 +32,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.interchange.recheck import Recheck
 from skillopt_es.projections.trainer import TrainerState, evolve
 from skillopt_es.session import recorded_run
 from skillopt_es.start import planned_steps
@@ -72,6 +74,7 @@ class CheckReport:
     rollouts: int
     status: str
     mismatch: Mismatch | None = None
+    unchecked: Mapping[str, int] = field(factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -87,6 +90,8 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         return CheckReport(events=0, decisions=0, rollouts=0, status="new")
     if not isinstance(first.event, RunStarted):
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
+    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
+        return _check_imported(log, until)
     run = recorded_run(first.event, folder)
     if is_evaluation(first.event):
         found = check_evaluation(run, events)
@@ -110,6 +115,20 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         rollouts=walk.rollouts,
         status=walk.state.status,
         mismatch=wrong,
+    )
+
+
+def _check_imported(log: EventLog, until: int | None) -> CheckReport:
+    """What an imported run's evidence still decides, derived again."""
+    walk = Recheck()
+    walk.run(log.read(until=until))
+    return CheckReport(
+        events=walk.events,
+        decisions=walk.derived,
+        rollouts=walk.rollouts,
+        status=walk.state.status,
+        mismatch=Mismatch(walk.seq, walk.event, walk.problem) if walk.problem else None,
+        unchecked=walk.unchecked,
     )
 
 
@@ -169,9 +188,8 @@ class _Walk:
         """Whether nothing but the outside world can say that this happened."""
         if isinstance(event, RunResumed):
             return self.state.completed is None
-        return (
-            isinstance(event, RunPaused) and event.reason in ("interrupt", "error") and self.state.status == "running"
-        )
+        outside = ("interrupt", "error", "handoff")
+        return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 
     async def _next(self) -> Unit | Event | None:
         """What must be recorded next; None when the run is complete."""

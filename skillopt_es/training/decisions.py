@@ -64,7 +64,8 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
     total = mean_score(outcomes)
     rollout = run.config.rollout
     most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
-    if total.measured == 0 or total.unmeasured > most * len(outcomes):
+    measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
+    if measured == 0 or len(outcomes) - measured > most * len(outcomes):
         return _unmeasured_pause(evaluation, rows, total)
     by_type: dict[str, list[Outcome]] = {}
     for item in evaluation.items:

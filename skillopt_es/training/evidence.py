@@ -8,15 +8,18 @@ from attrs import frozen
 
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import CallRef
+from skillopt_es.ports import Step
 from skillopt_es.training.calls import AllCalls, Texts
+from skillopt_es.training.steps import steps_of
 
 
 @frozen
 class Exchange:
-    """One call: the texts that were sent, in order, and the answer."""
+    """One call: the texts that were sent, in order, the answer, and what an agent did before it."""
 
     sent: tuple[str, ...]
     answer: str
+    steps: tuple[Step, ...] = ()
 
 
 @frozen
@@ -36,5 +39,6 @@ class Evidence:
             if row.digest == ref.digest:
                 messages = json.loads(row.call.request)["messages"]
                 answer = "" if row.call.response is None else self.text(row.call.response)
-                return Exchange(tuple(self.text(digest) for _, digest in messages), answer)
+                steps = () if row.call.trace is None else steps_of(self.text(row.call.trace))
+                return Exchange(tuple(self.text(digest) for _, digest in messages), answer, steps)
         raise LogDamaged(f"the journal has no call {ref.digest[:12]} at {ref.slot}")

@@ -14,6 +14,7 @@ from typing import Literal, Protocol
 from skillopt_es.errors import BackendError, Divergence, Interrupted
 from skillopt_es.events.catalog import CandidateGated, EpochCompleted, Event, RunPaused, StepSkipped
 from skillopt_es.events.journal import CallRow
+from skillopt_es.ports import Unanswered
 from skillopt_es.projections.trainer import TrainerState, evolve
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
@@ -85,6 +86,8 @@ class Trainer:
         except Interrupted as interrupted:
             await self._pause("interrupt", interrupted.message)
             raise
+        except Unanswered as waiting:
+            await self._pause("handoff", waiting_for(waiting.questions))
         except (BackendError, Divergence) as error:
             await self._pause("error", error.message)
             raise
@@ -130,6 +133,11 @@ class Trainer:
         if any(isinstance(event, CandidateGated | StepSkipped | EpochCompleted) for event in events):
             await self._log.anchor()
 
-    async def _pause(self, reason: Literal["interrupt", "error"], message: str) -> None:
+    async def _pause(self, reason: Literal["interrupt", "error", "handoff"], message: str) -> None:
         await self.append([RunPaused(reason=reason, message=message)])
         await self.settled()
+
+
+def waiting_for(questions: int) -> str:
+    """What a run says that pauses for answers from outside."""
+    return "1 question waits for its answer" if questions == 1 else f"{questions} questions wait for their answers"

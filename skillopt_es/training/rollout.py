@@ -135,6 +135,7 @@ class _Target:
     """The target model bound to one unit; its slots count the unit's own turns."""
 
     def __init__(self, unit: Unit, run: RunData, calls: Calls) -> None:
+        self._unit = unit
         self._slot = unit_slot(unit)
         self._run = run
         self._calls = calls
@@ -154,6 +155,7 @@ class _Target:
             max_tokens=config.env.max_completion_tokens if max_tokens is None else max_tokens,
             temperature=role.temperature,
             effort=role.reasoning_effort,
+            skill=self._unit.skill,
         )
         answer = await self._ask(request)
         if answer.finish == "length":

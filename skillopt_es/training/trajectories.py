@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured
-from skillopt_es.ports import Episode
+from skillopt_es.ports import Episode, TrajectoryRecord
 from skillopt_es.training.evidence import Evidence, Exchange
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.shortening import fitted
+from skillopt_es.training.steps import shown_step
 
 _SKILL = "(the skill document)"
 _TITLES = {"system": "system", "user": "task", "reply": "agent", "tool": "tool", "feedback": "evaluation"}
@@ -33,9 +34,21 @@ def packed(episode: Episode, exchanges: Sequence[Exchange]) -> str:
         places.setdefault(exchange.answer, [number])
         for position, text in enumerate(exchange.sent):
             places.setdefault(text, [number, position])
-    records = [[record.kind, places.get(record.text, record.text)] for record in episode.records]
+    answers = iter(enumerate(exchanges))
+    records = [[record.kind, _place(record, answers, places)] for record in episode.records]
     blob = {"task": episode.task, "records": records, **({"answers": episode.answers} if episode.answers else {})}
     return json.dumps(blob, sort_keys=True, separators=(",", ":"))
+
+
+def _place(
+    record: TrajectoryRecord, answers: Iterator[tuple[int, Exchange]], places: Mapping[str, list[int]]
+) -> str | list[int]:
+    """Where a record's text is; replies stand for the calls in their order, also when two of them are the same."""
+    if record.kind == "reply":
+        for number, exchange in answers:
+            if exchange.answer == record.text:
+                return [number]
+    return places.get(record.text, record.text)
 
 
 @frozen
@@ -51,8 +64,15 @@ def unpacked(row: RolloutCompleted, evidence: Evidence) -> Trajectory:
     """The trajectory of a rollout, whole."""
     blob = json.loads(evidence.text(row.trajectory))
     exchanges = [evidence.exchange(call) for call in row.calls]
-    records = tuple((kind, _text(at, exchanges)) for kind, at in blob["records"])
-    return Trajectory(blob["task"], records, tuple(blob.get("answers", ())))
+    records = [each for kind, at in blob["records"] for each in _records(kind, at, exchanges)]
+    return Trajectory(blob["task"], tuple(records), tuple(blob.get("answers", ())))
+
+
+def _records(kind: str, at: str | list[int], exchanges: Sequence[Exchange]) -> Iterator[tuple[str, str]]:
+    """A record; before an agent's answer stands what it did."""
+    if kind == "reply" and not isinstance(at, str) and len(at) == 1:
+        yield from (("tool", shown_step(step)) for step in exchanges[at[0]].steps)
+    yield kind, _text(at, exchanges)
 
 
 def _text(at: str | list[int], exchanges: Sequence[Exchange]) -> str:
@@ -84,7 +104,7 @@ def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: 
 
 
 def _lines(records: Sequence[tuple[str, str]], skill: str) -> Iterator[str]:
-    """Each record under its title; a system message that holds nothing but the skill is left out."""
+    """Each record under its title, without the skill's own text; a system message that is nothing else is left out."""
     body = skill.strip()
     for kind, text in records:
         own = text.replace(body, _SKILL) if body and kind in ("system", "user", "tool") else text

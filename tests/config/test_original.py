@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.agents import AGENTS, installed
 
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
@@ -227,6 +228,10 @@ def test_a_label_stands_for_a_pair_of_backends(
 def test_every_adapter_of_it_is_opened_or_answered_in_one_sentence(name: str, tmp_path: Path) -> None:
     """With the file, and what to use instead."""
     real = BACKEND_NAMES.get(name, name)
+    if real in AGENTS:
+        environ = installed(real, tmp_path / "agent").environ
+        assert open_model(loaded(tmp_path, {"model": {"target_backend": name}}), "target", environ)
+        return
     if real in registered(MODELS):
         role = {"target_backend": name, "base_url": "http://127.0.0.1:9/v1"}
         assert open_model(loaded(tmp_path, {"model": role}), "target", {})

@@ -65,6 +65,9 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "EpochCompleted": {},
     "BestPromoted": {},
     "RunCompleted": {"test_initial": None, "test_best": None, "test_final": None},
+    "RunImported": {},
+    "StepImported": {},
+    "GapFound": {"step": None, "skill": None},
     "Score": {"unmeasured": 0},
     "SkillTree": {"main": "SKILL.md"},
     "Edit": {

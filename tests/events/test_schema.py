@@ -43,7 +43,7 @@ def insert_event(seq: str, prev_hash: str, verb: str = "insert") -> str:
 
 def insert_call(n: str, attempt: str, prev_hash: str, verb: str = "insert", form: str = "form") -> str:
     return (
-        f"{verb} into calls select {n}, slot, {attempt}, {form}, texts, outcome, response, finish, reply_model,"
+        f"{verb} into calls select {n}, slot, {attempt}, {form}, texts, outcome, response, trace, finish, reply_model,"
         " request_id, input_tokens, output_tokens, cached_tokens, reasoning_tokens, latency_ms, tries, error_kind,"
         f" error_message, recorded_at, {prev_hash}, x'68' from calls where n = 5"
     )

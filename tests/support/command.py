@@ -39,12 +39,13 @@ def environment(**more: str) -> dict[str, str]:
     return {**kept, "OPENAI_API_KEY": KEY, "PYTHONWARNINGS": "error", **more}
 
 
-def command(*words: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> Done:
+def command(*words: str | Path, cwd: Path, env: Mapping[str, str] | None = None, stdin: str | None = None) -> Done:
     """Runs `skillopt-es` to its end; no command may show a traceback or the key."""
     done = subprocess.run(
         [COMMAND, *map(str, words)],
         cwd=cwd,
         env=env or environment(),
+        input=stdin,
         capture_output=True,
         text=True,
         timeout=60,

@@ -17,7 +17,7 @@ from types import ModuleType
 
 from attrs import frozen
 
-from skillopt_es.adapters.environments.tasks.background import in_background
+from skillopt_es.adapters.background import in_background
 from skillopt_es.adapters.environments.tasks.options import Command, PythonCode
 from skillopt_es.adapters.environments.tasks.processes import run_command
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, shown, verdict_of

@@ -37,7 +37,7 @@ async def in_background(work: Callable[[threading.Event], T], *, seconds: float,
         else:
             post(lambda: done.set_result(result))
 
-    threading.Thread(target=run, daemon=True, name="skillopt-es-grader").start()
+    threading.Thread(target=run, daemon=True, name="skillopt-es-background").start()
     in_time = False
     try:
         in_time = bool((await asyncio.wait({done}, timeout=seconds))[0])

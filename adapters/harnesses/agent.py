@@ -1,0 +1,112 @@
+"""What a coding agent's command line looks like to the harness: the port that each agent implements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, Protocol
+
+from attrs import field, frozen
+
+from skillopt_es.events.values import Json, Role
+from skillopt_es.ports import ModelSettings, Step, Usage
+
+Access = Literal["none", "read", "edit", "full"]
+Event = Mapping[str, Json]
+DEFAULT_MODEL = "default"
+
+
+@frozen(kw_only=True)
+class Run:
+    """One run of an agent, as its command line needs to know it; `notes` is a private folder beside the workspace."""
+
+    model: str
+    access: Access
+    network: bool
+    effort: str
+    schema: Mapping[str, Json] | None
+    base_url: str
+    has_key: bool
+    workspace: Path
+    notes: Path
+
+
+@frozen(kw_only=True)
+class Complaint:
+    """What an agent itself reports as the reason for having no answer."""
+
+    message: str
+    status: int | None = None
+
+
+@frozen(kw_only=True)
+class Transcript:
+    """What an event stream says; `answer` is None where the agent gave none, `finished` if it says that it is done."""
+
+    answer: str | None = None
+    steps: tuple[Step, ...] = ()
+    usage: Usage = field(factory=Usage)
+    model: str = ""
+    session: str = ""
+    complaint: Complaint | None = None
+    finished: bool = False
+
+
+class Agent(Protocol):
+    """One agent's command line."""
+
+    @property
+    def name(self) -> str:
+        """The backend's name in a config."""
+        ...
+
+    @property
+    def program(self) -> str:
+        """The name of the executable."""
+        ...
+
+    @property
+    def install(self) -> str:
+        """What to type to install it."""
+        ...
+
+    @property
+    def sign_in(self) -> str:
+        """What to do to be signed in, without a key of ours."""
+        ...
+
+    @property
+    def key_variables(self) -> tuple[str, str]:
+        """The variables in which it reads a key: for its own service, and for the endpoint in `base_url`."""
+        ...
+
+    @property
+    def state_variables(self) -> tuple[str, ...]:
+        """Variables that say where the user's sign-in is kept; passed on when that is what it signs in with."""
+        ...
+
+    @property
+    def skills(self) -> str:
+        """The folder of a workspace in which it looks for skills."""
+        ...
+
+    @property
+    def signed_in(self) -> tuple[str, ...]:
+        """Arguments that exit with an error when nobody is signed in; empty when there are none."""
+        ...
+
+    def refusal(self, role: Role, settings: ModelSettings) -> str:
+        """Which setting it cannot work with, and what to write instead; empty when it can work with all."""
+        ...
+
+    def arguments(self, run: Run) -> Sequence[str]:
+        """The arguments after the executable; the prompt comes on standard input."""
+        ...
+
+    def environment(self, run: Run, home: Path | None) -> Mapping[str, str]:
+        """Variables of its own, beside those that every program gets; `home` is a private one, if it has one."""
+        ...
+
+    def read(self, events: Sequence[Event], run: Run) -> Transcript:
+        """What the events on its standard output say."""
+        ...

@@ -1,0 +1,38 @@
+"""Whether an agent can be used as it is configured, and where it is installed; found out once, at opening."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from skillopt_es.adapters.harnesses.agent import Agent
+from skillopt_es.adapters.models.endpoint import setting
+from skillopt_es.errors import ConfigError
+from skillopt_es.ports import AgentSettings, ModelSettings
+
+
+def own_settings(agent: Agent, settings: ModelSettings) -> AgentSettings:
+    """The agent's settings; raises ConfigError for what it cannot work with."""
+    assert settings.agent is not None
+    url = settings.base_url.strip()
+    if url and not url.startswith(("http://", "https://")):
+        raise ConfigError(f"{setting(settings.role, 'base_url')} must be like http://host:8000/v1, not {url!r}")
+    refusal = agent.refusal(settings.role, settings)
+    if refusal:
+        raise ConfigError(refusal)
+    return settings.agent
+
+
+def command_of(agent: Agent, settings: ModelSettings, own: AgentSettings, environ: Mapping[str, str]) -> str:
+    """The executable, found once; an agent that is not installed is a mistake of the config."""
+    name = os.path.expanduser(own.command or agent.program)  # noqa: PTH111 - a bare name must stay one
+    found = shutil.which(name, path=environ.get("PATH"))
+    if found is None:
+        where = setting(settings.role, "agent_command")
+        raise ConfigError(
+            f"{agent.name} is not installed: there is no executable {name}",
+            hint=f"`{agent.install}`, or name the executable in {where}",
+        )
+    return str(Path(found).absolute())

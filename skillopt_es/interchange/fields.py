@@ -1,0 +1,210 @@
+"""Reading somebody else's JSON: a value of the expected type or None, and every other one named as a problem."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from skillopt_es.events.codec import clean_text
+from skillopt_es.events.values import Json
+
+
+@frozen
+class Problem:
+    """A file, or a value in it, that cannot be used, and why."""
+
+    path: str
+    why: str
+
+
+@frozen
+class Fields:
+    """One JSON object of a file; what does not fit is told and then unknown."""
+
+    path: str
+    values: Mapping[str, Json]
+    problems: list[Problem]
+
+    def number(self, key: str) -> float | None:
+        """A finite number; True and False count as 1 and 0, as they do in Python."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, int | float) and math.isfinite(value):
+            return float(value)
+        self._odd(key, value, "a finite number")
+        return None
+
+    def whole(self, key: str) -> int | None:
+        """A whole number."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        self._odd(key, value, "a whole number")
+        return None
+
+    def text(self, key: str) -> str | None:
+        """A text."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, str):
+            return clean_text(value)
+        self._odd(key, value, "text")
+        return None
+
+    def shown(self, key: str) -> str:
+        """A value of any type as text, empty for none: answers may be numbers and lists."""
+        value = self.values.get(key)
+        if value is None:
+            return ""
+        return clean_text(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+
+    def flag(self, key: str) -> bool | None:
+        """True or false."""
+        value = self.values.get(key)
+        if value is None or isinstance(value, bool):
+            return value
+        self._odd(key, value, "true or false")
+        return None
+
+    def inner(self, key: str) -> Fields | None:
+        """An object inside."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if isinstance(value, dict):
+            return Fields(self.path, value, self.problems)
+        self._odd(key, value, "an object")
+        return None
+
+    def rows(self, key: str) -> list[Fields] | None:
+        """A list of objects; the entries that are none are told and left out."""
+        value = self.values.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            self._odd(key, value, "a list")
+            return None
+        return as_rows(self.path, value, self.problems)
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The texts of a list; empty when there is none."""
+        value = self.values.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list):
+            self._odd(key, value, "a list")
+            return ()
+        return tuple(clean_text(each) for each in value if isinstance(each, str))
+
+    def _odd(self, key: str, value: Json, wanted: str) -> None:
+        self.problems.append(Problem(self.path, f"{key} is {value!r:.60}, not {wanted}"))
+
+
+def as_rows(path: str, values: list[Json], problems: list[Problem]) -> list[Fields]:
+    """The objects of a list."""
+    odd = sum(not isinstance(value, dict) for value in values)
+    if odd:
+        problems.append(Problem(path, f"{odd} of {len(values)} entries are no objects"))
+    return [Fields(path, value, problems) for value in values if isinstance(value, dict)]
+
+
+@define
+class Source:
+    """A folder that is read, and what was wrong with it so far."""
+
+    root: Path
+    problems: list[Problem] = field(factory=list)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        return (self.root / path).exists()
+
+    def say(self, path: str, why: str) -> None:
+        """Remembers something that cannot be used."""
+        self.problems.append(Problem(path, why))
+
+    def text(self, path: str) -> str | None:
+        """A text file; None for one that is not there or cannot be read, which is told."""
+        try:
+            return (self.root / path).read_bytes().decode("utf-8")
+        except FileNotFoundError:
+            return None
+        except UnicodeDecodeError as error:
+            self.say(path, f"not UTF-8 text (byte {error.start})")
+        except OSError as error:
+            self.say(path, f"cannot be read: {error.strerror}")
+        return None
+
+    def json(self, path: str) -> Json:
+        """What a JSON file holds; None for one that is not there or broken, which is told."""
+        text = self.text(path)
+        if text is None:
+            return None
+        try:
+            return _loads(text)
+        except (ValueError, RecursionError) as error:
+            self.say(path, f"not valid JSON: {error}")
+            return None
+
+    def fields(self, path: str) -> Fields | None:
+        """The object that a JSON file holds."""
+        value = self.json(path)
+        if value is None or isinstance(value, dict):
+            return None if value is None else Fields(path, value, self.problems)
+        self.say(path, "holds no object")
+        return None
+
+    def rows(self, path: str) -> list[Fields] | None:
+        """The objects of the list that a JSON file holds."""
+        value = self.json(path)
+        if value is None or isinstance(value, list):
+            return None if value is None else as_rows(path, value, self.problems)
+        self.say(path, "holds no list")
+        return None
+
+    def lines(self, path: str) -> list[Fields] | None:
+        """The objects of a file with one JSON object a line; a broken line is told and left out."""
+        text = self.text(path)
+        if text is None:
+            return None
+        found: list[Fields] = []
+        for number, line in enumerate(text.split("\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                value = _loads(line)
+            except (ValueError, RecursionError):
+                value = None
+            if isinstance(value, dict):
+                found.append(Fields(path, value, self.problems))
+            else:
+                self.say(path, f"line {number} is not a JSON object")
+        return found
+
+    def folders(self, path: str) -> list[str]:
+        """The names of the folders in a folder, in order."""
+        try:
+            return sorted(each.name for each in (self.root / path).iterdir() if each.is_dir())
+        except OSError:
+            return []
+
+    def files(self, path: str) -> list[str]:
+        """The names of the files in a folder, in order."""
+        try:
+            return sorted(each.name for each in (self.root / path).iterdir() if each.is_file())
+        except OSError:
+            return []
+
+
+def _loads(text: str) -> Json:
+    """The value of a JSON text; numbers that are none (NaN) are as unknown as null."""
+    value: Json = json.loads(text, parse_constant=lambda _: None)
+    return value

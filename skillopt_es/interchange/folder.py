@@ -1,0 +1,163 @@
+"""Reading a result folder of the original: what is there becomes typed values, what is broken is listed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from skillopt_es.errors import DataError
+from skillopt_es.events.values import Json
+from skillopt_es.interchange.fields import Fields, Source
+from skillopt_es.interchange.layout import (
+    BASELINE,
+    BEST,
+    CONFIG,
+    FINAL,
+    HISTORY,
+    STATE,
+    SUMMARY,
+    TESTS,
+    meta_file,
+    skill_file,
+    slow_folder,
+)
+from skillopt_es.interchange.original import (
+    Epoch,
+    MetaResult,
+    Original,
+    SlowResult,
+    StateRecord,
+    SummaryRecord,
+    TestRecord,
+)
+from skillopt_es.interchange.results import read_results
+from skillopt_es.interchange.step_folders import read_steps, read_usage
+
+_EPOCH = re.compile(r"epoch_(\d{1,9})")
+_KNOWN = (CONFIG, HISTORY, STATE, SUMMARY, "steps", "skills")
+
+
+def read_folder(folder: Path) -> Original:
+    """What a result folder says; raises DataError for one that is none, or has no skill to start from."""
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder", hint="name the folder that the original wrote its results to")
+    source = Source(folder)
+    if not any(source.exists(name) for name in _KNOWN):
+        raise DataError(
+            f"{folder} is not a result folder of SkillOpt", hint=f"such a folder has {CONFIG}, {HISTORY} and skills/"
+        )
+    initial = source.text(skill_file(0))
+    if initial is None:
+        why = source.problems[-1].why if source.problems else "it is not there"
+        raise DataError(f"{folder}/{skill_file(0)}: {why}", hint="without the initial skill nothing can be followed")
+    summary = source.fields(SUMMARY)
+    return Original(
+        folder=folder.resolve().name,
+        config=_config(source, summary),
+        steps=read_steps(source),
+        epochs={number: _epoch(source, number) for number in _epoch_numbers(source)},
+        initial=initial,
+        best=source.text(BEST),
+        baseline=read_results(source, BASELINE),
+        final=read_results(source, FINAL),
+        tests={name: _test(source, at) for name, at in TESTS.items() if source.exists(at)},
+        summary=None if summary is None else _summary(summary),
+        state=_state(source),
+        problems=tuple(source.problems),
+    )
+
+
+def _config(source: Source, summary: Fields | None) -> Mapping[str, Json]:
+    config = source.fields(CONFIG)
+    if config is None and summary is not None:
+        config = summary.inner("config")
+    if config is None:
+        source.say(CONFIG, "the settings are not there")
+        return {}
+    return config.values
+
+
+def _epoch_numbers(source: Source) -> list[int]:
+    names = {*source.folders("slow_update"), *source.folders("meta_skill")}
+    return sorted(int(match[1]) for name in names if (match := _EPOCH.fullmatch(name)))
+
+
+# --- the rest ------------------------------------------------------------------------------------------------------
+
+
+def _epoch(source: Source, number: int) -> Epoch:
+    folder = slow_folder(number)
+    slow, meta = source.fields(f"{folder}/slow_result.json"), source.fields(meta_file(number))
+    pairs = source.rows(f"{folder}/comparison_pairs.json")
+    return Epoch(
+        number=number,
+        slow=None if slow is None else _slow(slow),
+        pairs=None if pairs is None else tuple((row.shown("id"), row.shown("category")) for row in pairs),
+        candidate=source.text(f"{folder}/candidate_skill.md"),
+        previous=read_results(source, f"{folder}/rollout_prev"),
+        current=read_results(source, f"{folder}/rollout_curr"),
+        selection=read_results(source, f"{folder}/selection_eval"),
+        standing=read_results(source, f"{folder}/selection_eval_current"),
+        meta=None if meta is None else _meta(meta),
+    )
+
+
+def _slow(row: Fields) -> SlowResult:
+    return SlowResult(
+        action=row.text("action") or "",
+        guidance=row.shown("slow_update_content"),
+        reasoning=row.shown("reasoning"),
+        seconds=row.number("time_s"),
+        previous_hard=row.number("prev_hard"),
+        current_hard=row.number("curr_hard"),
+        candidate_hash=row.text("candidate_hash") or "",
+        hard=row.number("selection_hard"),
+        soft=row.number("selection_soft"),
+    )
+
+
+def _meta(row: Fields) -> MetaResult:
+    return MetaResult(
+        action=row.text("action") or "",
+        content=row.shown("meta_skill_content"),
+        reasoning=row.shown("reasoning"),
+        seconds=row.number("time_s"),
+    )
+
+
+def _test(source: Source, folder: str) -> TestRecord:
+    table = source.fields(f"{folder}/{SUMMARY}")
+    rows: dict[str, tuple[int | None, float | None]] = {}
+    for kind in table.values if table else ():
+        row = table.inner(kind) if table else None
+        if row is not None:
+            rows[kind] = (row.whole("total"), row.number("hard_acc"))
+    return TestRecord(rows=read_results(source, folder), table=rows)
+
+
+def _summary(row: Fields) -> SummaryRecord:
+    names = {"initial": "baseline_test", "best": "test", "final": "final_test"}
+    return SummaryRecord(
+        baseline_hard=row.number("baseline_selection_hard"),
+        best_value=row.number("best_selection_hard"),
+        final_hard=row.number("final_selection_hard"),
+        final_soft=row.number("final_selection_soft"),
+        best_step=row.whole("best_step"),
+        best_origin=row.text("best_origin") or "",
+        current_origin=row.text("current_origin") or "",
+        tests={name: (row.number(f"{key}_hard"), row.number(f"{key}_soft")) for name, key in names.items()},
+        seconds=row.number("total_wall_time_s"),
+        usage=read_usage(row.inner("token_summary")),
+    )
+
+
+def _state(source: Source) -> StateRecord | None:
+    row = source.fields(STATE)
+    if row is None:
+        return None
+    return StateRecord(
+        last_step=row.whole("last_completed_step"),
+        best_value=row.number("best_score"),
+        best_origin=row.text("best_origin") or "",
+    )

@@ -1,0 +1,149 @@
+"""The events of an epoch's end of an imported run: its comparison, slow update and optimizer memory."""
+
+from __future__ import annotations
+
+from typing import Literal, cast, get_args
+
+from skillopt_es.events.catalog import ComparisonDrawn, MetaSkillWritten, SlowUpdateApplied, SlowUpdateProposed
+from skillopt_es.events.values import Pair, SkillTree
+from skillopt_es.interchange.builder import Builder
+from skillopt_es.interchange.layout import skill_hash
+from skillopt_es.interchange.original import Epoch, MetaResult, SlowResult
+from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
+
+Category = Literal["improved", "regressed", "persistent_fail", "stable_success"]
+Taken = Literal["force_accept", "accept", "accept_new_best"]
+_CATEGORIES: frozenset[str] = frozenset(get_args(Category))
+_NO_REASON = "the original does not say why there is none"
+
+
+def import_epoch_end(build: Builder, epoch: int) -> None:
+    """Adds what was done at an epoch's end, as far as it is there."""
+    end = build.original.epochs.get(epoch)
+    asked = build.original.config
+    if (end is None or end.slow is None) and asked.get("use_slow_update"):
+        build.gap(f"e{epoch}/slow", "what came of the slow update", "slow_result.json is not there")
+    if end is None:
+        return
+    _comparison(build, end)
+    if end.slow is not None:
+        _slow_update(build, end, end.slow)
+    if end.meta is not None:
+        build.add(_memory(epoch, end.meta))
+
+
+def _comparison(build: Builder, end: Epoch) -> None:
+    assert build.state.epoch is not None
+    previous, current = build.state.epoch.first_skill.hash, build.current.skill.hash
+    items = [row.item for row in end.current or ()] or [item for item, _ in end.pairs or ()]
+    if not items:
+        return
+    build.add(ComparisonDrawn(epoch=end.number, items=tuple(items), previous=previous, current=current))
+    place = f"e{end.number}/slow"
+    hards = (end.slow.previous_hard, end.slow.current_hard) if end.slow else (None, None)
+    if previous != current:
+        build.rollouts(f"{place}/previous", "slow_previous", previous, end.previous)
+        build.scored(f"{place}/previous", "slow_previous", previous, end.previous)
+    build.rollouts(f"{place}/current", "slow_current", current, end.current)
+    build.scored(f"{place}/current", "slow_current", current, end.current)
+    if end.current is None and hards[1] is not None:
+        build.gap(place, "what each compared item came to", "rollout_prev and rollout_curr are not there")
+
+
+def _slow_update(build: Builder, end: Epoch, slow: SlowResult) -> None:
+    place = f"e{end.number}/slow"
+    if slow.action == "inject_placeholder":
+        _placeholder(build, end.number)
+        return
+    pairs = tuple(Pair(item, cast("Category", kind)) for item, kind in end.pairs or () if kind in _CATEGORIES)
+    if slow.action == "no_content":
+        build.add(SlowUpdateProposed(epoch=end.number, result="unusable", pairs=pairs, note=_NO_REASON))
+        build.add(SlowUpdateApplied(epoch=end.number, action="no_content", skill=build.current.skill))
+        return
+    candidate = _candidate(build, end, slow)
+    if candidate is None or slow.action not in ("force_accept", "accept", "accept_new_best", "reject"):
+        why = "no text that is there has its recorded hash" if candidate is None else f"action {slow.action!r:.40}"
+        build.gap(place, "what the slow update made of the skill", why)
+        return
+    build.add(
+        SlowUpdateProposed(
+            epoch=end.number,
+            result="guidance",
+            pairs=pairs,
+            guidance=slow.guidance,
+            candidate=candidate,
+            reasoning=slow.reasoning,
+        )
+    )
+    _apply(build, end, slow, candidate)
+
+
+def _placeholder(build: Builder, epoch: int) -> None:
+    skill = build.tree(with_slow_placeholder(build.current.skill.text))
+    known = build.state.measured.get(skill.hash)
+    build.add(
+        SlowUpdateApplied(
+            epoch=epoch,
+            action="placeholder",
+            skill=skill,
+            candidate=skill.hash,
+            candidate_score=known.score if known else None,
+            candidate_value=known.value if known else None,
+        )
+    )
+
+
+def _candidate(build: Builder, end: Epoch, slow: SlowResult) -> SkillTree | None:
+    """The text with the guidance: the file, or what has the recorded hash."""
+    text = end.candidate
+    if text is None:
+        text = with_slow_guidance(build.current.skill.text, slow.guidance)
+        if skill_hash(text) != slow.candidate_hash:
+            return None
+    elif slow.candidate_hash and skill_hash(text) != slow.candidate_hash:
+        return None
+    return build.tree(text)
+
+
+def _apply(build: Builder, end: Epoch, slow: SlowResult, candidate: SkillTree) -> None:
+    place = f"e{end.number}/slow"
+    if end.standing is not None:
+        build.rollouts(f"{place}/standing", "selection", build.current.skill.hash, end.standing)
+        build.scored(f"{place}/standing", "selection", build.current.skill.hash, end.standing)
+    forced = slow.action == "force_accept"
+    if not forced and candidate.hash not in build.state.measured:
+        build.rollouts(f"{place}/gate", "selection", candidate.hash, end.selection)
+        recorded = (slow.hard, slow.soft)
+        build.scored(f"{place}/gate", "selection", candidate.hash, end.selection, recorded=recorded)
+    known = build.state.measured.get(candidate.hash)
+    rejected = slow.action == "reject"
+    build.add(
+        SlowUpdateApplied(
+            epoch=end.number,
+            action="reject" if rejected else cast("Taken", slow.action),
+            skill=build.current.skill if rejected else candidate,
+            guidance=slow.guidance,
+            candidate=candidate.hash,
+            candidate_score=known.score if known else None,
+            candidate_value=known.value if known else None,
+            current_value=None if forced else _standing_value(build),
+            best_value=None if forced else build.best.value,
+            known_from=known.place if known and known.place != f"{place}/gate" else "",
+        )
+    )
+
+
+def _standing_value(build: Builder) -> float | None:
+    """The score that the guidance had to beat: measured, or the one that the last record goes on with."""
+    if build.current.value is not None:
+        return build.current.value
+    step = build.original.steps.get(build.state.steps_done)
+    return step.record.current if step and step.record else None
+
+
+def _memory(epoch: int, meta: MetaResult) -> MetaSkillWritten:
+    if meta.action == "skip_first_epoch":
+        return MetaSkillWritten(epoch=epoch, result="first_epoch")
+    if meta.action == "write_meta_skill" and meta.content:
+        return MetaSkillWritten(epoch=epoch, result="written", content=meta.content, reasoning=meta.reasoning)
+    return MetaSkillWritten(epoch=epoch, result="unusable", note=_NO_REASON)

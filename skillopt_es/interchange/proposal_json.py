@@ -1,0 +1,73 @@
+"""What analysts propose, as the original's files spell it: edits, suggestions or whole skills, by the update mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skillopt_es.events.catalog import PatchesMerged
+from skillopt_es.events.values import Draft, Edit, Json, Proposal, Suggestion
+
+Record = dict[str, Json]
+_SHORT = 200
+
+
+def payload(proposals: Sequence[Proposal], rows: Sequence[Record]) -> Record:
+    """The rows under the key that the kind of proposal has."""
+    match next(iter(proposals), None):
+        case Suggestion():
+            key = "revise_suggestions"
+        case Draft():
+            key = "skill_candidates"
+        case _:
+            key = "edits"
+    return {key: [*rows]}
+
+
+def said_json(proposal: Proposal) -> Record:
+    """A proposal as an analyst made it."""
+    match proposal:
+        case Edit():
+            return {"op": proposal.op, **_target(proposal), "content": proposal.content}
+        case Suggestion():
+            return {
+                "type": proposal.kind,
+                "title": proposal.title,
+                "motivation": proposal.motivation,
+                "instruction": proposal.instruction,
+                "priority_hint": proposal.priority,
+            }
+        case Draft():
+            return {"title": proposal.title, "change_summary": list(proposal.changes), "new_skill": proposal.text}
+
+
+def kept_json(proposal: Proposal, merged: PatchesMerged | None) -> Record:
+    """A proposal with its bookkeeping."""
+    level: Record = {"merge_level": merged.level} if merged and merged.group != "final" else {}
+    return {**said_json(proposal), "support_count": proposal.support, "source_type": proposal.source, **level}
+
+
+def rejected_json(proposal: Proposal) -> Record:
+    """A proposal as later steps are told of its rejection."""
+    match proposal:
+        case Edit():
+            return {"op": proposal.op, "content": proposal.content, "target": proposal.target}
+        case Suggestion():
+            return {"type": proposal.kind, "title": proposal.title, "instruction": proposal.instruction}
+        case Draft():
+            changes: list[Json] = list(proposal.changes)
+            return {"title": proposal.title, "change_summary": changes, "source_type": proposal.source}
+
+
+def report_json(edit: Edit, status: str, number: int) -> Record:
+    """What became of one edit."""
+    return {
+        "op": edit.op,
+        "target": edit.target[:_SHORT],
+        "content_preview": edit.content[:_SHORT],
+        "status": status,
+        "index": number,
+    }
+
+
+def _target(edit: Edit) -> Record:
+    return {"target": edit.target} if edit.target else {}

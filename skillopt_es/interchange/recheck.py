@@ -1,0 +1,187 @@
+"""
+`replay --check` for an imported run: what its evidence still decides is derived again, the rest is counted.
+
+There is no journal and there are no splits, so batches, proposals, merges and rankings cannot be made again. Verdicts
+follow from scores, scores from results, candidates from edits, and guidance from its text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from attrs import define, field
+
+from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    AppendixWritten,
+    BestPromoted,
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    Event,
+    GapFound,
+    LearningRateChosen,
+    MetaSkillWritten,
+    PatchesMerged,
+    PatchProposed,
+    Recorded,
+    RolloutCompleted,
+    RunCompleted,
+    SkillScored,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+    StepSkipped,
+)
+from skillopt_es.events.values import Edit, Score
+from skillopt_es.interchange.original_edits import applied_by_original
+from skillopt_es.projections.trainer import TrainerState, evolve, proposals_of
+from skillopt_es.skill.appendix import appendix_notes, with_appendix
+from skillopt_es.skill.edits import apply_edits
+from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
+from skillopt_es.training.decisions import mean_score
+
+_NEAR = 1e-6
+_UNKNOWABLE: Mapping[type[Event], str] = {
+    PatchProposed: "proposals",
+    AppendixExtended: "lists of reminder notes",
+    AppendixConsolidated: "lists of reminder notes",
+    PatchesMerged: "merges",
+    EditsRanked: "rankings",
+    LearningRateChosen: "learning rates",
+    StepSkipped: "skipped steps",
+    SlowUpdateProposed: "guidance texts",
+    MetaSkillWritten: "memories",
+}
+
+
+@define
+class Recheck:
+    """The walk over an imported run's events."""
+
+    state: TrainerState = field(factory=TrainerState)
+    events: int = 0
+    derived: int = 0
+    rollouts: int = 0
+    unchecked: dict[str, int] = field(factory=dict)
+    seq: int = 0
+    event: str = ""
+    problem: str = ""
+
+    def run(self, log: Iterable[Recorded]) -> None:
+        """Walks to the end, or to the first event that does not follow."""
+        for recorded in log:
+            self.problem = self._checked(recorded.event)
+            if self.problem:
+                self.seq, self.event = recorded.seq, type(recorded.event).__name__
+                return
+            self.state = evolve(self.state, recorded.event)
+            self.events += 1
+
+    def _checked(self, event: Event) -> str:
+        """What is wrong with an event, if anything."""
+        if isinstance(event, RolloutCompleted):
+            self.rollouts += 1
+        elif isinstance(event, GapFound):
+            self._skip("gaps")
+        elif type(event) in _UNKNOWABLE:
+            self._skip(_UNKNOWABLE[type(event)])
+        check = _CHECKS.get(type(event))
+        return "" if check is None else check(self, event)
+
+    def _skip(self, what: str) -> str:
+        self.unchecked[what] = self.unchecked.get(what, 0) + 1
+        return ""
+
+    def _same(self, what: str, recorded: object, wanted: object) -> str:
+        self.derived += 1
+        return "" if recorded == wanted else f"does not follow from the evidence: {what} is {recorded}, not {wanted}"
+
+    def _scored(self, event: SkillScored) -> str:
+        rows = self.state.rollouts.get(event.place)
+        if not rows:
+            return self._skip("scores without results")
+        mean = mean_score([row.outcome for row in rows.values()])
+        self.derived += 1
+        if abs(mean.hard - event.score.hard) < _NEAR and abs(mean.soft - event.score.soft) < _NEAR:
+            return ""
+        means = f"the results at {event.place} have {_means(mean)}, recorded is {_means(event.score)}"
+        return f"does not follow from the evidence: {means}"
+
+    def _built(self, event: CandidateBuilt) -> str:
+        step = self.state.step
+        assert step is not None
+        assert self.state.current is not None
+        if step.ranked is None:
+            return self._skip("candidates without their edits")
+        known, parent = proposals_of(step), self.state.current.skill
+        edits = [each for each in (known[name] for name in step.ranked.chosen) if isinstance(each, Edit)]
+        if len(edits) < len(step.ranked.chosen):
+            return self._skip("candidates of rewrites")
+        texts = [apply_edits(parent, edits)[0].text, applied_by_original(parent.text, edits)]
+        if event.notes:
+            texts = [with_appendix(text, step.notes) for text in texts]
+        elif appendix_notes(event.candidate.text) != appendix_notes(parent.text):
+            return self._skip("candidates with reminder notes")
+        self.derived += 1
+        return "" if event.candidate.text in texts else "does not follow: the chosen edits give another text"
+
+    def _gated(self, event: CandidateGated) -> str:
+        if event.action == "force_accept":
+            return self._skip("forced verdicts")
+        if event.current_value is None:
+            return self._skip("verdicts without the score to beat")
+        better = event.candidate_value > event.current_value
+        if better and event.best_value is None:
+            return self._skip("verdicts without the best score")
+        best = event.best_value is not None and event.candidate_value > event.best_value
+        wanted = "reject" if not better else "accept_new_best" if best else "accept"
+        return self._same("the verdict", event.action, wanted)
+
+    def _slow(self, event: SlowUpdateApplied) -> str:
+        assert self.state.current is not None
+        text = self.state.current.skill.text
+        match event.action:
+            case "placeholder":
+                return self._same("the text", event.skill.text, with_slow_placeholder(text))
+            case "no_content" | "reject":
+                wrong = self._same("the text", event.skill.text, text)
+            case _:
+                wrong = self._same("the text", event.skill.text, with_slow_guidance(text, event.guidance))
+        return wrong or self._slow_verdict(event)
+
+    def _slow_verdict(self, event: SlowUpdateApplied) -> str:
+        if event.action in ("no_content", "force_accept"):
+            return ""
+        value, current, best = event.candidate_value, event.current_value, event.best_value
+        if value is None or current is None or best is None:
+            return self._skip("verdicts without the score to beat")
+        wanted = "reject" if value <= current else "accept_new_best" if value > best else "accept"
+        return self._same("the verdict", event.action, wanted)
+
+    def _notes_written(self, event: AppendixWritten) -> str:
+        return self._same("the appendix", appendix_notes(event.skill.text), event.notes)
+
+    def _promoted(self, event: BestPromoted) -> str:
+        if event.previous_value is None:
+            return self._skip("verdicts without the best score")
+        return self._same("that the final skill is better", True, event.value > event.previous_value)
+
+    def _completed(self, event: RunCompleted) -> str:
+        assert self.state.best is not None
+        return self._same("the best skill", event.best, self.state.best.skill.hash)
+
+
+def _means(score: Score) -> str:
+    return f"hard {score.hard:.6f}, soft {score.soft:.6f}"
+
+
+_CHECKS: Mapping[type[Event], Callable[..., str]] = {
+    SkillScored: Recheck._scored,
+    CandidateBuilt: Recheck._built,
+    CandidateGated: Recheck._gated,
+    SlowUpdateApplied: Recheck._slow,
+    AppendixWritten: Recheck._notes_written,
+    BestPromoted: Recheck._promoted,
+    RunCompleted: Recheck._completed,
+}

@@ -1,0 +1,304 @@
+"""A whole result folder of the original, written from a log alone: every file's path and text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import cast
+
+from attrs import define, field
+
+from skillopt_es.errors import NotInRun, OutputRefused
+from skillopt_es.events.catalog import RunStarted, SkillScored
+from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import ImportedUsage, Json, Score
+from skillopt_es.interchange.epoch_files import EpochFiles
+from skillopt_es.interchange.flat_config import flat_config
+from skillopt_es.interchange.layout import (
+    BASELINE,
+    BEST,
+    CONFIG,
+    FINAL,
+    HISTORY,
+    LR_HISTORY,
+    STATE,
+    SUMMARY,
+    TESTS,
+    skill_file,
+    step_folder,
+)
+from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
+from skillopt_es.interchange.segments import Segment, segments
+from skillopt_es.interchange.step_files import StepFiles
+from skillopt_es.interchange.step_parts import added_up, decision_line, usage_json
+from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.usage import RunUsage, Tally, Usage, slot_place, usage_of
+from skillopt_es.training.evidence import Evidence
+
+Record = dict[str, Json]
+FORMAT = "skillopt-0.1.0"
+"""What the original calls the format of its summary."""
+
+
+def result_files(log: EventLog, out: Path) -> Iterator[File]:
+    """The files of the run so far, as they would lie in `out`; of a path that comes twice the last text counts."""
+    return _Folder(log, out.resolve()).files()
+
+
+@define
+class _Folder:
+    """The run-wide files, gathered while the parts go by."""
+
+    log: EventLog
+    out: Path
+    history: list[Json] = field(factory=list)
+    choices: list[str] = field(factory=list)
+    usage: RunUsage = field(init=False)
+    by_step: Mapping[int, Mapping[str, ImportedUsage]] = field(init=False)
+    tests: dict[str, Score] = field(factory=dict)
+    baseline: Score | None = None
+    final: Score | None = None
+    seconds: float = 0.0
+
+    def __attrs_post_init__(self) -> None:
+        self.usage = usage_of(Journal(self.log.reader).read())
+        self.by_step = _usage_by_step(Journal(self.log.reader))
+
+    def files(self) -> Iterator[File]:
+        evidence = Evidence(self.log, Journal(self.log.reader))
+        state, started = TrainerState(), False
+        for part in segments(self.log.read()):
+            state = part.after
+            if state.started is None:
+                break
+            if not started:
+                started = True
+                yield from self._opening(state.started)
+            self.seconds += sum(part.seconds.values())
+            yield from self._part(part, state.started, evidence)
+        if state.started is None:
+            raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
+        yield from self._closing(state, state.started)
+
+    def _opening(self, started: RunStarted) -> Iterator[File]:
+        if not started.total_steps:
+            raise NotInRun(f"{self.log.run.name} is an evaluation: only training runs have results of this form")
+        if len(started.skill.files) > 1:
+            raise OutputRefused(
+                f"the skill of {self.log.run.name} has {len(started.skill.files)} files, and the original knows one",
+                hint="`skillopt-es export --format skill` writes them all",
+            )
+        yield CONFIG, dumped(self._config(started))
+        yield skill_file(0), started.skill.text
+
+    def _config(self, started: RunStarted) -> Record:
+        flat = flat_config(started.config)
+        per_epoch = started.steps_per_epoch
+        derived: Record = {"steps_per_epoch": per_epoch, "out_root": str(self.out)}
+        accumulation = flat.get("accumulation")
+        if isinstance(accumulation, int):
+            derived["batches_per_epoch"] = per_epoch * accumulation
+        if started.splits.digests:
+            size = len(started.splits.train)
+            derived |= {"train_size": size, "samples_per_epoch": size}
+        whole: Record = {"skill_update_mode": "patch", **flat, **derived}
+        return {key: whole[key] for key in sorted(whole)}
+
+    def _part(self, part: Segment, started: RunStarted, evidence: Evidence) -> Iterator[File]:
+        match part.kind:
+            case "start":
+                scored = part.scored("selection")
+                self.baseline = self.baseline or (scored.score if scored else None)
+                yield from rollout_files(BASELINE, part.rollouts("baseline"), evidence)
+            case "step":
+                yield from self._step(part, started, evidence)
+            case "epoch_end":
+                yield from EpochFiles(part, part.after.imported).files(evidence)
+            case "end":
+                yield from self._end(part, evidence)
+
+    def _step(self, part: Segment, started: RunStarted, evidence: Evidence) -> Iterator[File]:
+        mode = flat_config(started.config).get("lr_control_mode")
+        step = StepFiles(part, started.steps_per_epoch, mode, self.by_step.get(part.number, {}))
+        yield from step.files(evidence)
+        self.choices.append(decision_line(part))
+        record = step.record()
+        if record is not None:
+            self.history.append(record)
+            yield f"{step_folder(part.number)}/step_record.json", dumped(record)
+
+    def _end(self, part: Segment, evidence: Evidence) -> Iterator[File]:
+        final = part.scored("selection")
+        self.final = final.score if final else None
+        yield from rollout_files(FINAL, part.rollouts("final/val"), evidence)
+        assert part.after.started is not None
+        assert part.after.best is not None
+        assert part.after.current is not None
+        skills = {
+            "initial": part.after.started.skill.hash,
+            "best": part.after.best.skill.hash,
+            "final": part.after.current.skill.hash,
+        }
+        tested = [row for row in part.all(SkillScored) if row.purpose == "test"]
+        by_skill, by_place = {row.skill: row for row in tested}, {row.place: row for row in tested}
+        for name, folder in TESTS.items():
+            scored = by_place.get(f"final/test/{name}", by_skill.get(skills[name]))
+            if scored is None:
+                continue
+            if scored.place.endswith(f"/{name}"):  # equal texts are tried once
+                yield from rollout_files(folder, part.rollouts(scored.place), evidence)
+            table: Record = {kind: _accuracy(score) for kind, score in scored.by_type.items()}
+            yield f"{folder}/{SUMMARY}", dumped({**table, "overall": _accuracy(scored.score)})
+
+    def _closing(self, state: TrainerState, started: RunStarted) -> Iterator[File]:
+        assert state.current is not None
+        assert state.best is not None
+        yield HISTORY, dumped(self.history)
+        if any(self.choices):
+            yield LR_HISTORY, "".join(self.choices)
+        if self.history or state.best.value is not None:
+            yield BEST, state.best.skill.text
+            yield STATE, dumped(self._runtime_state(state))
+        if state.completed is not None:
+            yield SUMMARY, dumped(self._summary(state, started))
+
+    def _runtime_state(self, state: TrainerState) -> Record:
+        current, best = self._values(state)
+        assert state.current is not None
+        assert state.best is not None
+        return {
+            "last_completed_step": state.steps_done,
+            "current_skill_path": str(self.out / skill_file(state.steps_done)),
+            "current_score": current,
+            "current_origin": state.current.origin,
+            "best_skill_path": str(self.out / BEST),
+            "best_score": best,
+            "best_step": state.best.step,
+            "best_origin": state.best.origin,
+        }
+
+    def _values(self, state: TrainerState) -> tuple[Json, Json]:
+        """The scores of the current and the best skill, which an imported run has in its last record."""
+        assert state.current is not None
+        assert state.best is not None
+        last = cast("Record", self.history[-1]) if self.history and state.imported is not None else {}
+        current, best = state.current.value, state.best.value
+        return (last.get("current_score") if current is None else current), (
+            last.get("best_score") if best is None else best
+        )
+
+    def _summary(self, state: TrainerState, started: RunStarted) -> Record:
+        assert state.completed is not None
+        assert state.current is not None
+        assert state.best is not None
+        done, rows = state.completed, [cast("Record", row) for row in self.history]
+        same = state.current.skill.hash == state.best.skill.hash
+        _, best = self._values(state)
+        tested = bool(done.test_best)
+        final_hard = best if same else (self.final.hard if self.final else None)
+        return {
+            "version": FORMAT,
+            "config": self._config(started),
+            "baseline_selection_hard": _hard(self.baseline),
+            "best_selection_hard": best,
+            "final_selection_hard": final_hard if tested else None,
+            "final_selection_soft": self.final.soft if tested and self.final and not same else None,
+            "best_step": state.best.step,
+            "current_origin": state.current.origin,
+            "best_origin": state.best.origin,
+            "total_steps": len(rows),
+            **_counted(rows, "total_"),
+            "epoch_stats": _epoch_stats(rows),
+            "baseline_test_hard": _hard(done.test_initial),
+            "baseline_test_soft": _soft(done.test_initial),
+            "test_hard": _hard(done.test_best),
+            "test_soft": _soft(done.test_best),
+            "final_test_hard": _hard(done.test_final),
+            "final_test_soft": _soft(done.test_final),
+            "test_delta_hard": _gain(done.test_best, done.test_initial),
+            "final_test_delta_hard": _gain(done.test_final, done.test_initial),
+            "total_wall_time_s": self._wall_seconds(state),
+            "token_summary": self._tokens(state),
+        }
+
+    def _wall_seconds(self, state: TrainerState) -> Json:
+        return round(self.seconds, 1) if state.imported is None else state.imported.seconds.get("run")
+
+    def _tokens(self, state: TrainerState) -> Record:
+        if state.imported is not None:
+            return _with_totals(state.imported.usage)
+        return _with_totals({stage: _imported_usage(usage) for stage, usage in self.usage.by_stage.items()})
+
+
+def _usage_by_step(journal: Journal) -> Mapping[int, Mapping[str, ImportedUsage]]:
+    rows: dict[int, list[CallRow]] = {}
+    for row in journal.read():
+        step = slot_place(row.call.slot).step
+        if step is not None:
+            rows.setdefault(step, []).append(row)
+    return {
+        step: {stage: _imported_usage(usage) for stage, usage in usage_of(calls).by_stage.items()}
+        for step, calls in rows.items()
+    }
+
+
+def _imported_usage(usage: Usage) -> ImportedUsage:
+    """A sum that leaves calls out would be a wrong number: it is unknown."""
+    return ImportedUsage(calls=usage.calls, input_tokens=_whole(usage.input), output_tokens=_whole(usage.output))
+
+
+def _whole(tally: Tally) -> int | None:
+    return None if tally.silent else tally.known
+
+
+def _with_totals(usage: Mapping[str, ImportedUsage]) -> Record:
+    table = cast("dict[str, Record]", usage_json(usage))
+    for row in table.values():
+        row["total_tokens"] = added_up(
+            (cast("int | None", row["prompt_tokens"]), cast("int | None", row["completion_tokens"]))
+        )
+    keys = ("calls", "prompt_tokens", "completion_tokens", "total_tokens")
+    total: Record = {key: added_up(cast("int | None", row[key]) for row in table.values()) for key in keys}
+    return {**table, "_total": total} if table else {}
+
+
+def _accuracy(score: Score) -> Record:
+    return {"total": score.measured, "hard_acc": score.hard}
+
+
+def _hard(score: Score | None) -> float | None:
+    return None if score is None else score.hard
+
+
+def _soft(score: Score | None) -> float | None:
+    return None if score is None else score.soft
+
+
+def _gain(score: Score | None, base: Score | None) -> float | None:
+    return None if score is None or base is None else score.hard - base.hard
+
+
+def _counted(rows: list[Record], prefix: str) -> Record:
+    actions = [str(row["action"]) for row in rows]
+    return {
+        f"{prefix}accepts": sum("accept" in action for action in actions),
+        f"{prefix}rejects": sum(action == "reject" for action in actions),
+        f"{prefix}skips": sum(action == "skip_no_patches" for action in actions),
+    }
+
+
+def _epoch_stats(rows: list[Record]) -> list[Json]:
+    epochs: dict[Json, list[Record]] = {}
+    for row in rows:
+        epochs.setdefault(cast("str", row["epoch"]), []).append(row)
+    return [
+        {
+            "epoch": epoch,
+            "steps": len(own),
+            **_counted(own, ""),
+            "best_score_at_epoch_end": own[-1]["best_score"],
+            "current_score_at_epoch_end": own[-1]["current_score"],
+        }
+        for epoch, own in epochs.items()
+    ]

@@ -1,0 +1,161 @@
+"""A log cut into the parts that the original has folders for: the baseline, the steps, the epochs' ends, the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Literal, TypeVar
+
+from attrs import define, field, frozen
+
+from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    AppendixWritten,
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    EpochPlanned,
+    Event,
+    GapFound,
+    LearningRateChosen,
+    MetaSkillWritten,
+    MinibatchesPlanned,
+    PatchesMerged,
+    PatchProposed,
+    Recorded,
+    RolloutCompleted,
+    RunResumed,
+    SkillRewritten,
+    SkillScored,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+    StepSkipped,
+)
+from skillopt_es.events.values import Purpose
+from skillopt_es.projections.trainer import TrainerState, evolve
+
+Kind = Literal["start", "step", "epoch_end", "end"]
+E = TypeVar("E", bound=Event)
+
+
+@frozen(kw_only=True)
+class Segment:
+    """One part: its events, the state before and after it, and for how long a writer was at which stage."""
+
+    kind: Kind
+    number: int
+    epoch: int
+    events: tuple[Event, ...]
+    before: TrainerState
+    after: TrainerState
+    seconds: Mapping[str, float]
+
+    def all(self, kind: type[E]) -> tuple[E, ...]:
+        """Its events of one type, in order."""
+        return tuple(event for event in self.events if isinstance(event, kind))
+
+    def last(self, kind: type[E]) -> E | None:
+        """The last of its events of one type."""
+        found = self.all(kind)
+        return found[-1] if found else None
+
+    def scored(self, purpose: Purpose, place: str = "") -> SkillScored | None:
+        """Its evaluation for a purpose, at a place that ends so."""
+        rows = (row for row in self.all(SkillScored) if row.purpose == purpose and row.place.endswith(place))
+        return next(rows, None)
+
+    def rollouts(self, place: str) -> tuple[RolloutCompleted, ...]:
+        """Its rollouts at a place, each item's last one, in order."""
+        rows = {row.item: row for row in self.all(RolloutCompleted) if row.place == place}
+        return tuple(rows.values())
+
+
+_STAGES: Mapping[type[Event], str] = {
+    MinibatchesPlanned: "reflect_s",
+    PatchProposed: "reflect_s",
+    AppendixExtended: "reflect_s",
+    AppendixConsolidated: "reflect_s",
+    AppendixWritten: "evaluate_s",
+    PatchesMerged: "aggregate_s",
+    LearningRateChosen: "select_s",
+    EditsRanked: "select_s",
+    SkillRewritten: "update_s",
+    CandidateBuilt: "update_s",
+    CandidateGated: "evaluate_s",
+    StepSkipped: "evaluate_s",
+    SlowUpdateProposed: "slow",
+    SlowUpdateApplied: "slow",
+    MetaSkillWritten: "meta",
+}
+
+
+def _stage(event: Event) -> str:
+    if isinstance(event, RolloutCompleted | SkillScored):
+        return {"train": "rollout_s", "selection": "evaluate_s"}.get(event.purpose, "slow")
+    return _STAGES.get(type(event), "other")
+
+
+@define
+class _Open:
+    """The part that is being collected."""
+
+    key: tuple[Kind, int, int]
+    before: TrainerState
+    events: list[Event] = field(factory=list)
+    seconds: dict[str, float] = field(factory=dict)
+
+    def closed(self, after: TrainerState) -> Segment:
+        kind, number, epoch = self.key
+        return Segment(
+            kind=kind,
+            number=number,
+            epoch=epoch,
+            events=tuple(self.events),
+            before=self.before,
+            after=after,
+            seconds=self.seconds,
+        )
+
+
+def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
+    """The parts of a log in order; the last one may have only begun."""
+    state, last = TrainerState(), ""
+    part = _Open(("start", 0, 0), state)
+    for recorded in log:
+        after = evolve(state, recorded.event)
+        begins = after if isinstance(recorded.event, EpochPlanned) else state  # a plan belongs to what it opens
+        if _key(begins) != part.key and not _belongs(recorded.event, part.key):
+            yield part.closed(state)
+            part = _Open(_key(begins), begins)
+        part.events.append(recorded.event)
+        # Between two writers nobody was at work.
+        if last and not isinstance(recorded.event, RunResumed):
+            stage = _stage(recorded.event)
+            part.seconds[stage] = part.seconds.get(stage, 0.0) + _between(last, recorded.recorded_at)
+        state, last = after, recorded.recorded_at
+    yield part.closed(state)
+
+
+def _belongs(event: Event, key: tuple[Kind, int, int]) -> bool:
+    """Whether an event that follows a step's end still tells of that step."""
+    kind, number, epoch = key
+    if kind != "step":
+        return False
+    if isinstance(event, AppendixWritten):
+        return event.step == number
+    return isinstance(event, GapFound) and event.place == f"e{epoch}/s{number}"
+
+
+def _key(state: TrainerState) -> tuple[Kind, int, int]:
+    if state.epoch is None:
+        return "start", 0, 0
+    if state.step is not None:
+        return "step", state.step.number, state.epoch.number
+    if state.epochs_done < state.epoch.number:
+        return "epoch_end", state.epoch.number, state.epoch.number
+    return "end", 0, 0
+
+
+def _between(earlier: str, later: str) -> float:
+    return (datetime.fromisoformat(later) - datetime.fromisoformat(earlier)).total_seconds()

@@ -1,0 +1,315 @@
+"""The files of one step, and its record for `history.json`, from the events of its part of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import define, field
+
+from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    GapFound,
+    LearningRateChosen,
+    PatchesMerged,
+    PatchProposed,
+    SkillRewritten,
+    SkillScored,
+    StepImported,
+    StepSkipped,
+)
+from skillopt_es.events.values import Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
+from skillopt_es.interchange.layout import (
+    batch_folder,
+    skill_file,
+    skill_hash,
+    step_folder,
+)
+from skillopt_es.interchange.proposal_json import kept_json, payload, rejected_json, report_json
+from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
+from skillopt_es.interchange.segments import Segment
+from skillopt_es.interchange.step_parts import (
+    batch_json,
+    decision_json,
+    first_reasoning,
+    is_train_score,
+    patch_counts,
+    patch_json,
+    patch_name,
+    usage_json,
+    was_ranked,
+)
+from skillopt_es.projections.lines import pooled
+from skillopt_es.projections.trainer import Attempt, TrainerState, proposals_in
+from skillopt_es.training.evidence import Evidence
+
+_TIMED = ("rollout_s", "reflect_s", "aggregate_s", "select_s", "update_s", "evaluate_s")
+_SKIPS = {
+    "nothing_to_fix": "skip_no_patches",
+    "no_usable_patch": "skip_no_patches",
+    "no_edit_chosen": "skip_no_rewrite",
+    "no_rewrite": "skip_no_rewrite",
+    "unchanged": "skip_no_rewrite",
+}
+"""What the original says for our reasons; its own words stand for themselves."""
+Record = dict[str, Json]
+
+
+@define
+class StepFiles:
+    """One step: what is known of it, under the original's names."""
+
+    part: Segment
+    per_epoch: int
+    control_mode: Json
+    usage: Mapping[str, ImportedUsage]
+    proposals: dict[str, Proposal] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        makers: tuple[PatchProposed | PatchesMerged, ...] = (
+            *self.part.all(PatchProposed),
+            *self.part.all(PatchesMerged),
+        )
+        self.proposals = {each.id: each for maker in makers for each in proposals_in(maker)}
+
+    @property
+    def imported(self) -> StepImported | None:
+        """What another trainer recorded of the step."""
+        return self.part.last(StepImported)
+
+    @property
+    def verdict(self) -> CandidateGated | StepSkipped | None:
+        """How the step ended; None for one that did not, or not so that it is known."""
+        return self.part.last(CandidateGated) or self.part.last(StepSkipped)
+
+    @property
+    def lost(self) -> bool:
+        """Whether the step is over without a known end."""
+        return any(gap.step is not None for gap in self.part.all(GapFound))
+
+    def batches(self) -> list[ImportedBatch]:
+        """The step's training batches with what is known of each."""
+        if self.imported is not None:
+            return list(self.imported.batches)
+        scores = {row.place.rsplit("/b", 1)[1]: row.score for row in self.part.all(SkillScored) if is_train_score(row)}
+        planned = self.part.before.step.batches if self.part.before.step else ()
+        return [
+            ImportedBatch(
+                seed=batch.seed,
+                size=len(batch.items),
+                items=batch.items,
+                score=scores.get(str(number)),
+                failure_patches=self._usable(number, "failure"),
+                success_patches=self._usable(number, "success"),
+            )
+            for number, batch in enumerate(planned)
+        ]
+
+    def _usable(self, batch: int, kind: str) -> int:
+        prefix = f"e{self.part.epoch}/s{self.part.number}/b{batch}/"
+        patches = (
+            patch for patch in self.part.all(PatchProposed) if patch.patch.startswith(prefix) and proposals_in(patch)
+        )
+        return sum(patch.kind == kind for patch in patches)
+
+    def files(self, evidence: Evidence) -> Iterator[File]:
+        """Its files but the record, as far as the step came."""
+        number, folder = self.part.number, step_folder(self.part.number)
+        batches = self.batches()
+        for index in range(len(batches)):
+            at = batch_folder(number, index, len(batches))
+            place = f"e{self.part.epoch}/s{number}/b{index}"
+            yield from rollout_files(f"{at}/rollout", self.part.rollouts(place), evidence)
+            for patch in self.part.all(PatchProposed):
+                if patch.patch.startswith(f"{place}/") and patch.result not in ("unusable", "failed"):
+                    yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch))
+        yield from self._selection(folder)
+        built = self.part.last(CandidateBuilt)
+        if built is not None:
+            yield f"{folder}/candidate_skill.md", built.candidate.text
+            if built.reports:
+                yield f"{folder}/edit_apply_report.json", dumped(self._report(built.reports))
+        yield from self._rewrite(folder)
+        place = f"e{self.part.epoch}/s{number}"
+        yield from rollout_files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"), evidence)
+        yield from rollout_files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"), evidence)
+        extended = self.part.last(AppendixExtended)
+        if extended is not None:
+            notes: Record = {"step_notes": [report.note for report in extended.reports]}
+            yield f"{folder}/appendix_notes.json", dumped({**notes, "appendix_after": list(extended.notes)})
+        if isinstance(self.verdict, CandidateGated):
+            yield f"{folder}/trajectory_digest.json", dumped(self._digest(self.part.after.buffer[-1], self.verdict))
+        if self.verdict is not None or self.lost:
+            assert self.part.after.current is not None
+            yield skill_file(number), self.part.after.current.skill.text
+
+    def _rewrite(self, folder: str) -> Iterator[File]:
+        written = self.part.last(SkillRewritten)
+        if written is not None and written.result == "written":
+            document: Record = {
+                "reasoning": written.reasoning,
+                "change_summary": list(written.changes),
+                "new_skill": written.text,
+            }
+            yield f"{folder}/rewrite_result.json", dumped(document)
+
+    def _selection(self, folder: str) -> Iterator[File]:
+        ranked, chosen = self.part.last(EditsRanked), self.part.last(LearningRateChosen)
+        if chosen is not None:
+            yield f"{folder}/lr_decision.json", dumped(decision_json(chosen))
+        if ranked is None:
+            return
+        merged = self.part.last(PatchesMerged)
+        reasoning = merged.reasoning if merged else first_reasoning(self.part.all(PatchProposed))
+        pool = [self.proposals[name] for name in ranked.pool]
+        rows = {each.id: kept_json(each, merged) for each in pool}
+        yield f"{folder}/merged_patch.json", dumped({"reasoning": reasoning, **payload(pool, [*rows.values()])})
+        picked = payload(pool, [rows[name] for name in ranked.chosen])
+        document: Record = {"reasoning": ranked.reasoning or reasoning, **picked}
+        if was_ranked(ranked):
+            indices: list[Json] = [ranked.pool.index(edit) for edit in ranked.chosen]
+            document["ranking_details"] = {"reasoning": ranked.reasoning, "selected_indices": indices}
+        yield f"{folder}/ranked_edits.json", dumped(document)
+
+    def _report(self, reports: Sequence[EditReport]) -> list[Json]:
+        known = {report.edit: self.proposals.get(report.edit) for report in reports}
+        numbered = [(number, report, known[report.edit]) for number, report in enumerate(reports, start=1)]
+        return [report_json(edit, report.status, number) for number, report, edit in numbered if isinstance(edit, Edit)]
+
+    def _digest(self, attempt: Attempt, verdict: CandidateGated) -> Record:
+        patterns: list[Json] = [
+            {"pattern": code, "count": len(items), "task_ids": list(items)} for code, items in attempt.codes
+        ]
+        digest: Record = {"step": attempt.step, "action": attempt.action}
+        if attempt.total:
+            digest |= {"n_total": attempt.total, "n_fail": attempt.failed, "failure_patterns": patterns}
+        if verdict.action == "reject":
+            rejected: list[Json] = [rejected_json(each) for each in attempt.rejected]
+            digest |= {
+                "score_before": verdict.current_value,
+                "score_after": verdict.candidate_value,
+                "rejected_edits": rejected,
+            }
+        return digest
+
+    def record(self) -> Record | None:
+        """The step's record; None for one that has not ended, or whose end is not known."""
+        if self.verdict is None:
+            return None
+        part, batches = self.part, self.batches()
+        whole = pooled(batch.score for batch in batches if batch.score is not None)
+        record: Record = {
+            "step": part.number,
+            "epoch": part.epoch,
+            "step_in_epoch": part.number - 1 - (part.epoch - 1) * self.per_epoch,
+            "timing": self._timing(),
+            "tokens": usage_json(self._usage()),
+            "rollout_hard": None if whole is None else round(whole.hard, 6),
+            "rollout_soft": None if whole is None else round(whole.soft, 6),
+            "rollout_n": None if whole is None else whole.measured,
+            "accumulation_batches": [batch_json(number, batch) for number, batch in enumerate(batches)],
+            **patch_counts(batches),
+        }
+        record |= self._update()
+        record |= self._end(self.verdict)
+        return record
+
+    def _timing(self) -> Record:
+        seconds = self.part.seconds if self.imported is None else self.imported.seconds
+        return {name: round(seconds[name], 1) for name in _TIMED if name in seconds}
+
+    def wall_seconds(self) -> float | None:
+        """For how long a writer was at work on the step."""
+        if self.imported is not None:
+            return self.imported.seconds.get("wall")
+        return round(sum(self.part.seconds.values()), 1)
+
+    def _usage(self) -> Mapping[str, ImportedUsage]:
+        return self.usage if self.imported is None else self.imported.usage
+
+    def _update(self) -> Record:
+        """The keys from the merge to the candidate, as far as the step came."""
+        ranked, chosen = self.part.last(EditsRanked), self.part.last(LearningRateChosen)
+        built = self.part.last(CandidateBuilt)
+        found: Record = {}
+        if ranked is not None:
+            support: list[Json] = [self.proposals[name].support for name in ranked.chosen]
+            found |= {
+                "n_edits_merged": len(ranked.pool),
+                "n_edits_ranked": len(ranked.chosen),
+                "edit_budget": ranked.budget,
+                "lr_control_mode": self.control_mode,
+                **({"lr_decision": decision_json(chosen)} if chosen else {}),
+                "support_counts": support,
+            }
+        elif self.imported is not None and self.imported.merged:
+            found |= {"n_edits_merged": self.imported.merged, "n_edits_ranked": self.imported.chosen}
+        if built is None:
+            return found
+        text = built.candidate.text
+        found |= {"candidate_hash": skill_hash(text), "candidate_skill_len": len(text)}
+        rewritten = self.part.last(SkillRewritten)
+        if rewritten is not None and rewritten.changes:
+            found["rewrite_change_summary"] = list(rewritten.changes)
+        if built.reports:
+            applied = sum(report.status.startswith("applied") for report in built.reports)
+            errors = sum(report.status.startswith("error") for report in built.reports)
+            total = len(built.reports)
+            skipped = total - applied - errors
+            found["edit_apply_summary"] = {"total": total, "applied": applied, "skipped": skipped, "errors": errors}
+        return found
+
+    def _end(self, verdict: CandidateGated | StepSkipped) -> Record:
+        after = self.part.after
+        assert after.current is not None
+        assert after.best is not None
+        length: Record = {"skill_len": len(after.current.skill.text), "wall_time_s": self.wall_seconds()}
+        notes = self._note_counts()
+        if isinstance(verdict, StepSkipped):
+            current, best = self._values(after)
+            standing: Record = {"current_score": current, "best_score": best, "best_step": after.best.step}
+            theirs = _SKIPS.get(verdict.reason)
+            said: Record = {"action": verdict.reason}
+            if theirs is not None:
+                said = {"action": theirs, "skip_reason": verdict.reason}
+            return {**notes, **said, **standing, **length}
+        taken = verdict.action != "reject"
+        best_now = after.best.skill.hash == verdict.candidate and after.best.step == verdict.step
+        return {
+            "selection_hard": verdict.candidate_score.hard,
+            "selection_soft": verdict.candidate_score.soft,
+            "gate_metric": verdict.metric,
+            "candidate_gate_score": verdict.candidate_value,
+            **notes,
+            "action": verdict.action,
+            "current_score": verdict.candidate_value if taken else verdict.current_value,
+            "best_score": verdict.candidate_value if best_now else verdict.best_value,
+            "best_step": after.best.step,
+            "current_origin": after.current.origin,
+            "best_origin": after.best.origin,
+            **length,
+        }
+
+    def _note_counts(self) -> Record:
+        """How many reminder notes were proposed, added, and are there; nothing for a step without any."""
+        extended, fewer = self.part.last(AppendixExtended), self.part.last(AppendixConsolidated)
+        if extended is None:
+            return {}
+        counts: Record = {
+            "n_execution_lapse_notes": len(extended.reports),
+            "n_appendix_notes_added": len(extended.added),
+            "n_appendix_notes_total": len(extended.notes),
+        }
+        if fewer is not None and fewer.result == "consolidated":
+            counts |= {"n_appendix_notes_total": len(fewer.notes), "n_appendix_notes_consolidated": len(fewer.notes)}
+        return counts
+
+    def _values(self, after: TrainerState) -> tuple[float | None, float | None]:
+        if self.imported is not None:
+            return self.imported.current_value, self.imported.best_value
+        assert after.current is not None
+        assert after.best is not None
+        return after.current.value, after.best.value

@@ -1,0 +1,242 @@
+"""Reading the steps of a result folder: the history, and what lies in each step's own folder."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from skillopt_es.events.values import Cause, FailurePattern, ImportedUsage
+from skillopt_es.interchange.fields import Fields, Problem, Source
+from skillopt_es.interchange.layout import HISTORY, KINDS, STAGES, skill_file, step_folder
+from skillopt_es.interchange.original import BatchRecord, Change, Decision, Proposal, Step, StepRecord
+from skillopt_es.interchange.results import read_results
+
+_STEP = re.compile(r"step_(\d{1,9})")
+_BATCH = re.compile(r"batch_(\d{1,4})")
+_OURS = {theirs: ours for ours, theirs in STAGES.items()}
+_MOST_STEPS = 100_000  # a number beyond is a mistake, and each one up to it would be a step that is not there
+
+
+def read_steps(source: Source) -> dict[int, Step]:
+    """All steps up to the last one of which anything is there."""
+    records = _records(source)
+    return {number: _step(source, number, records.get(number)) for number in _step_numbers(source, records)}
+
+
+def _records(source: Source) -> dict[int, StepRecord]:
+    """The history by step; a step that is in it twice was done twice, and the last time counts."""
+    found: dict[int, StepRecord] = {}
+    for row in source.rows(HISTORY) or ():
+        record = _record(row)
+        if record is None:
+            continue
+        if record.step in found:
+            source.say(HISTORY, f"step {record.step} is in it more than once; the last one counts")
+        found[record.step] = record
+    for name in source.folders("steps"):
+        match = _STEP.fullmatch(name)
+        if match and int(match[1]) not in found:
+            single = source.fields(f"steps/{name}/step_record.json")
+            record = None if single is None else _record(single)
+            if record is not None and record.step == int(match[1]):
+                found[record.step] = record
+    return found
+
+
+def _step_numbers(source: Source, records: Mapping[int, StepRecord]) -> list[int]:
+    named = {int(match[1]) for name in source.folders("steps") if (match := _STEP.fullmatch(name))}
+    numbers = {number for number in (*records, *named) if 1 <= number <= _MOST_STEPS}
+    return list(range(1, max(numbers) + 1)) if numbers else []
+
+
+def _record(row: Fields) -> StepRecord | None:
+    step, action = row.whole("step"), row.text("action")
+    if step is None or not 1 <= step <= _MOST_STEPS or action is None:
+        row.problems.append(_unusable(row))
+        return None
+    applied = row.inner("edit_apply_summary")
+    return StepRecord(
+        step=step,
+        epoch=row.whole("epoch"),
+        index=row.whole("step_in_epoch"),
+        action=action,
+        skip_reason=row.text("skip_reason") or "",
+        hard=row.number("rollout_hard"),
+        soft=row.number("rollout_soft"),
+        rollouts=row.whole("rollout_n"),
+        batches=tuple(_batch(each) for each in row.rows("accumulation_batches") or ()),
+        patches=row.whole("n_patches"),
+        merged=row.whole("n_edits_merged"),
+        chosen=row.whole("n_edits_ranked"),
+        budget=row.whole("edit_budget"),
+        applied=None if applied is None else applied.whole("applied"),
+        candidate_hash=row.text("candidate_hash") or "",
+        selection_hard=row.number("selection_hard"),
+        selection_soft=row.number("selection_soft"),
+        metric=row.text("gate_metric") or "",
+        value=row.number("candidate_gate_score"),
+        current=row.number("current_score"),
+        best=row.number("best_score"),
+        best_step=row.whole("best_step"),
+        seconds=_seconds(row),
+        usage=read_usage(row.inner("tokens")),
+        decision=_decision(row.inner("lr_decision")),
+        notes_consolidated=row.whole("n_appendix_notes_consolidated"),
+    )
+
+
+def _unusable(row: Fields) -> Problem:
+    return Problem(row.path, "a record without step or action cannot be used")
+
+
+def _batch(row: Fields) -> BatchRecord:
+    return BatchRecord(
+        seed=row.whole("batch_seed"),
+        size=row.whole("n_envs"),
+        hard=row.number("hard"),
+        soft=row.number("soft"),
+        failure_patches=row.whole("n_failure_patches"),
+        success_patches=row.whole("n_success_patches"),
+    )
+
+
+def _seconds(row: Fields) -> dict[str, float]:
+    timing = row.inner("timing")
+    times = {} if timing is None else {key: timing.number(key) for key in timing.values}
+    times["wall"] = row.number("wall_time_s")
+    return {key: value for key, value in times.items() if value is not None}
+
+
+def read_usage(table: Fields | None) -> dict[str, ImportedUsage]:
+    """Calls and tokens by stage, under our labels."""
+    if table is None:
+        return {}
+    found: dict[str, ImportedUsage] = {}
+    for stage in table.values:
+        row = None if stage == "_total" else table.inner(stage)
+        if row is not None:
+            found[_OURS.get(stage, stage)] = ImportedUsage(
+                calls=row.whole("calls"),
+                input_tokens=row.whole("prompt_tokens"),
+                output_tokens=row.whole("completion_tokens"),
+            )
+    return found
+
+
+def _decision(row: Fields | None) -> Decision | None:
+    budget = None if row is None else row.whole("learning_rate")
+    if row is None or budget is None:
+        return None
+    raw = row.values.get("raw_learning_rate")
+    return Decision(
+        budget=budget,
+        asked=raw if isinstance(raw, int) and not isinstance(raw, bool) else None,
+        available=row.whole("available_update_items"),
+        fallback=row.flag("fallback") is True,
+        reasoning=row.shown("reasoning"),
+        confidence=row.shown("confidence"),
+        risks=row.texts("risk_notes"),
+    )
+
+
+# --- a step's folder -----------------------------------------------------------------------------------------------
+
+
+def _step(source: Source, number: int, record: StepRecord | None) -> Step:
+    folder = step_folder(number)
+    batches = _batch_folders(source, folder, record)
+    digest = source.fields(f"{folder}/trajectory_digest.json")
+    notes = source.fields(f"{folder}/appendix_notes.json")
+    return Step(
+        number=number,
+        record=record,
+        rollouts=tuple(read_results(source, f"{at}/rollout") for at in batches),
+        proposals=tuple(_proposals(source, at) for at in batches),
+        merged=_proposal(source, f"{folder}/merged_patch.json", ""),
+        ranked=_proposal(source, f"{folder}/ranked_edits.json", ""),
+        decision=_decision(source.fields(f"{folder}/lr_decision.json")) or (record.decision if record else None),
+        candidate=source.text(f"{folder}/candidate_skill.md"),
+        report=_report(source, f"{folder}/edit_apply_report.json"),
+        selection=read_results(source, f"{folder}/selection_eval"),
+        standing=read_results(source, f"{folder}/selection_eval_current"),
+        digest_before=None if digest is None else digest.number("score_before"),
+        failed=None if digest is None else _failed(digest),
+        notes=None if notes is None else notes.texts("appendix_after"),
+        skill=source.text(skill_file(number)),
+    )
+
+
+def _failed(digest: Fields) -> tuple[str, ...] | None:
+    """The items that the step's analysts saw as failures."""
+    patterns = digest.rows("failure_patterns")
+    return None if patterns is None else tuple(item for row in patterns for item in row.texts("task_ids"))
+
+
+def _batch_folders(source: Source, folder: str, record: StepRecord | None) -> list[str]:
+    """Where the step's batches lie, in order."""
+    named = sorted(int(match[1]) for name in source.folders(folder) if (match := _BATCH.fullmatch(name)))
+    recorded = len(record.batches) if record else 0
+    if named or recorded > 1:
+        return [f"{folder}/batch_{index}" for index in range(max(recorded, named[-1] + 1 if named else 0))]
+    return [folder]
+
+
+def _proposals(source: Source, folder: str) -> tuple[Proposal, ...]:
+    found: list[Proposal] = []
+    for kind, short in KINDS.items():
+        for name in source.files(f"{folder}/patches"):
+            if re.fullmatch(rf"minibatch_{short}_\d+\.json", name):
+                proposal = _proposal(source, f"{folder}/patches/{name}", kind)
+                found += [proposal] if proposal else []
+    return tuple(found)
+
+
+def _proposal(source: Source, path: str, kind: str) -> Proposal | None:
+    whole = source.fields(path)
+    if whole is None:
+        return None
+    inner = whole.inner("patch") if kind else whole
+    details = whole.inner("ranking_details")
+    indices = None if details is None else details.values.get("selected_indices")
+    name = re.sub(r".*_(\d+)\.json", lambda match: str(int(match[1])), path)
+    return Proposal(
+        name=name,
+        kind=kind,
+        changes=() if inner is None else tuple(_change(row, kind) for row in inner.rows("edits") or ()),
+        reasoning="" if inner is None else inner.shown("reasoning"),
+        patterns=_patterns(whole),
+        notes=whole.texts("appendix_notes"),
+        indices=tuple(each for each in indices if isinstance(each, int)) if isinstance(indices, list) else None,
+    )
+
+
+_CAUSES: Mapping[str, Cause] = {"defect": "defect", "lapse": "lapse"}
+
+
+def _patterns(row: Fields) -> tuple[FailurePattern, ...]:
+    failures = tuple(
+        FailurePattern(
+            type=each.shown("failure_type"),
+            count=each.whole("count"),
+            description=each.shown("description"),
+            cause=_CAUSES.get(each.shown("cause"), ""),
+        )
+        for each in row.rows("failure_summary") or ()
+    )
+    return failures + tuple(FailurePattern("", None, text) for text in row.texts("success_patterns"))
+
+
+def _change(row: Fields, kind: str) -> Change:
+    return Change(
+        op=row.text("op") or "",
+        content=row.shown("content"),
+        target=row.shown("target"),
+        support=row.whole("support_count"),
+        source=row.text("source_type") or kind,
+        level=row.whole("merge_level"),
+    )
+
+
+def _report(source: Source, path: str) -> tuple[tuple[int | None, str], ...] | None:
+    rows = source.rows(path)
+    return None if rows is None else tuple((row.whole("index"), row.text("status") or "") for row in rows)

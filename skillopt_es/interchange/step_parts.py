@@ -1,0 +1,126 @@
+"""The pieces of a step's files: patches, edits, batches, decisions and token counts as the original writes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+
+from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchProposed, SkillScored
+from skillopt_es.events.values import ImportedBatch, ImportedUsage, Json
+from skillopt_es.interchange.layout import KINDS, STAGES
+from skillopt_es.interchange.proposal_json import payload, said_json
+from skillopt_es.interchange.segments import Segment
+from skillopt_es.projections.trainer import proposals_in
+
+Record = dict[str, Json]
+
+
+def was_ranked(ranked: EditsRanked) -> bool:
+    """Whether the optimizer put the pool in order; a pool within the budget is taken as it is."""
+    if ranked.fallback or not ranked.chosen:
+        return False
+    return bool(ranked.calls or ranked.reasoning) or ranked.chosen != ranked.pool
+
+
+def is_train_score(row: SkillScored) -> bool:
+    """Whether an evaluation is one of a step's own batches."""
+    return row.purpose == "train"
+
+
+def batch_json(number: int, batch: ImportedBatch) -> Record:
+    """One entry of `accumulation_batches`."""
+    return {
+        "batch_idx": number,
+        "batch_seed": batch.seed,
+        "n_envs": batch.size,
+        "hard": None if batch.score is None else batch.score.hard,
+        "soft": None if batch.score is None else batch.score.soft,
+        "n_failure_patches": batch.failure_patches,
+        "n_success_patches": batch.success_patches,
+    }
+
+
+def patch_counts(batches: Sequence[ImportedBatch]) -> Record:
+    """How many patches have edits, by what they come from."""
+    failures = added_up(batch.failure_patches for batch in batches)
+    successes = added_up(batch.success_patches for batch in batches)
+    return {
+        "n_patches": added_up((failures, successes)),
+        "n_failure_patches": failures,
+        "n_success_patches": successes,
+    }
+
+
+def added_up(counts: Iterable[int | None]) -> int | None:
+    """The sum; None when one of the counts is not known."""
+    total = 0
+    for count in counts:
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def usage_json(usage: Mapping[str, ImportedUsage]) -> Record:
+    """Calls and tokens by stage, under the original's labels; null for what is not known."""
+    return {
+        STAGES.get(stage, stage): {
+            "calls": each.calls,
+            "prompt_tokens": each.input_tokens,
+            "completion_tokens": each.output_tokens,
+        }
+        for stage, each in sorted(usage.items())
+    }
+
+
+def patch_name(patch: PatchProposed) -> str:
+    """The file of one analyst's patch."""
+    return f"minibatch_{KINDS[patch.kind]}_{int(patch.patch.rsplit('-', 1)[1]):03d}.json"
+
+
+def patch_json(patch: PatchProposed) -> Record:
+    """An analyst's reply as it is kept."""
+    size: Record = {"batch_size": len(patch.items)} if patch.items else {}
+    said: list[Json] = [
+        {
+            "failure_type": each.type,
+            "count": each.count,
+            "description": each.description,
+            **({"cause": each.cause} if each.cause else {}),
+        }
+        for each in patch.patterns
+    ]
+    proposed = proposals_in(patch)
+    body: Json = {"reasoning": patch.reasoning, **payload(proposed, [said_json(each) for each in proposed])}
+    notes: Record = {"appendix_notes": list(patch.notes)} if patch.notes else {}
+    if patch.kind == "failure":
+        return {**size, "failure_summary": said, "patch": body, "source_type": "failure", **notes}
+    found: list[Json] = [each.description for each in patch.patterns]
+    return {**size, "success_patterns": found, "patch": body, "source_type": "success", **notes}
+
+
+def first_reasoning(patches: Sequence[PatchProposed]) -> str:
+    """Why something was proposed, where there was nothing to merge."""
+    return next((patch.reasoning for patch in patches if proposals_in(patch)), "")
+
+
+def decision_json(chosen: LearningRateChosen) -> Record:
+    """The optimizer's own choice of the budget."""
+    return {
+        "learning_rate": chosen.budget,
+        "raw_learning_rate": chosen.asked,
+        "available_update_items": chosen.available,
+        "clamped": chosen.asked is not None and chosen.asked > chosen.available,
+        "fallback": chosen.result != "chosen",
+        "reasoning": chosen.reasoning,
+        "confidence": chosen.confidence,
+        "risk_notes": list(chosen.risks),
+    }
+
+
+def decision_line(part: Segment) -> str:
+    """The step's line for `lr_history.jsonl`, empty when the optimizer did not choose."""
+    chosen = part.last(LearningRateChosen)
+    if chosen is None:
+        return ""
+    return json.dumps({"step": part.number, "epoch": part.epoch, **decision_json(chosen)}, ensure_ascii=False) + "\n"
