@@ -43,6 +43,8 @@ class LeakGuard:
         self._span = span
         self._known = _joined(_words(known))
         self._items = [_item(each) for each in shown] if span else []
+        # Most runs of a text are in no item: looking each up in long items would take seconds.
+        self._hashes = {code for item in self._items for code in _hashes(item.words.split(), span)}
 
     def leak(self, text: str) -> str:
         """What a text copies and of which item; empty when it copies nothing."""
@@ -51,7 +53,10 @@ class LeakGuard:
         return self._span_in(text) or next(filter(None, map(self._answer_in, text.split("\n"))), "")
 
     def _span_in(self, text: str) -> str:
-        for run in _runs(_words(text), self._span):
+        words = _words(text)
+        for code, run in zip(_hashes(words, self._span), _runs(words, self._span), strict=True):
+            if code not in self._hashes:
+                continue
             holders = [] if run in self._known else [item for item in self._items if run in item.words]
             # What most items have in common is how they are put, not what one of them says.
             if holders and not (len(self._items) >= _FEW and 2 * len(holders) > len(self._items)):
@@ -105,6 +110,11 @@ def _joined(words: Sequence[str]) -> str:
 def _runs(words: Sequence[str], length: int) -> list[str]:
     """All runs of so many words, as they are looked for."""
     return [_joined(words[start : start + length]) for start in range(len(words) - length + 1)]
+
+
+def _hashes(words: Sequence[str], length: int) -> list[int]:
+    """A number for each of these runs; equal runs have equal ones, within one process."""
+    return [hash(run) for run in zip(*(words[start:] for start in range(length)), strict=False)]
 
 
 def _quoted(words: str) -> str:
