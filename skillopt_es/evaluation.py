@@ -19,13 +19,14 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.config import RunConfig
+from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import RunResumed, RunStarted
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Role, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
+from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.trainer import fold
 from skillopt_es.scoring import Progress, Scoring, SplitResult
@@ -79,6 +80,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         # Only the target: scoring needs no optimizer, nor its key.
         model = open_model(request.config, "target", os.environ)
         stack.push_async_callback(model.aclose)
+        check_target(model, environment)
         folder = request.directory / evaluation_name(request, splits)
         writer = _open_writer(folder, session)
         stack.push_async_callback(asyncio.to_thread, writer.close)
@@ -96,7 +98,7 @@ def evaluation_name(request: EvaluationRequest, splits: Splits) -> str:
     env = cast("Mapping[str, object]", request.config.resolved["env"])
     asked = {
         "target": [target.backend, target.model, target.base_url.strip().rstrip("/"), target.temperature],
-        "more": [target.reasoning_effort, dict(target.extra_body)],
+        "more": [target.reasoning_effort, dict(target.extra_body), *_dialect(target)],
         "env": {key: value for key, value in env.items() if key not in _NOT_ASKED},
         "data": dict(splits.digests),
         "seed": request.config.train.seed,
@@ -104,6 +106,12 @@ def evaluation_name(request: EvaluationRequest, splits: Splits) -> str:
     digest = digest_of(json.dumps(asked, sort_keys=True, default=str).encode())
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", request.stem).strip("-._") or "eval"
     return f"{stem[:40]}-{digest[:8]}-{request.skill.hash[:8]}"
+
+
+def _dialect(target: RoleConfig) -> list[str]:
+    """The settings beyond model and address that make another question of the same text; unset ones are none."""
+    given = (target.thinking, target.protocol, target.api_version, target.region)
+    return [value for value in given if value not in {"", "auto", "server_default"}]
 
 
 def _evaluations(splits: Splits, request: EvaluationRequest) -> list[Evaluation]:

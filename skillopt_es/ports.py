@@ -17,8 +17,8 @@ from skillopt_es.events.values import Json, Outcome, Role, SkillTree, Stage
 
 T = TypeVar("T")
 
-MessageRole = Literal["system", "user", "assistant"]
-FinishReason = Literal["stop", "length", "refused", "filtered", "other"]
+MessageRole = Literal["system", "user", "assistant", "tool"]
+FinishReason = Literal["stop", "length", "tools", "refused", "filtered", "other"]
 FailureKind = Literal[
     "config",
     "auth",
@@ -32,15 +32,37 @@ FailureKind = Literal[
     "invalid_reply",
     "bad_request",
 ]
+Thinking = Literal["server_default", "enabled", "disabled", "adaptive"]
+AuthMode = Literal["auto", "api_key", "azure_cli", "managed_identity", "workload_identity", "service_principal"]
 SYSTEMIC: frozenset[str] = frozenset({"config", "auth", "quota"})
 
 
 @frozen
+class Tool:
+    """Something the model may ask for; `parameters` is the JSON schema of its arguments."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Json]
+
+
+@frozen
+class ToolCall:
+    """The model asks for a tool; `arguments` is JSON text as the model wrote it, so it may not parse."""
+
+    id: str = field(converter=clean_text)
+    name: str = field(converter=clean_text)
+    arguments: str = field(converter=clean_text)
+
+
+@frozen
 class Message:
-    """One message of a conversation."""
+    """One message; an assistant's may ask for tools, a tool's answers the request that `tool_call_id` names."""
 
     role: MessageRole
     content: str = field(converter=clean_text)
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str = ""
 
 
 @frozen(kw_only=True)
@@ -59,6 +81,8 @@ class ChatRequest:
     temperature: float | None = None
     effort: str = ""
     schema: Mapping[str, Json] | None = None
+    tools: tuple[Tool, ...] = ()
+    tool_choice: str = ""  # auto, none, required or a tool's name; empty: the endpoint's default
     skill: SkillTree | None = None
 
 
@@ -99,10 +123,11 @@ class Step:
 
 @frozen(kw_only=True)
 class ChatReply:
-    """What a model answered."""
+    """What a model answered; `finish` is `tools` when it asks for some before it goes on."""
 
     text: str = field(converter=clean_text)
     finish: FinishReason
+    tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(factory=Usage)
     model: str = ""
     request_id: str = ""
@@ -252,8 +277,15 @@ class Splits:
 class Ask(Protocol):
     """The target model, bound to one unit of work: journaled, limited, asked again when its reply was cut."""
 
-    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
-        """The target's answer; a recorded one costs nothing."""
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] = (),
+        tool_choice: str = "",
+    ) -> ChatReply:
+        """The target's answer; a recorded one costs nothing. With tools it may ask for some of them first."""
         ...
 
 
@@ -328,10 +360,24 @@ class ModelSettings:
     attempts: int
     backoff_seconds: float
     backoff_cap_seconds: float
-    token_field: Literal["max_completion_tokens", "max_tokens"]
+    token_field: Literal["auto", "max_completion_tokens", "max_tokens"]
     structured_output: Literal["auto", "on", "off"]
     extra_body: Mapping[str, Json]
     extra_headers: Mapping[str, str]
+    protocol: Literal["auto", "chat_completions", "responses"]
+    stream: bool
+    deadline_seconds: float
+    max_output_tokens: int
+    unsupported_fields: Literal["error", "drop"]
+    thinking: Thinking
+    region: str
+    api_version: str
+    auth_mode: AuthMode
+    ad_scope: str
+    managed_identity_client_id: str
+    allow_hosts: str
+    temperature: float | None
+    reasoning_effort: str
     seed: int
     agent: AgentSettings | None = None
 

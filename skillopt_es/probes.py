@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import cast
 from urllib.parse import urlsplit
 
 from attrs import evolve, frozen
@@ -12,11 +13,14 @@ from attrs import evolve, frozen
 from skillopt_es.checks import Check, problem
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json, Role
+from skillopt_es.matrix import check_target
 from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message, Unanswered
-from skillopt_es.wiring import open_model
+from skillopt_es.wiring import open_environment, open_model
 
 _ROLES: tuple[Role, ...] = ("target", "optimizer")
+_MAY_THINK = frozenset({"qwen_chat", "minimax_chat"})
 _UNREACHED = ("transport", "timeout")
 _LONGEST_WAIT = 60.0
 # Enough for a model that thinks a little before it says one word; one that thinks more is cut, which is an answer too.
@@ -41,14 +45,38 @@ async def check_models(config: RunConfig, environ: Mapping[str, str], *, calls: 
             models[role] = open_model(_impatient(config, role), role, environ)
         except ConfigError as error:
             yield problem(role, error)
+            continue
+        for check in _check_thinking(config, role):
+            yield check
     async for check in _examine_all(config, models):
         yield check
-    if not calls:
-        for role in models:
-            yield Check(role, "ok", f"{config.role(role).model} was not called")
-        return
-    for check in _verdicts(config, await _ask_all(config, models)):
+    uncalled = [Check(role, "ok", f"{config.role(role).model} was not called") for role in models]
+    last = _verdicts(config, await _ask_all(config, models)) if calls else uncalled
+    for check in [*await _check_target(config, models), *last]:
         yield check
+
+
+def _check_thinking(config: RunConfig, role: Role) -> Iterator[Check]:
+    own = config.role(role)
+    if own.backend in _MAY_THINK and own.thinking == "server_default":
+        said = f"model.{role}_thinking is server_default: whether {own.model} thinks is up to the server"
+        yield Check(role, "warning", said, "set it to enabled or disabled, so that results can be repeated")
+
+
+async def _check_target(config: RunConfig, models: Mapping[Role, ChatModel]) -> list[Check]:
+    """Whether the target can do what the environment needs; an environment that does not open was said already."""
+    try:
+        environment = open_environment(config)
+    except SkillOptError:
+        return []
+    try:
+        if "target" in models:
+            check_target(models["target"], environment)
+    except ConfigError as error:
+        return [problem("target", error)]
+    finally:
+        await environment.aclose()
+    return []
 
 
 async def _examine_all(config: RunConfig, models: dict[Role, ChatModel]) -> AsyncIterator[Check]:
@@ -71,7 +99,9 @@ def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check
     for name, roles in users.items():
         who = " and ".join(roles)
         if not name:
-            yield Check("key", "ok", f"{who}: no key is sent (model.api_key_env is empty)")
+            signs_in = any(config.role(cast(Role, role)).backend == "azure_openai" for role in roles)
+            how = "signs in to Azure without a key" if signs_in else "no key is sent (model.api_key_env is empty)"
+            yield Check("key", "ok", f"{who}: {how}")
         elif environ.get(name, "").strip():
             yield Check("key", "ok", f"{who}: {name} is set")
         else:
@@ -131,14 +161,14 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
     reached: dict[str, bool] = {}
     for each in asked:
         own = config.role(each.role)
-        base_url = "" if _is_offline(own) else own.base_url
+        base_url = "" if _is_offline(own) else own.base_url or own.backend
         unreached = isinstance(each.answer, CallFailed) and each.answer.kind in _UNREACHED
         if unreached and reached.get(base_url) is False:
             continue  # one endpoint that is down is one problem
         if base_url and base_url not in reached:
             reached[base_url] = not unreached
             if not unreached:
-                yield Check("endpoint", "ok", f"{urlsplit(base_url).hostname} answers")
+                yield Check("endpoint", "ok", f"{urlsplit(base_url).hostname or base_url} answers")
         if isinstance(each.answer, Unanswered):
             yield Check(each.role, "ok", "its questions wait for whoever answers them (`skillopt-es handoff`)")
         elif isinstance(each.answer, CallFailed):
@@ -196,7 +226,7 @@ def fix_for(failure: CallFailed, role: Role, own: RoleConfig) -> str:
         "transport": f"is the endpoint up? check {where}",
         "timeout": f"is the endpoint up? check {where}, and model.timeout_seconds",
         "empty": f"is model.{role} (now {own.model!r}) a chat model?",
-        "invalid_reply": f"{where} must be a chat-completions endpoint",
+        "invalid_reply": f"{where} must be an endpoint of {own.backend}",
         "bad_request": "the endpoint takes other questions, but not this one: its own words say why",
         "context_length": f"model.{role} (now {own.model!r}) takes too little text for this work",
     }

@@ -19,6 +19,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
+from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.trainer import TrainerState, fold
 from skillopt_es.start import run_started, split_ids
@@ -52,6 +53,7 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
         first = run_started(config, splits, folder)
         models = session.world.models(config)
         try:
+            check_target(models["target"], environment)
             writer = _new_writer(folder, session)
             try:
                 run = RunData(config=config, started=first)
@@ -108,6 +110,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             _check_same_data(splits, state.started)
             models = session.world.models(run.config)
             try:
+                check_target(models["target"], environment)
                 resumed = RunResumed(
                     software=software_version(), overrides=tuple(Setting(key, value) for key, value in changed.items())
                 )

@@ -16,7 +16,7 @@ from typing import cast
 from attrs import fields, frozen
 
 from skillopt_es.adapters.executors.local import LocalExecutor
-from skillopt_es.config import EnvConfig, RunConfig
+from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Role
@@ -60,33 +60,16 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     own = config.role(role)
     named = f"model.{role}_backend" if config.sources.get(f"model.{role}_backend") else "model.backend"
     opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
-    settings = ModelSettings(
-        role=role,
-        backend=own.backend,
-        model=own.model,
-        base_url=own.base_url,
-        api_key_env=own.api_key_env,
-        timeout_seconds=own.timeout_seconds,
-        concurrency=own.concurrency,
-        requests_per_minute=own.requests_per_minute,
-        tokens_per_minute=own.tokens_per_minute,
-        attempts=own.attempts,
-        backoff_seconds=own.backoff_seconds,
-        backoff_cap_seconds=own.backoff_cap_seconds,
-        token_field=own.token_field,
-        structured_output=own.structured_output,
-        extra_body=own.extra_body,
-        extra_headers=own.extra_headers,
-        seed=config.train.seed,
-        agent=AgentSettings(
-            command=own.agent_command,
-            access=own.agent_access,
-            network=own.agent_network,
-            env=own.agent_variables,
-            processes=own.agent_processes,
-        ),
+    wanted = {key.name for key in fields(ModelSettings)}
+    given = {key.name: getattr(own, key.name) for key in fields(RoleConfig) if key.name in wanted}
+    agent = AgentSettings(
+        command=own.agent_command,
+        access=own.agent_access,
+        network=own.agent_network,
+        env=own.agent_variables,
+        processes=own.agent_processes,
     )
-    return opener(settings, environ)
+    return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
 
 
 def open_environment(config: RunConfig) -> Environment:

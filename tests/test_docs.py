@@ -13,6 +13,9 @@ from support.config_docs import config_docs
 
 from skillopt_es.adapters.environments.tasks.options import TaskOptions
 from skillopt_es.cli.main import COMMANDS
+from skillopt_es.config import load_config
+from skillopt_es.config.sections import SHARED_ROLE_KEYS
+from skillopt_es.wiring import MODELS, open_model, registered
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,8 +57,6 @@ def test_pages_name_commands_that_exist(page: str) -> None:
 
 def test_every_config_key_has_a_default_and_stands_in_the_base() -> None:
     """base.yaml is the list of keys; nothing else has defaults."""
-    from skillopt_es.config import load_config
-
     base = yaml.safe_load((ROOT / "configs" / "base.yaml").read_text())
     assert set(base) == {"model", "train", "gradient", "optimizer", "rollout", "evaluation", "env", "prices"}
     demo = load_config(None)
@@ -69,3 +70,26 @@ def test_the_task_page_names_every_option_and_grader() -> None:
     text = (ROOT / "docs" / "tasks.md").read_text()
     for attribute in TaskOptions.__attrs_attrs__:
         assert f"`{attribute.name}`" in text
+
+
+def test_every_config_on_the_model_page_opens(tmp_path: Path) -> None:
+    """What it tells people to write works as it stands, for both roles."""
+    text = (ROOT / "docs" / "models.md").read_text()
+    blocks = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == 5
+    for block in blocks:
+        (tmp_path / "config.yaml").write_text(f"{block}env: {{name: tasks}}\n")
+        config = load_config(tmp_path / "config.yaml")
+        for role in ("target", "optimizer"):
+            model = open_model(config, role, {config.role(role).api_key_env: "sk-0123456789abcdef"})
+            assert config.role(role).model in model.identity
+
+
+def test_the_model_page_names_every_backend_and_key() -> None:
+    """What `model:` takes is documented."""
+    text = (ROOT / "docs" / "models.md").read_text()
+    elsewhere = {"backend", "base_url", "api_key_env", "extra_headers", "temperature", "reasoning_effort"}
+    for key in set(SHARED_ROLE_KEYS) - elsewhere:
+        assert f"`{key}`" in text or f"{key}: " in text, key
+    for name in registered(MODELS):
+        assert f"`{name}`" in text, name

@@ -31,9 +31,10 @@ from skillopt_es.adapters.harnesses.workspace import (
 )
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep
+from skillopt_es.adapters.models.limits import Limiter, Sleep
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
+from skillopt_es.adapters.models.slots import Clock
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, ModelSettings, Step, Try
 

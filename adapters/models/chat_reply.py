@@ -2,77 +2,119 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 
 from attrs import evolve
 
-from skillopt_es.adapters.models.errors import (
-    FILTER_CODES,
-    ErrorBody,
-    Failure,
-    error_in,
-    failure,
-    failure_of,
-    read_error,
+from skillopt_es.adapters.models.errors import ErrorBody, Failure, error_in, failure, request_id_in, status_in
+from skillopt_es.adapters.models.reading import (
+    NOTHING,
+    Object,
+    as_count,
+    as_list,
+    as_name,
+    as_object,
+    as_text,
+    read_reply,
+    refused_by_endpoint,
 )
-from skillopt_es.ports import ChatReply, FinishReason, Usage
+from skillopt_es.adapters.models.sse import ServerEvent
+from skillopt_es.ports import ChatReply, FinishReason, ToolCall, Usage
 
-Object = Mapping[str, object]
-
-_NOTHING: Object = {}
 _FINISHES: Mapping[object, FinishReason] = {
     "stop": "stop",
     "length": "length",
     "content_filter": "filtered",
     "refusal": "refused",
 }
+_THOUGHT = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 
 
-def parse_reply(status: int, headers: Mapping[str, str], body: bytes) -> ChatReply | Failure:
-    """The model's answer, or what went wrong instead; nothing is raised, whatever the bytes are."""
-    if not 200 <= status < 300:
-        return _refused_by_endpoint(status, headers, read_error(body))
-    request_id = headers.get("x-request-id", "")
-    try:
-        parsed: object = json.loads(body)
-    except (ValueError, RecursionError):
-        message = f"HTTP {status}, but the body is not JSON: {body[:200].decode(errors='replace')}"
-        return failure("transport", message, status=status, request_id=request_id)
-    if not isinstance(parsed, dict):
-        return failure("invalid_reply", "the reply is not a JSON object", status=status, request_id=request_id)
-    found = _read(status, headers, parsed, request_id or _name(parsed.get("id")))
-    # A reply that cannot be used was paid for all the same.
-    return evolve(found, usage=_usage(_object(parsed.get("usage"))))
+def parse_reply(
+    status: int, headers: Mapping[str, str], body: bytes, *, split_thinking: bool = False
+) -> ChatReply | Failure:
+    """The model's answer, or what went wrong instead; `split_thinking` takes inline thoughts out of it."""
+
+    def read(status: int, headers: Mapping[str, str], parsed: Object) -> ChatReply | Failure:
+        found = _read(status, parsed, headers, split_thinking=split_thinking)
+        return found if isinstance(found, ChatReply) else evolve(found, usage=_usage(as_object(parsed.get("usage"))))
+
+    return read_reply(status, headers, body, read, assemble)
 
 
-def _refused_by_endpoint(status: int, headers: Mapping[str, str], error: ErrorBody) -> ChatReply | Failure:
-    if error.codes & FILTER_CODES:
-        return ChatReply(text="", finish="filtered", request_id=headers.get("x-request-id", ""))
-    return failure_of(status, headers, error)
+def assemble(events: Sequence[ServerEvent]) -> Object | None:
+    """The reply that a stream's pieces make up; None when its end is missing."""
+    message: dict[str, object] = {}
+    pieces: dict[str, list[str]] = {"content": [], "refusal": []}
+    tools: dict[object, dict[str, str]] = {}
+    whole: dict[str, object] = {}
+    finish: object = None
+    for event in events:
+        if event.data.strip() == "[DONE]":
+            calls = [{"id": tool["id"], "function": tool} for tool in tools.values()]
+            message |= {name: "".join(texts) for name, texts in pieces.items()} | {"tool_calls": calls}
+            return {**whole, "choices": [{"message": message, "finish_reason": finish}]}
+        chunk = event.object()
+        if chunk is None:
+            return None
+        if chunk.get("error"):
+            return {"error": chunk["error"]}
+        whole |= {name: chunk[name] for name in ("id", "model", "usage", "base_resp") if chunk.get(name)}
+        for choice in map(as_object, as_list(chunk.get("choices"))[:1]):
+            finish = choice.get("finish_reason") or finish
+            delta = as_object(choice.get("delta"))
+            for name, texts in pieces.items():
+                texts.append(as_text(delta.get(name)))
+            for part in map(as_object, as_list(delta.get("tool_calls"))):
+                _add_tool(tools, part)
+    return None
 
 
-def _read(status: int, headers: Mapping[str, str], parsed: Object, request_id: str) -> ChatReply | Failure:
+def _add_tool(tools: dict[object, dict[str, str]], part: Object) -> None:
+    index = part.get("index")
+    known = tools.setdefault(index if isinstance(index, int) else len(tools), {"id": "", "name": "", "arguments": ""})
+    function = as_object(part.get("function"))
+    known["id"] = known["id"] or as_text(part.get("id"))
+    known["name"] = known["name"] or as_text(function.get("name"))
+    known["arguments"] += as_text(function.get("arguments"))
+
+
+def _read(
+    status: int, parsed: Object, headers: Mapping[str, str], *, split_thinking: bool = False
+) -> ChatReply | Failure:
+    request_id = request_id_in(headers) or as_name(parsed.get("id"))
     choices = parsed.get("choices")
-    choice = _object(choices[0]) if isinstance(choices, list) and choices else _NOTHING
+    choice = as_object(choices[0]) if isinstance(choices, list) and choices else NOTHING
     reported = _reported_error(parsed, choice)
     if reported is not None:
-        return _refused_by_endpoint(reported[0], headers, reported[1])
+        return refused_by_endpoint(reported[0], headers, reported[1])
     if choices is not None and not isinstance(choices, list):
         return failure("invalid_reply", "`choices` is not a list", status=status, request_id=request_id)
-    message = _object(choice.get("message"))
-    refusal = _text(message.get("refusal"))
+    message = as_object(choice.get("message"))
+    refusal = as_text(message.get("refusal"))
     text = refusal or _content(message.get("content"))
-    finish: FinishReason = "refused" if refusal else _finish(choice.get("finish_reason"))
+    if split_thinking:
+        text = without_thoughts(text)
+    calls = _tool_calls(message)
+    finish = _finish(choice.get("finish_reason"), refusal, calls)
     if not text.strip() and finish in {"stop", "other"}:
         what = "holds no text" if choice else "holds no choice"
         return failure("empty", f"the reply {what}", status=status, request_id=request_id)
     return ChatReply(
         text=text,
         finish=finish,
-        model=_name(parsed.get("model")),
+        tool_calls=calls,
+        usage=_usage(as_object(parsed.get("usage"))),
+        model=as_name(parsed.get("model")),
         request_id=request_id,
     )
+
+
+def without_thoughts(text: str) -> str:
+    """An answer without the thinking that some servers leave in front of it, also when its opening tag is missing."""
+    text = _THOUGHT.sub("", text)
+    return text.rpartition("</think>")[2].lstrip() if "</think>" in text and "<think>" not in text else text
 
 
 def _reported_error(parsed: Object, choice: Object) -> tuple[int, ErrorBody] | None:
@@ -80,46 +122,51 @@ def _reported_error(parsed: Object, choice: Object) -> tuple[int, ErrorBody] | N
     for place in (choice, parsed):
         error = place.get("error")
         if error and (place is choice or not choice):
-            code = _object(error).get("code")
-            return (code if isinstance(code, int) and 400 <= code < 600 else 502), error_in(place)
-    base = _object(parsed.get("base_resp"))
+            return status_in(as_object(error)), error_in(place)
+    base = as_object(parsed.get("base_resp"))
     number = base.get("status_code")
-    if number and not choice:
-        return 502, ErrorBody(_text(base.get("status_msg")), frozenset([f"minimax_{number}"]))
+    if number:
+        return 502, ErrorBody(as_text(base.get("status_msg")), frozenset([f"minimax_{number}"]))
     return None
 
 
-def _finish(reason: object) -> FinishReason:
+def _finish(reason: object, refusal: str, calls: tuple[ToolCall, ...]) -> FinishReason:
+    if refusal:
+        return "refused"
+    if calls and reason != "length":
+        return "tools"
     return _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
 
 
 def _content(content: object) -> str:
     if isinstance(content, list):
-        return "".join(_text(_object(part).get("text")) for part in content)
-    return _text(content)
+        return "".join(as_text(as_object(part).get("text")) for part in content)
+    return as_text(content)
+
+
+def _tool_calls(message: Object) -> tuple[ToolCall, ...]:
+    found = message.get("tool_calls")
+    if not isinstance(found, list) or not found:
+        return ()
+    calls = []
+    for number, call in enumerate(map(as_object, found)):
+        function = as_object(call.get("function"))
+        name = as_text(function.get("name"))
+        calls.append(
+            ToolCall(as_text(call.get("id")) or f"call_{number}", name, as_text(function.get("arguments")) or "{}")
+        )
+    return tuple(calls)
 
 
 def _usage(usage: Object) -> Usage:
     return Usage(
-        input=_count(usage.get("prompt_tokens")),
-        output=_count(usage.get("completion_tokens")),
-        cached=_count(_object(usage.get("prompt_tokens_details")).get("cached_tokens")),
-        reasoning=_count(_object(usage.get("completion_tokens_details")).get("reasoning_tokens")),
+        input=_either(usage, "prompt_tokens", "input_tokens"),
+        output=_either(usage, "completion_tokens", "output_tokens"),
+        cached=as_count(as_object(usage.get("prompt_tokens_details")).get("cached_tokens")),
+        reasoning=as_count(as_object(usage.get("completion_tokens_details")).get("reasoning_tokens")),
     )
 
 
-def _object(value: object) -> Object:
-    return value if isinstance(value, dict) else _NOTHING
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
-
-
-def _name(value: object) -> str:
-    # JSON can spell half of a surrogate pair, which no database takes; ChatReply sees to its own text.
-    return _text(value).encode("utf-8", "replace").decode()
-
-
-def _count(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+def _either(usage: Object, name: str, other: str) -> int | None:
+    found = as_count(usage.get(name))
+    return as_count(usage.get(other)) if found is None else found

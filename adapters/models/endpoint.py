@@ -19,6 +19,7 @@ _FIXED_HEADERS = {
     "Content-Type": "application/json",
     "User-Agent": "skillopt-es",
 }
+_NONE: Mapping[str, str] = {}
 _SECRET_HEADERS = ("authorization", "api-key", "x-api-key")
 
 
@@ -29,28 +30,44 @@ class Endpoint:
     url: httpx.URL
     host: str
     headers: Mapping[str, str] = field(repr=False)
+    secrets: tuple[str, ...] = field(repr=False)
     proxy: Proxy | None
     redactor: Redactor = field(repr=False)
 
 
-def open_endpoint(settings: ModelSettings, environ: Mapping[str, str], path: str) -> Endpoint:
+def open_endpoint(
+    settings: ModelSettings,
+    environ: Mapping[str, str],
+    path: str,
+    *,
+    key_header: str = "Authorization",
+    headers_of_api: Mapping[str, str] = _NONE,
+    query: str = "",
+    example: str = "http://host:8000/v1",
+) -> Endpoint:
     """The endpoint for `base_url` + path; raises ConfigError naming the setting or environment variable at fault."""
-    url = _checked_url(settings, path)
+    url = _checked_url(settings, path, example)
+    if query:
+        url = url.copy_with(query=query.encode())
     key = _key(settings, environ)
-    headers = httpx.Headers(_FIXED_HEADERS)
+    headers = httpx.Headers({**_FIXED_HEADERS, **headers_of_api})
     if key:
-        headers["Authorization"] = f"Bearer {key}"
+        headers[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
+    if settings.stream:
+        headers["Accept"] = "text/event-stream"
     headers.update(_extra_headers(settings))
     proxy = proxy_for(url, environ)
     if proxy and proxy.authorization and url.scheme == "http":  # no tunnel: the proxy reads the request itself
         headers["Proxy-Authorization"] = proxy.authorization
     secrets = [key, proxy.authorization if proxy else "", *(headers.get(name, "") for name in _SECRET_HEADERS)]
+    bare = tuple(secret.removeprefix("Bearer ").removeprefix("Basic ") for secret in secrets)
     return Endpoint(
         url=url,
         host=url.netloc.decode(),
         headers=dict(headers),
+        secrets=bare,
         proxy=proxy,
-        redactor=Redactor(secret.removeprefix("Bearer ").removeprefix("Basic ") for secret in secrets),
+        redactor=Redactor(bare),
     )
 
 
@@ -59,7 +76,7 @@ def setting(role: Role, name: str) -> str:
     return f"model.{role}_{name} (or model.{name})"
 
 
-def _checked_url(settings: ModelSettings, path: str) -> httpx.URL:
+def _checked_url(settings: ModelSettings, path: str, example: str) -> httpx.URL:
     where = setting(settings.role, "base_url")
     try:
         url = httpx.URL(settings.base_url.strip())
@@ -70,7 +87,7 @@ def _checked_url(settings: ModelSettings, path: str) -> httpx.URL:
             f"{where} holds credentials", hint="name an environment variable in model.api_key_env instead"
         )
     if url.scheme not in {"http", "https"} or not url.host or not 0 < (url.port or 1) < 65536:
-        raise ConfigError(f"{where} must be like http://host:8000/v1, not {settings.base_url!r}")
+        raise ConfigError(f"{where} must be like {example}, not {settings.base_url!r}")
     if url.query or url.fragment or url.path.rstrip("/").endswith(path):
         raise ConfigError(f"{where} must end before {path}, ? and #: {settings.base_url!r}")
     return url.copy_with(path=url.path.rstrip("/") + path)

@@ -45,7 +45,25 @@ FILTER_CODES = frozenset(
 )
 MODEL_CODES = frozenset({"model_not_found", "deploymentnotfound", "invalid_model"})
 _SLOW_CODES = frozenset({"slow_down", "minimax_1002", "minimax_1039"})
-_AUTH_CODES = frozenset({"minimax_1004"})
+_AUTH_CODES = frozenset({"minimax_1004", "minimax_2049"})
+_CONFIG_CODES = frozenset({"minimax_2013"})
+# An error inside a 200, mid-stream for example, has no status of its own: its type tells which one it would have had.
+_STATUS_OF = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "api_error": 500,
+    "server_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+_REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id")
 _PASSING_STATUSES = frozenset({408, 409, 424, 425})
 # Servers that give this error no code of its own (vLLM, llama.cpp, LM Studio) all say it in one of these ways.
 _CONTEXT_MESSAGE = re.compile(
@@ -116,8 +134,26 @@ def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody) -> Fai
         status=status,
         codes=error.codes,
         param=error.param,
-        request_id=headers.get("x-request-id", ""),
+        request_id=request_id_in(headers),
     )
+
+
+def request_id_in(headers: Mapping[str, str]) -> str:
+    """What the endpoint calls this request, under whichever name it says so."""
+    for name in _REQUEST_ID_HEADERS:
+        found = headers.get(name)
+        if found:
+            return found
+    return ""
+
+
+def status_in(error: Mapping[str, object]) -> int:
+    """The HTTP status that an error inside a 200 stands for."""
+    code = error.get("code")
+    if isinstance(code, int) and 400 <= code < 600:
+        return code
+    names = (error.get("type"), code)
+    return next((_STATUS_OF[name] for name in names if isinstance(name, str) and name in _STATUS_OF), 502)
 
 
 def kind_of(status: int, error: ErrorBody) -> FailureKind:
@@ -134,7 +170,7 @@ def _kind_by_code(status: int, error: ErrorBody) -> FailureKind | None:
         return "rate_limit"
     if error.codes & _AUTH_CODES:
         return "auth"
-    return None
+    return "config" if error.codes & _CONFIG_CODES else None
 
 
 def _kind_by_status(status: int) -> FailureKind:

@@ -1,5 +1,5 @@
 """
-One limiter per adapter, in front of the wire: calls in flight, calls and tokens a minute, pauses, the circuit.
+One limiter per role's model, in front of the wire: calls in flight, calls and tokens a minute, pauses, the circuit.
 
 Order: a slot first, then whatever wait the buckets and a pause ask for, then the circuit. A caller that waits keeps its
 slot: nobody behind it could go earlier. Waiting for the next try of a failed call holds no slot.
@@ -7,14 +7,13 @@ slot: nobody behind it could go earlier. Waiting for the next try of a failed ca
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.retry import LONGEST_SERVER_WAIT
+from skillopt_es.adapters.models.slots import Clock, Slots
 from skillopt_es.ports import SYSTEMIC
 
-Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 # The part of a minute's allowance that may be used at once; no minute exceeds its allowance by more than this.
@@ -59,9 +58,7 @@ class Limiter:
     def __init__(
         self, *, concurrency: int, requests_per_minute: int, tokens_per_minute: int, clock: Clock, sleep: Sleep
     ) -> None:
-        self._concurrency = concurrency
-        self._slots = asyncio.Semaphore(concurrency)
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._slots = Slots(concurrency, clock)
         self._requests = TokenBucket(requests_per_minute, clock) if requests_per_minute > 0 else None
         self._tokens = TokenBucket(tokens_per_minute, clock) if tokens_per_minute > 0 else None
         self._clock = clock
@@ -80,40 +77,47 @@ class Limiter:
         """Whether callers must estimate tokens."""
         return self._tokens is not None
 
+    @property
+    def room(self) -> int:
+        """How many calls may be in flight just now."""
+        return self._slots.room
+
     async def enter(self, tokens: int) -> Failure | None:
         """Wait for a slot and keep it until `leave`; a failure instead means: no slot, do not call."""
         if self._failure:
             return self._failure
-        slots = self._slots_here()
-        await slots.acquire()
+        await self._slots.acquire()
         try:
             await self._wait(tokens)
         except BaseException:
-            slots.release()
+            self._slots.release()
             raise
         if self._failure:
-            slots.release()
+            self._slots.release()
         return self._failure
 
     def leave(self) -> None:
         """Give the slot back."""
         self._slots.release()
 
-    def answered(self) -> None:
-        """A call came through: the endpoint takes calls."""
+    def answered(self, spent_for: float | None = None) -> None:
+        """A call went well; `spent_for` is for how long the endpoint will take no further one."""
         self._remember(0.0)
+        self._slots.went_well()
+        if spent_for is not None:
+            self._pause(spent_for)
 
-    def learn(self, failed: Failure, *, final: bool) -> None:
+    def learn(self, failed: Failure, *, final: bool, began: float = 0.0) -> None:
         """
-        Pause everybody for the server's wait when it refuses most calls; open the circuit when nothing can work.
+        Less room after a 429, and a pause for everybody when most calls are refused; the circuit when nothing can work.
 
         A single 429 among answers is that call's own affair: it waits, the others go on.
         """
-        wait = failed.server_wait or 0.0
         if failed.kind == "rate_limit":
+            self._slots.too_many(began)
             self._remember(1.0)
-            if self._refused > _MOST_REFUSED * self._replies and 0 < wait <= LONGEST_SERVER_WAIT:
-                self._paused_until = max(self._paused_until, self._clock() + wait)
+            if self._refused > _MOST_REFUSED * self._replies:
+                self._pause(failed.server_wait or 0.0)
         if final and failed.kind in SYSTEMIC and not failed.perhaps_request and not self._failure:
             self._failure = failed
 
@@ -126,13 +130,9 @@ class Limiter:
         self._refused = self._refused * _MEMORY + refused
         self._replies = self._replies * _MEMORY + 1.0
 
-    def _slots_here(self) -> asyncio.Semaphore:
-        # A semaphore belongs to one event loop, the adapter may outlive it.
-        loop = asyncio.get_running_loop()
-        if loop is not self._loop:
-            self._loop = loop
-            self._slots = asyncio.Semaphore(self._concurrency)
-        return self._slots
+    def _pause(self, seconds: float) -> None:
+        if 0 < seconds <= LONGEST_SERVER_WAIT:
+            self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     async def _wait(self, tokens: int) -> None:
         wait = self._requests.reserve(1) if self._requests else 0.0

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Callable, Mapping
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from attrs import frozen
@@ -14,6 +15,15 @@ from skillopt_es.adapters.models.errors import Failure
 
 LONGEST_SERVER_WAIT = 120.0
 MOST_EMPTY_RETRIES = 2
+
+_ALLOWANCES = (
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+)
+_GO_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_GO_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 Draw = Callable[[str], float]
 
@@ -76,6 +86,33 @@ def server_wait(headers: Mapping[str, str], now: float) -> float | None:
         return milliseconds / 1000
     text = headers.get("retry-after", "")
     return (_positive(text) or _until_date(text, now)) if text else None
+
+
+def spent_wait(headers: Mapping[str, str], now: float) -> float | None:
+    """How long until the endpoint's allowance is filled again, when its headers say that nothing is left of it."""
+    for remaining, reset in _ALLOWANCES:
+        if headers.get(remaining) == "0":
+            text = headers.get(reset, "")
+            wait = _go_duration(text) or _positive(text) or _until_timestamp(text, now)
+            if wait is not None and wait <= LONGEST_SERVER_WAIT:
+                return wait
+    return None
+
+
+def _go_duration(text: str) -> float | None:
+    parts = _GO_PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(float(number) * _GO_UNITS[unit] for number, unit in parts) or None
+
+
+def _until_timestamp(text: str, now: float) -> float | None:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    wait = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now
+    return wait if wait > 0 else None
 
 
 def _positive(text: str) -> float | None:

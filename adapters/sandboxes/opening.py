@@ -16,16 +16,19 @@ Mode = Literal["confined", "unconfined"]
 
 async def open_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:
     """A sandbox that has proved to work here; raises ConfigError where code cannot be confined."""
-    if mode == "unconfined":
-        return Unconfined(at_once=at_once)
-    problem = await problem_with_confinement()
+    problem = await problem_with_confinement() if mode == "confined" else ""
     if problem:
         raise ConfigError(
             f"generated code cannot be confined here: {problem}",
             hint="allow user namespaces on this machine, run on one that has them (Linux), or set "
             "env.sandbox: unconfined, which lets that code do whatever you may do",
         )
-    return Namespaces(at_once=at_once)
+    return new_sandbox(mode, at_once=at_once)
+
+
+def new_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:
+    """Another sandbox, where one of its kind has proved to work; each belongs to the event loop that first uses it."""
+    return Unconfined(at_once=at_once) if mode == "unconfined" else Namespaces(at_once=at_once)
 
 
 async def problem_with_confinement() -> str:

@@ -23,7 +23,6 @@ BACKEND_NAMES: Mapping[str, str] = {
     "claude": "claude_code",
     "claude_chat": "claude_code",
     "claude_code_exec": "claude_code",
-    "anthropic": "claude_code",
     "cursor_agent": "cursor",
     "cursor_exec": "cursor",
     "copilot_chat": "copilot",
@@ -42,12 +41,9 @@ _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
 
 # Adapters of the original that are not installed here: what they are, and what to use instead.
 ADAPTERS: Mapping[str, tuple[str, str]] = {
-    "azure_openai": ("the Azure backend is not built yet", _BACKENDS_INSTEAD),
-    "qwen_chat": ("the Qwen backend is not built yet", _BACKENDS_INSTEAD),
-    "minimax_chat": ("the MiniMax backend is not built yet", _BACKENDS_INSTEAD),
     **{
         name: (f"the benchmark {name} is not built yet", _BENCHMARKS_INSTEAD)
-        for name in ("alfworld", "docvqa", "officeqa", "spreadsheetbench")
+        for name in ("alfworld", "docvqa", "officeqa")
     },
     **{
         name: (f"the original names the benchmark {name}, but was never shipped with it", _BENCHMARKS_INSTEAD)

@@ -17,6 +17,7 @@ from typing import cast
 import yaml
 from attrs import define, evolve, field
 
+from skillopt_es.config.backends import spellings
 from skillopt_es.config.original import FLAT
 from skillopt_es.config.reader import parse_config
 from skillopt_es.config.sections import SECTIONS, RunConfig, Tree
@@ -85,6 +86,13 @@ _RESUMABLE_MODEL = (
     "concurrency",
     "requests_per_minute",
     "tokens_per_minute",
+    "deadline_seconds",
+    "stream",
+    "max_output_tokens",
+    "auth_mode",
+    "ad_scope",
+    "managed_identity_client_id",
+    "allow_hosts",
     "agent_command",
     "agent_env",
     "agent_processes",
@@ -133,6 +141,8 @@ class _Layers:
         self.notices.update(found.notices)
         for section, values in found.tree.items():
             into = cast(Tree, self.tree.setdefault(section, {}))
+            for spelling in (other for key in cast(Tree, values) if section == "model" for other in spellings(key)):
+                into.pop(spelling, None)  # an earlier layer's; one of this layer is put in below
             for key, value in cast(Tree, values).items():
                 into[key] = _laid_over(into.get(key), value)
                 self.sources[f"{section}.{key}"] = source

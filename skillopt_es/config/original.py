@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import frozen
 
-from skillopt_es.config.adapter_names import ENDPOINT
+from skillopt_es.config.backends import OWN_KEYS
 from skillopt_es.events.values import Json
 
 
@@ -41,51 +41,9 @@ class Retired:
 Fate = NotBuilt | Secret | Retired
 
 _AGENT = "model.agent_command, agent_access, agent_network, agent_env and reasoning_effort (docs/harnesses.md)"
-_AZURE_SCOPE = "https://cognitiveservices.azure.com/.default"
-_ROLES = ("", "optimizer_", "target_")
 
 # Per family: what it is for, what to use instead, and each key with the values of the original's shipped files.
 _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
-    (
-        "Azure's way of reaching OpenAI models",
-        ENDPOINT,
-        {
-            "azure_endpoint": (),
-            "azure_api_version": ("2024-12-01-preview",),
-            **{
-                f"{role}azure_openai_{key}": values
-                for role in _ROLES
-                for key, values in {
-                    "endpoint": (),
-                    "api_version": ("2024-12-01-preview",),
-                    "auth_mode": (),
-                    "ad_scope": (_AZURE_SCOPE,),
-                    "managed_identity_client_id": (),
-                }.items()
-            },
-        },
-    ),
-    (
-        "the Qwen backend",
-        f"{ENDPOINT}, model.temperature, model.timeout_seconds, model.extra_body",
-        {
-            f"{role}qwen_chat_{key}": ()
-            for role in _ROLES
-            for key in ("base_url", "temperature", "timeout_seconds", "max_tokens", "enable_thinking", "thinking_mode")
-        },
-    ),
-    (
-        "the MiniMax backend",
-        ENDPOINT,
-        {
-            "minimax_region": (),
-            "minimax_base_url": (),
-            "minimax_model": ("MiniMax-M2.7", "MiniMax-M3"),
-            "minimax_temperature": ("0.7", 0.7),
-            "minimax_max_tokens": ("8000", 8000),
-            "minimax_enable_thinking": ("false", False),
-        },
-    ),
     (
         "this setting of Codex",
         _AGENT,
@@ -131,12 +89,12 @@ _FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
             "copilot_chat_timeout": (),
         },
     ),
-    (
-        "a key of the rewrite under model",
-        "optimizer.rewrite_reasoning_effort, optimizer.rewrite_max_completion_tokens",
-        {"rewrite_reasoning_effort": ("high",), "rewrite_max_completion_tokens": (64000,)},
-    ),
 )
+
+MOVED: Mapping[str, str] = {
+    f"model.rewrite_{name}": f"optimizer.rewrite_{name}" for name in ("reasoning_effort", "max_completion_tokens")
+}
+"""Keys that stand in another section here."""
 
 _SECRETS = {
     "azure_api_key": "AZURE_OPENAI_API_KEY",
@@ -151,8 +109,6 @@ _SECRETS = {
     "target_minimax_api_key": "MINIMAX_API_KEY",
 }
 
-_NEVER_READ = "the original never reads it; one role's endpoint is model.optimizer_base_url or model.target_base_url"
-
 FATES: Mapping[str, Fate] = {
     **{
         f"model.{key}": NotBuilt(what, instead, values)
@@ -160,8 +116,6 @@ FATES: Mapping[str, Fate] = {
         for key, values in keys.items()
     },
     **{f"model.{key}": Secret(variable) for key, variable in _SECRETS.items()},
-    "model.optimizer_minimax_base_url": Retired(_NEVER_READ),
-    "model.target_minimax_base_url": Retired(_NEVER_READ),
     "train.steps_per_epoch": Retired("it follows from the training items, train.batch_size and train.accumulation"),
     "gradient.max_analyst_rounds": Retired("it has no effect: an analyst is asked once"),
     "optimizer.meta_learning_rate": Retired("the original never reads it"),
@@ -256,7 +210,9 @@ def _leaves(keys: Iterable[str]) -> dict[str, str]:
 
 FLAT: Mapping[str, str] = {
     **_leaves(f"{section}.{name}" for section, names in _READ.items() for name in names),
+    **_leaves(f"model.{name}" for name in OWN_KEYS),
     **_leaves(key for key in FATES if key != "optimizer.meta_learning_rate"),
+    **_leaves(MOVED),
     **_leaves(f"env.{name}" for name in _OF_BENCHMARKS),
     **_RENAMED,
 }

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import attrs
 import cattrs
 
-from skillopt_es.config.adapter_names import role_backend
+from skillopt_es.config.backends import OWN_KEYS, backend_of, written
 from skillopt_es.config.prices import check_prices
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, SHARED_ROLE_KEYS, EnvConfig, RoleConfig, RunConfig, Tree
 from skillopt_es.config.values import (
@@ -58,6 +58,21 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
     for role in roles:
         if not config.role(role).model:
             raise reader.error(f"model.{role}", "", "the name of a model")
+    _check_lengths(config, reader)
+
+
+def _check_lengths(config: RunConfig, reader: _Reader) -> None:
+    """An answer that is asked for must be one that the model can give: it is never cut behind the user's back."""
+    asked = {
+        "optimizer": ("optimizer.max_completion_tokens", config.optimizer.max_completion_tokens),
+        "target": ("env.max_completion_tokens", config.env.max_completion_tokens),
+    }
+    for role, (key, tokens) in asked.items():
+        most = config.role(cast(Role, role)).max_output_tokens
+        if most and tokens > most:
+            raise reader.error(
+                key, tokens, f"at most {most}, as model.{role}_max_output_tokens (or model.max_output_tokens) says"
+            )
 
 
 C = TypeVar("C")
@@ -98,21 +113,18 @@ class _Reader:
 
     def role(self, model: Tree, role: Role) -> RoleConfig:
         for key in model:
-            if key not in MODEL_KEYS:
-                raise self._unknown(f"model.{key}", MODEL_KEYS)
+            if key not in MODEL_KEYS and key not in OWN_KEYS:
+                raise self._unknown(f"model.{key}", (*MODEL_KEYS, *OWN_KEYS))
             self._refuse_secrets(f"model.{key}", model[key])
-        values: dict[str, object] = {"model": self._text(f"model.{role}", model.get(role, ""))}
+        backend = backend_of(model, role)
+        name = self._text(f"model.{backend.key}", backend.value)
+        place = written(model, role, name, "model")
+        values: dict[str, object] = {"backend": name, "model": self._text(f"model.{place.key}", place.value)}
         for key in SHARED_ROLE_KEYS:
-            own = f"{role}_{key}"
-            name = own if model.get(own) is not None else key
-            values[key] = self._value(f"model.{name}", RoleConfig, key, model.get(name))
-        values["backend"] = self._backend(model, role)
+            if key != "backend":
+                place = written(model, role, name, key)
+                values[key] = self._value(f"model.{place.key}", RoleConfig, key, place.value)
         return RoleConfig(**values)  # type: ignore[arg-type]  # each value was read with its field's type
-
-    def _backend(self, model: Tree, role: Role) -> str:
-        label, own = model.get("backend"), model.get(f"{role}_backend")
-        mine = "" if own is None else self._text(f"model.{role}_backend", own)
-        return role_backend(self._text("model.backend", label), mine, role)
 
     def _refuse_secrets(self, key: str, value: Json) -> None:
         """A config is recorded in the log, so a key must not be in it."""
@@ -170,6 +182,7 @@ def _plain_word(attribute: attrs.Attribute[object], value: Json) -> Json:
     if not words or isinstance(value, float | list | dict):
         return value
     if isinstance(value, bool):  # YAML reads a bare off as false
-        return value or aliases.get("off", "off" if "off" in words else value)
+        other = value or aliases.get("off", "off" if "off" in words else value)
+        return aliases.get(str(value).lower(), other)
     word = "" if value is None else str(value).strip().lower()
     return aliases.get(word, value if isinstance(value, int) else word)

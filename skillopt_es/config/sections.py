@@ -10,6 +10,7 @@ import attrs
 from attrs import field, frozen
 
 from skillopt_es.events.values import AppendixOrder, GateMetric, Json, Role
+from skillopt_es.ports import AuthMode, Thinking
 from skillopt_es.skill.density import LEADING_WORDS
 from skillopt_es.skill.schedule import Scheduler
 
@@ -68,6 +69,27 @@ PAIR_POLICY_ALIASES = {
 }
 
 
+THINKING_ALIASES = {
+    "": "server_default",
+    "unset": "server_default",
+    "auto": "server_default",
+    "none": "server_default",
+    "null": "server_default",
+    "server-default": "server_default",
+    "true": "enabled",
+    "yes": "enabled",
+    "on": "enabled",
+    "1": "enabled",
+    "enable": "enabled",
+    "false": "disabled",
+    "no": "disabled",
+    "off": "disabled",
+    "0": "disabled",
+    "disable": "disabled",
+}
+AUTH_ALIASES = {"": "auto", "key": "api_key", "aad": "managed_identity", "azure_ad": "managed_identity"}
+
+
 @frozen(kw_only=True)
 class RoleConfig:
     """One role's model."""
@@ -85,10 +107,22 @@ class RoleConfig:
     concurrency: int = field(metadata=_limits(low=1))
     requests_per_minute: int = field(metadata=_limits(low=0))
     tokens_per_minute: int = field(metadata=_limits(low=0))
-    token_field: Literal["max_completion_tokens", "max_tokens"]
+    token_field: Literal["auto", "max_completion_tokens", "max_tokens"]
     structured_output: Literal["auto", "on", "off"]
     extra_body: Mapping[str, Json]
     extra_headers: Mapping[str, str]
+    protocol: Literal["auto", "chat_completions", "responses"]
+    stream: bool
+    deadline_seconds: float = field(metadata=_limits(low=0))
+    max_output_tokens: int = field(metadata=_limits(low=0))
+    unsupported_fields: Literal["error", "drop"]
+    thinking: Thinking = field(metadata=_aliases(THINKING_ALIASES))
+    region: str
+    api_version: str
+    auth_mode: AuthMode = field(metadata=_aliases(AUTH_ALIASES))
+    ad_scope: str
+    managed_identity_client_id: str
+    allow_hosts: str
     agent_command: str
     agent_access: Literal["read", "edit", "full"]
     agent_network: bool

@@ -8,14 +8,15 @@ from typing import cast
 import attrs
 from attrs import frozen
 
-from skillopt_es.config.original import FATES, FLAT, NotBuilt, Secret
+from skillopt_es.config.backends import OWN_KEYS
+from skillopt_es.config.original import FATES, FLAT, MOVED, NotBuilt, Secret
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, Tree
 from skillopt_es.config.values import nearest, shown
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 
 KNOWN: Mapping[str, tuple[str, ...]] = {
-    "model": MODEL_KEYS,
+    "model": (*MODEL_KEYS, *OWN_KEYS),
     **{name: tuple(a.name for a in attrs.fields(cls) if a.name != "options") for name, cls in SECTIONS.items()},
 }
 
@@ -61,6 +62,10 @@ def _by_section(layer: Tree, source: str) -> dict[str, Tree]:
     for key, value in flat:
         section, _, leaf = key.partition(".")
         nested.setdefault(section, {}).setdefault(leaf, value)
+    for key, place in MOVED.items():
+        (section, _, leaf), (new_section, _, new_leaf) = key.partition("."), place.partition(".")
+        if leaf in nested.get(section, {}):
+            nested.setdefault(new_section, {}).setdefault(new_leaf, nested[section].pop(leaf))
     return nested
 
 

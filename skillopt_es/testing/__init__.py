@@ -8,4 +8,10 @@ For authors of adapters: checks that every adapter has to pass, ours included.
     @pytest.mark.parametrize("name", ENVIRONMENT_CHECKS)
     def test_my_environment(name, tmp_path):
         ENVIRONMENT_CHECKS[name](CASE, tmp_path)
+
+    from skillopt_es.testing.models import MODEL_CHECKS, ModelCase
+
+    @pytest.mark.parametrize("name", MODEL_CHECKS)
+    def test_my_model(name):
+        MODEL_CHECKS[name](ModelCase(open=my_adapter.open_model, settings=MY_SETTINGS))
 """

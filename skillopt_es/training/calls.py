@@ -25,7 +25,9 @@ from skillopt_es.ports import (
     ChatRequest,
     FailureKind,
     FinishReason,
+    Message,
     NotStarted,
+    ToolCall,
     Try,
     Unanswered,
     Usage,
@@ -40,6 +42,7 @@ class Answer:
     text: str
     finish: FinishReason
     ref: CallRef
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class Calls(Protocol):
@@ -125,8 +128,8 @@ class LiveCalls:
             await self._record(_failed(asked, failure), texts)
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
-        row = await self._record(_answered(asked, reply), [*texts, reply.text, *did])
-        return Answer(reply.text, reply.finish, row.ref)
+        row = await self._record(_answered(asked, reply), [*texts, recorded_answer(reply), *did])
+        return Answer(reply.text, reply.finish, row.ref, reply.tool_calls)
 
     async def _complete(self, role: Role, model: ChatModel, request: ChatRequest) -> ChatReply:
         self._under_way[model.identity] += 1
@@ -225,8 +228,37 @@ def wire_form(request: ChatRequest) -> str:
         params["effort"] = request.effort
     if request.schema is not None:
         params["schema"] = request.schema
+    if request.tools:
+        params["tools"] = [asdict(tool) for tool in request.tools]
+        params["tool_choice"] = request.tool_choice
+    used = [_tool_use(number, message) for number, message in enumerate(request.messages)]
+    if any(used):
+        params["tool_use"] = [use for use in used if use]
     messages = [[message.role, text_digest(message.content)] for message in request.messages]
     return json.dumps({"messages": messages, "params": params}, sort_keys=True, separators=(",", ":"))
+
+
+def _tool_use(number: int, message: Message) -> list[object]:
+    """What a message says of tools beside its text, with its place; nothing for most."""
+    if not message.tool_calls and not message.tool_call_id:
+        return []
+    return [number, message.tool_call_id, [asdict(call) for call in message.tool_calls]]
+
+
+def recorded_answer(reply: ChatReply) -> str:
+    """What the journal keeps of an answer: its text, and beside it the tools that it asks for."""
+    if reply.finish != "tools":
+        return reply.text
+    calls = [asdict(call) for call in reply.tool_calls]
+    return json.dumps({"text": reply.text, "tool_calls": calls}, ensure_ascii=False, sort_keys=True)
+
+
+def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
+    """Text and tool calls of a recorded answer."""
+    if finish != "tools":
+        return recorded, ()
+    parsed = json.loads(recorded)
+    return parsed["text"], tuple(ToolCall(**call) for call in parsed["tool_calls"])
 
 
 @frozen
@@ -260,7 +292,7 @@ def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
         model=asked.model,
         request=asked.recorded,
         outcome="answered",
-        response=text_digest(reply.text),
+        response=text_digest(recorded_answer(reply)),
         trace=text_digest(steps_text(reply.steps)) if reply.steps else None,
         finish=reply.finish,
         reply_model=reply.model,
@@ -311,4 +343,5 @@ def _try(one: Try) -> dict[str, object]:
 def answer_of(row: CallRow, texts: Texts) -> Answer:
     """A recorded answer, read back."""
     assert row.call.response is not None
-    return Answer(texts.text(row.call.response), cast(FinishReason, row.call.finish), row.ref)
+    text, calls = read_answer(texts.text(row.call.response), row.call.finish)
+    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls)

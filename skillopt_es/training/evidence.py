@@ -9,7 +9,7 @@ from attrs import frozen
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import CallRef
 from skillopt_es.ports import Step
-from skillopt_es.training.calls import AllCalls, Texts
+from skillopt_es.training.calls import AllCalls, Texts, read_answer
 from skillopt_es.training.steps import steps_of
 
 
@@ -38,7 +38,8 @@ class Evidence:
         for row in self.journal.attempts(ref.slot):
             if row.digest == ref.digest:
                 messages = json.loads(row.call.request)["messages"]
-                answer = "" if row.call.response is None else self.text(row.call.response)
+                recorded = "" if row.call.response is None else self.text(row.call.response)
+                answer, _ = read_answer(recorded, row.call.finish) if recorded else ("", ())
                 steps = () if row.call.trace is None else steps_of(self.text(row.call.trace))
                 return Exchange(tuple(self.text(digest) for _, digest in messages), answer, steps)
         raise LogDamaged(f"the journal has no call {ref.digest[:12]} at {ref.slot}")

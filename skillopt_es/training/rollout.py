@@ -9,7 +9,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, text_digest
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Environment, Episode, Executor, Item, Message
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Environment, Episode, Executor, Item, Message, Tool
 from skillopt_es.training.calls import Answer, Calls
 from skillopt_es.training.evidence import Exchange
 from skillopt_es.training.run_data import RunData
@@ -143,7 +143,14 @@ class _Target:
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
 
-    async def __call__(self, messages: Sequence[Message], *, max_tokens: int | None = None) -> ChatReply:
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] = (),
+        tool_choice: str = "",
+    ) -> ChatReply:
         config = self._run.config
         role = config.target_model
         slot = self._slot if self._turn == 0 else f"{self._slot}/turn-{self._turn + 1}"
@@ -155,6 +162,8 @@ class _Target:
             max_tokens=config.env.max_completion_tokens if max_tokens is None else max_tokens,
             temperature=role.temperature,
             effort=role.reasoning_effort,
+            tools=tuple(tools),
+            tool_choice=tool_choice,
             skill=self._unit.skill,
         )
         answer = await self._ask(request)
@@ -162,7 +171,7 @@ class _Target:
             answer = await self._ask(_shorter(request, answer))
             if answer.finish == "length":
                 raise _StillCutError
-        return ChatReply(text=answer.text, finish=answer.finish)
+        return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls)
 
     async def _ask(self, request: ChatRequest) -> Answer:
         answer = await self._calls.ask("target", request)

@@ -97,11 +97,10 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "unknown-grader": (config(env={"grader": "exakt"}), "env.grader: must be one of exact", ""),
     "wrong-word": (config(evaluation={"gate_metric": "best"}), "is 'best', but must be one of hard, soft, mixed", ""),
     "not-built": (
-        config(model={"rewrite_reasoning_effort": "low"}),
-        "config.yaml: model.rewrite_reasoning_effort is 'low', but a key of the rewrite under model is not built yet",
+        config(model={"codex_exec_profile": "mine"}),
+        "config.yaml: model.codex_exec_profile is 'mine', but this setting of Codex is not built yet",
         "instead: ",
     ),
-    "backend-not-built": (config(model={"backend": "azure"}), "the Azure backend is not built yet", "base_url"),
     "benchmark-not-built": (config(env={"name": "docvqa"}), "the benchmark docvqa is not built yet", "env.name: tasks"),
     "no-preset": (first_line("_base_: paper-ish"), "_base_ is 'paper-ish', but there is no such preset", "paper, safe"),
     "empty-learning-rate": (config(optimizer={"min_learning_rate": 9}), "optimizer.min_learning_rate is 9", ""),

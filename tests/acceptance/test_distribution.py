@@ -87,6 +87,8 @@ def test_the_wheel_holds_what_is_needed_and_nothing_else(built: Path) -> None:
         "skillopt_es/py.typed",
         "skillopt_es/configs/base.yaml",
         "skillopt_es/configs/demo/tasks.jsonl",
+        "skillopt_es/configs/demo/spreadsheetbench/dataset.json",
+        "skillopt_es/configs/demo/spreadsheetbench/spreadsheet/total-01/1_total-01_input.xlsx",
         "skillopt_es/configs/init/grader.py.txt",
         "skillopt_es/events/catalog.py",
     ):

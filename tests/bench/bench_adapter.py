@@ -20,7 +20,8 @@ from pathlib import Path
 
 import aiohttp
 
-from skillopt_es.adapters.models.chat_completions import build_body, open_model
+from skillopt_es.adapters.models.chat_completions import ChatWire
+from skillopt_es.adapters.models.openai import open_model
 from skillopt_es.ports import ChatRequest, Message, ModelSettings
 
 PROMPT = "Read the passage, then answer. " * 64
@@ -48,7 +49,7 @@ async def report(base_url: str, calls: int, in_flight: int) -> None:
         await model.complete(request(number))
 
     bare = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=in_flight))
-    body = json.dumps(build_body(settings, request(0))).encode()
+    body = json.dumps(ChatWire(model="small").body(request(0))).encode()
 
     async def post(_number: int) -> None:
         async with bare.post(f"{base_url}/chat/completions", data=body) as response:
@@ -99,10 +100,24 @@ def settings_for(base_url: str, concurrency: int) -> ModelSettings:
         attempts=3,
         backoff_seconds=1,
         backoff_cap_seconds=30,
-        token_field="max_completion_tokens",
+        token_field="auto",
         structured_output="auto",
         extra_body={},
         extra_headers={},
+        protocol="auto",
+        stream=False,
+        deadline_seconds=3600,
+        max_output_tokens=0,
+        unsupported_fields="error",
+        thinking="server_default",
+        region="",
+        api_version="",
+        auth_mode="auto",
+        ad_scope="",
+        managed_identity_client_id="",
+        allow_hosts="",
+        temperature=None,
+        reasoning_effort="",
         seed=1,
     )
 

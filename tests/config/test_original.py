@@ -11,7 +11,8 @@ from support.agents import AGENTS, installed
 
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
-from skillopt_es.config.original import FATES, FLAT, NotBuilt, Retired, Secret
+from skillopt_es.config.backends import OWN_KEYS
+from skillopt_es.config.original import FATES, FLAT, MOVED, NotBuilt, Retired, Secret
 from skillopt_es.config.translation import KNOWN
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
@@ -56,7 +57,7 @@ def test_its_files_load_unchanged(name: str, retired: list[str]) -> None:
     for section, values in config.resolved.items():
         assert isinstance(values, dict)
         roles = {"optimizer_backend", "target_backend"}
-        assert section == "env" or set(values) - set(ours[section]) <= roles
+        assert section == "env" or set(values) - set(ours[section]) <= {*roles, *OWN_KEYS}
     assert not config.env.name or open_environment(config).name == config.env.name
 
 
@@ -98,7 +99,7 @@ def test_every_key_of_it_is_known(nested: str, flat: str, flag: str) -> None:
     """A section here reads it, it is for a benchmark's environment to say, or FATES answers it."""
     section, _, name = nested.partition(".")
     assert FLAT[flat] == nested
-    assert name in KNOWN[section] or nested in FATES or section == "env"
+    assert name in KNOWN[section] or nested in FATES or nested in MOVED or section == "env"
     assert flag in ("-", f"--{flat}", "--backend")
 
 
@@ -207,11 +208,11 @@ def test_its_words_are_understood(key: str, word: str, read: str, tmp_path: Path
         ("openai", {}, "openai", "openai"),
         ("azure_openai", {}, "azure_openai", "azure_openai"),
         ("openai", {"optimizer": "openai_chat", "target": "openai_chat"}, "openai", "openai"),
-        ("claude_code_exec", {}, "openai", "claude_code_exec"),
-        ("claude_code_exec", {"optimizer": "openai_chat", "target": "openai_chat"}, "openai", "claude_code_exec"),
-        ("qwen", {"target": ""}, "openai", "qwen"),
-        ("claude_chat", {"optimizer": "openai_chat"}, "claude_chat", "claude_chat"),
-        ("claude_chat", {"optimizer": "simulated"}, "simulated", "claude_chat"),
+        ("claude_code_exec", {}, "openai", "claude_code"),
+        ("claude_code_exec", {"optimizer": "openai_chat", "target": "openai_chat"}, "openai", "claude_code"),
+        ("qwen", {"target": ""}, "openai", "qwen_chat"),
+        ("claude_chat", {"optimizer": "openai_chat"}, "claude_code", "claude_code"),
+        ("claude_chat", {"optimizer": "simulated"}, "simulated", "claude_code"),
         ("simulated", {"target": "openai_chat"}, "simulated", "openai"),
     ],
 )
@@ -233,8 +234,8 @@ def test_every_adapter_of_it_is_opened_or_answered_in_one_sentence(name: str, tm
         assert open_model(loaded(tmp_path, {"model": {"target_backend": name}}), "target", environ)
         return
     if real in registered(MODELS):
-        role = {"target_backend": name, "base_url": "http://127.0.0.1:9/v1"}
-        assert open_model(loaded(tmp_path, {"model": role}), "target", {})
+        role = {"target_backend": name, "base_url": "http://127.0.0.1:9/v1", "api_key_env": "K"}
+        assert open_model(loaded(tmp_path, {"model": role}), "target", {"K": "sk-0123456789"})
         return
     backend = "backend" in ADAPTERS[real][0]
     key = "model.target_backend" if backend else "env.name"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from attrs import evolve
 
+from skillopt_es.adapters.models import openai
+from skillopt_es.adapters.models.http_model import HttpModel, Outside
 from skillopt_es.ports import ChatRequest, Message, ModelSettings
 
 SETTINGS = ModelSettings(
@@ -19,10 +23,24 @@ SETTINGS = ModelSettings(
     attempts=4,
     backoff_seconds=1,
     backoff_cap_seconds=30,
-    token_field="max_completion_tokens",
+    token_field="auto",
     structured_output="auto",
     extra_body={},
     extra_headers={},
+    protocol="auto",
+    stream=False,
+    deadline_seconds=3600,
+    max_output_tokens=0,
+    unsupported_fields="error",
+    thinking="server_default",
+    region="",
+    api_version="",
+    auth_mode="auto",
+    ad_scope="",
+    managed_identity_client_id="",
+    allow_hosts="",
+    temperature=None,
+    reasoning_effort="",
     seed=7,
 )
 QUESTION = ChatRequest(
@@ -41,3 +59,10 @@ def settings(base_url: str, **changes: object) -> ModelSettings:
 def question(number: int = 1, **changes: object) -> ChatRequest:
     """The question of one item."""
     return evolve(QUESTION, slot=f"rollout/e1/s1/b0/item-{number}", **changes)
+
+
+def open_chat(given: ModelSettings, environ: Mapping[str, str], **outside: object) -> HttpModel:
+    """An OpenAI-compatible model under a test's own clock."""
+    model = openai.open_model(given, environ, Outside(**outside))  # type: ignore[arg-type]
+    assert isinstance(model, HttpModel)
+    return model

@@ -12,7 +12,7 @@ import attrs
 import yaml
 
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
-from skillopt_es.config.original import FATES, NotBuilt, Retired, Secret
+from skillopt_es.config.original import FATES, MOVED, NotBuilt, Retired, Secret
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.translation import KNOWN
 from skillopt_es.config.values import described
@@ -106,6 +106,8 @@ def _original() -> Iterator[str]:
 def _answer(key: str) -> str:
     section, _, name = key.partition(".")
     match FATES.get(key):
+        case None if key in MOVED:
+            return f"`{MOVED[key]}`"
         case None if name in KNOWN[section]:
             return f"`{key}`"
         case None:

@@ -10,7 +10,8 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from skillopt_es.adapters.environments import livemath, searchqa, tasks
+from skillopt_es.adapters.environments import livemath, searchqa, spreadsheetbench, tasks
+from skillopt_es.adapters.sandboxes.opening import problem_with_confinement
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
     ChatReply,
@@ -23,12 +24,15 @@ from skillopt_es.ports import (
     OpenEnvironment,
     Splits,
 )
+from support.spreadsheets import sales, sales_with, write_task
 
 OPEN: dict[str, OpenEnvironment] = {
     "livemathematicianbench": livemath.open_environment,
     "searchqa": searchqa.open_environment,
+    "spreadsheetbench": spreadsheetbench.open_environment,
     "tasks": tasks.open_environment,
 }
+CONFINED = not asyncio.run(problem_with_confinement())
 SKILL = SkillTree({"SKILL.md": "# Skill\n\nAnswer briefly.\n"})
 BLANK = SkillTree({"SKILL.md": " \n"})
 
@@ -80,9 +84,19 @@ def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options
              "choices": ["spare"], "correct_choice": "A"}  # fmt: skip
     missing = sorted({"train", "val", "test"} - {row["split"] for row in filled})
     filled += [{"id": f"spare-{split}", "split": split, **spare} for split in missing]
+    if name == "spreadsheetbench":
+        filled = with_workbooks(folder, filled)
+        options = {"sandbox": "confined" if CONFINED else "unconfined", **options}
     path = write_lines(folder / "items.jsonl", filled)
     environment = open_on(folder, name, data_settings(split_mode="field", data_path=str(path)), **options)
     return environment, environment.load()
+
+
+def with_workbooks(folder: Path, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows as tasks on one small workbook: put the expected text into D2."""
+    write_task(folder, "shared", [(sales(), sales_with(D2="gold"))])
+    plain = {"answer_position": "D2", "instruction_type": "Cell-Level", "spreadsheet_path": "spreadsheet/shared"}
+    return [{"instruction": row.get("question", "?"), **plain, **row} for row in rows]
 
 
 def attempt(

@@ -5,7 +5,7 @@ A real model endpoint on loopback: plain functions answer, every request is kept
         ...  # server.base_url, server.requests, server.most_in_flight, server.connections
 
 As a process of its own, from tests/: `python -m support.model_server --delay-ms 50 --faults 429:0.2,500:0.05`.
-It prints its base_url as the first line and runs until it is ended.
+It prints its base_url as the first line and runs until it is ended; a line sent to it is answered with its counts.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import asyncio
 import hashlib
 import importlib
 import json
+import sys
 import threading
 import time
 from collections import Counter
@@ -35,7 +36,8 @@ class Answer:
     What the endpoint sends back after `delay` seconds.
 
     `raw` replaces the whole body; `error` is OpenAI's error object; `cut` breaks off in the middle of the body,
-    `drop` closes the connection without a word.
+    `drop` closes the connection without a word; `piece` sends the body in pieces of that many bytes, each `gap` seconds
+    after the last.
     """
 
     text: str | None = "ok"
@@ -50,6 +52,8 @@ class Answer:
     delay: float = 0.0
     cut: bool = False
     drop: bool = False
+    piece: int = 0
+    gap: float = 0.0
 
     @property
     def body(self) -> bytes:
@@ -185,12 +189,25 @@ class ModelServer:
             self.errors.append(error)
             return Answer(status=500, error="the test's own handler failed")
 
+    async def _send_in_pieces(
+        self, request: web.BaseRequest, answer: Answer, headers: Mapping[str, str]
+    ) -> web.StreamResponse:
+        response = web.StreamResponse(status=answer.status, headers=headers)
+        await response.prepare(request)
+        for at in range(0, len(answer.body), answer.piece):
+            await response.write(answer.body[at : at + answer.piece])
+            await asyncio.sleep(answer.gap)
+        await response.write_eof()
+        return response
+
     async def _send(self, request: web.BaseRequest, answer: Answer) -> web.StreamResponse:
         body = answer.body
+        headers = {"Content-Type": "application/json", **answer.headers}
+        if answer.piece:
+            return await self._send_in_pieces(request, answer, headers)
         if not (answer.cut or answer.drop):
-            headers = {"Content-Type": "application/json", **answer.headers}
             return web.Response(status=answer.status, body=body, headers=headers)
-        response = web.StreamResponse(status=answer.status, headers=answer.headers)
+        response = web.StreamResponse(status=answer.status, headers=headers)
         if answer.cut:
             response.content_length = len(body)
             await response.prepare(request)
@@ -267,6 +284,9 @@ def main() -> None:
         handler = with_faults(handler, _parse_faults(options.faults), options.seed)
     with ModelServer(handler, port=options.port, keep=False) as server:
         print(server.base_url, flush=True)
+        for _ in sys.stdin:  # who asks is told what was seen so far
+            seen = {"connections": server.connections, "open": server.open_connections, "most": server.most_in_flight}
+            print(json.dumps(seen), flush=True)
         threading.Event().wait()
 
 

@@ -15,7 +15,7 @@ from support.logs import decisions_of, events_of
 from support.model_server import Answer, ModelServer
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
 
-from skillopt_es.adapters.models.chat_completions import ChatCompletions
+from skillopt_es.adapters.models.openai import open_model
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatModel, ChatRequest, Message
@@ -51,7 +51,7 @@ def http_decisions(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, A
     """What a run over HTTP decided."""
     folder = tmp_path_factory.mktemp("http")
     with ModelServer(lambda body, headers: over_http(body)) as server:
-        target = ChatCompletions(settings(server.base_url), {})
+        target = open_model(settings(server.base_url), {})
         asyncio.run(start(config(folder, SMALL), folder / "run", world(target).session()))
     return decided(folder / "run")
 

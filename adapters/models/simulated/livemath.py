@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 
 from skillopt_es.adapters.models.simulated import forms
-from skillopt_es.adapters.models.simulated.rules import FULL_SENTENCE, Habit, Rule, Topic
+from skillopt_es.adapters.models.simulated.kinds import Habit, Rule, Topic
+from skillopt_es.adapters.models.simulated.rules import FULL_SENTENCE
 from skillopt_es.adapters.models.simulated.world import World
 
 _CHOICE = re.compile(r"^([A-Z])\. (.+)$", re.MULTILINE)

@@ -10,8 +10,9 @@ import json
 import re
 from collections.abc import Sequence
 
+from skillopt_es.adapters.models.simulated.kinds import Rule
 from skillopt_es.adapters.models.simulated.reading import Question
-from skillopt_es.adapters.models.simulated.rules import Rule, chance, rules_in
+from skillopt_es.adapters.models.simulated.rules import chance, rules_in
 from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
 from skillopt_es.events.values import Json
 

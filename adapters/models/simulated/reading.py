@@ -9,7 +9,7 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.adapters.models.simulated.rules import Topic
+from skillopt_es.adapters.models.simulated.kinds import Topic
 from skillopt_es.adapters.models.simulated.world import World
 from skillopt_es.adapters.models.simulated.worlds import topic_of, world_of
 from skillopt_es.events.values import Json
@@ -56,7 +56,7 @@ class Trajectory:
         if asked is None:
             return None
         topic, found = asked
-        return topic if topic.house(found) in _first(_EVALUATION, self.text) else None
+        return topic if topic.wanted_by(_first(_EVALUATION, self.text), found) else None
 
 
 class Question(str):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from skillopt_es.adapters.models.simulated.rules import Rule
+from skillopt_es.adapters.models.simulated.kinds import Rule
 from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
 
 # Written out here, not imported: a model knows a skill only as the text it is given.

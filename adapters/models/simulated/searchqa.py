@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from skillopt_es.adapters.models.simulated import forms
-from skillopt_es.adapters.models.simulated.rules import FULL_SENTENCE, ONE_WORD, Rule, Topic
+from skillopt_es.adapters.models.simulated.kinds import Rule, Topic
+from skillopt_es.adapters.models.simulated.rules import FULL_SENTENCE, ONE_WORD
 from skillopt_es.adapters.models.simulated.world import World
 
 _NAME = r"[A-Z]\w+"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from skillopt_es.adapters.models.simulated.kinds import Rule
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, rules_named_in, without_appendix
-from skillopt_es.adapters.models.simulated.rules import Rule, chance
+from skillopt_es.adapters.models.simulated.rules import chance
 from skillopt_es.adapters.models.simulated.worlds import topic_of, world_of
 from skillopt_es.ports import ChatRequest
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from attrs import field, frozen
 
 from skillopt_es.adapters.models.simulated.forms import Found
-from skillopt_es.adapters.models.simulated.rules import Habit, Rule, Topic
+from skillopt_es.adapters.models.simulated.kinds import Habit, Rule, Topic
 
 
 def _pattern(pattern: str) -> re.Pattern[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from skillopt_es.adapters.models.simulated.forms import Found
+from skillopt_es.adapters.models.simulated.kinds import Rule, Topic
 from skillopt_es.adapters.models.simulated.livemath import LIVEMATH
-from skillopt_es.adapters.models.simulated.rules import HABITS, TOPICS, Rule, Topic
+from skillopt_es.adapters.models.simulated.rules import HABITS, TOPICS
 from skillopt_es.adapters.models.simulated.searchqa import SEARCHQA
 from skillopt_es.adapters.models.simulated.world import World
 

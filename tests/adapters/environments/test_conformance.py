@@ -27,6 +27,12 @@ REPLIES = [
     "",
     "<answer></answer>",
 ]
+SCRIPT = "import openpyxl\nbook = openpyxl.load_workbook(INPUT_PATH)\n{}\nbook.save(OUTPUT_PATH)"
+CHANGES = ("book.active['D2'] = 'gold'", "book.active['D2'] = 'lead'", "book.active['D2'] = nothing")
+SCRIPTS = [*(f"```python\n{SCRIPT.format(change)}\n```" for change in CHANGES), "", "1"]
+CODES = {"", "wrong_answer", "wrong_choice", "near_miss", "format", "no_answer", "refused"}
+CODES |= {"exec_error", "no_output", "eval_mismatch"}
+MANY = {"spreadsheetbench": 6}  # programs are started for each
 
 
 def row(name: str) -> dict[str, Any]:
@@ -35,9 +41,13 @@ def row(name: str) -> dict[str, Any]:
             "choices": ["lead", "iron", "gold", "golden"], "correct_choice": "C"}  # fmt: skip
 
 
+def rows(name: str) -> list[dict[str, Any]]:
+    return [row(str(number)) for number in range(MANY.get(name, 30))]
+
+
 def scripted(messages: Sequence[Message]) -> str:
     """An answer that depends on what was asked and on nothing else."""
-    return random.Random(repr(messages)).choice(REPLIES)
+    return random.Random(repr(messages)).choice(SCRIPTS if "INPUT_PATH" in messages[0].content else REPLIES)
 
 
 class Late:
@@ -65,7 +75,7 @@ def test_the_same_answers_give_the_same_episodes(tmp_path: Path, name: str) -> N
     for seed in range(3):
         folder = tmp_path / str(seed)
         folder.mkdir()
-        environment, splits = open_rows(folder, name, [row(str(number)) for number in range(30)])
+        environment, splits = open_rows(folder, name, rows(name))
         found.append(all_at_once(environment, splits.train, Late(seed)))
         assert str(folder) not in repr(found[-1])
     assert found[0] == found[1] == found[2]
@@ -75,13 +85,13 @@ def test_the_same_answers_give_the_same_episodes(tmp_path: Path, name: str) -> N
 @pytest.mark.parametrize("name", NAMES)
 def test_every_episode_is_whole(tmp_path: Path, name: str) -> None:
     """Scores are within bounds, a failure has a code exactly when it is one, and there always is a trajectory."""
-    environment, splits = open_rows(tmp_path, name, [row(str(number)) for number in range(30)])
+    environment, splits = open_rows(tmp_path, name, rows(name))
     for item, episode in zip(splits.train, all_at_once(environment, splits.train, Target(scripted)), strict=True):
         assert isinstance(episode.outcome, Measured)
         assert 0 <= episode.outcome.hard <= 1
         assert 0 <= episode.outcome.soft <= 1
         assert bool(episode.failure) == (episode.outcome.hard < 1)
-        assert episode.failure in ("", "wrong_answer", "wrong_choice", "near_miss", "format", "no_answer", "refused")
+        assert episode.failure in CODES
         assert [record.kind for record in episode.records] == ["system", "user", "reply", "feedback"]
         assert item.id in episode.task
 
@@ -91,9 +101,10 @@ def test_hostile_ids_stay_names(tmp_path: Path, name: str) -> None:
     """Ids that look like paths are told apart, and nothing but the data is on disk afterwards."""
     environment, splits = open_rows(tmp_path, name, [row(each) for each in HOSTILE])
     assert [item.id for item in splits.train] == HOSTILE
+    before = sorted(tmp_path.rglob("*"))
     all_at_once(environment, splits.train, Target(scripted))
     asyncio.run(environment.aclose())
-    assert [path.name for path in tmp_path.iterdir()] == ["items.jsonl"]
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -14,12 +14,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from support.chat import question, settings
+from support.chat import open_chat, question, settings
 from support.fake_time import FakeTime
 from support.model_server import Answer, Handler, ModelServer
 
-from skillopt_es.adapters.models.chat_completions import ChatCompletions, build_body, open_model, parse_reply
+from skillopt_es.adapters.models.chat_completions import ChatWire
+from skillopt_es.adapters.models.chat_reply import parse_reply
 from skillopt_es.adapters.models.endpoint import open_endpoint
+from skillopt_es.adapters.models.http_model import HttpModel
+from skillopt_es.adapters.models.openai import open_model
 from skillopt_es.errors import ConfigError
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, Try, Usage
 
@@ -37,7 +40,7 @@ def ask_all(
 
     async def scenario() -> list[Outcome]:
         clock = time or FakeTime()
-        model = ChatCompletions(
+        model = open_chat(
             settings(server.base_url, **{"api_key_env": "TEST_KEY", **changes}),
             ENVIRON,
             clock=clock.clock,
@@ -51,7 +54,7 @@ def ask_all(
     return asyncio.run(scenario())
 
 
-async def outcome(model: ChatCompletions, request: ChatRequest) -> Outcome:
+async def outcome(model: HttpModel, request: ChatRequest) -> Outcome:
     try:
         return await model.complete(request)
     except CallFailed as error:
@@ -127,7 +130,7 @@ def test_a_base_url_may_end_with_a_slash() -> None:
 def test_optional_fields_are_sent_only_when_given() -> None:
     """Temperature, effort and schema appear under their wire names; the token field is configured."""
     asked = question(temperature=0.0, effort="low", schema=SCHEMA)
-    body = build_body(settings("http://h/v1", token_field="max_tokens"), asked)
+    body = ChatWire(model="small", token_field="max_tokens").body(asked)
     assert body["temperature"] == 0.0
     assert body["reasoning_effort"] == "low"
     assert body["max_tokens"] == 64
@@ -140,9 +143,7 @@ def test_optional_fields_are_sent_only_when_given() -> None:
 
 def test_a_schema_is_not_sent_when_structured_output_is_off() -> None:
     """The setting wins over the request."""
-    assert "response_format" not in build_body(
-        settings("http://h/v1", structured_output="off"), question(schema=SCHEMA)
-    )
+    assert "response_format" not in ChatWire(model="small", schemas=False).body(question(schema=SCHEMA))
 
 
 def test_extra_fields_and_headers_are_merged() -> None:
@@ -371,7 +372,7 @@ def test_a_refused_connection_is_a_transport_failure_after_all_tries() -> None:
 
         async def scenario() -> Outcome:
             time = FakeTime()
-            model = ChatCompletions(settings(f"http://{host}/v1"), {}, clock=time.clock, sleep=time.sleep)
+            model = open_chat(settings(f"http://{host}/v1"), {}, clock=time.clock, sleep=time.sleep)
             try:
                 return await outcome(model, question())
             finally:
@@ -424,7 +425,7 @@ def test_after_a_systemic_failure_the_wire_is_not_touched() -> None:
     with ModelServer(lambda _body, _headers: Answer(status=401, error="no")) as server:
 
         async def scenario() -> list[Outcome]:
-            model = ChatCompletions(settings(server.base_url, api_key_env="TEST_KEY"), ENVIRON)
+            model = open_chat(settings(server.base_url, api_key_env="TEST_KEY"), ENVIRON)
             results = [await outcome(model, question(number)) for number in range(3)]
             await model.aclose()
             return results
@@ -462,7 +463,7 @@ def test_a_429_among_answers_holds_back_its_own_call_alone() -> None:
 
         async def scenario() -> None:
             time = FakeTime(jump=False)
-            model = ChatCompletions(settings(server.base_url), {}, clock=time.clock, sleep=time.sleep)
+            model = open_chat(settings(server.base_url), {}, clock=time.clock, sleep=time.sleep)
             await model.complete(question(1))
             await model.complete(question(2))
             refused = asyncio.create_task(model.complete(question(3)))
@@ -484,7 +485,7 @@ def test_one_429_holds_back_every_call() -> None:
 
         async def scenario() -> None:
             time = FakeTime(jump=False)
-            model = ChatCompletions(settings(server.base_url), {}, clock=time.clock, sleep=time.sleep)
+            model = open_chat(settings(server.base_url), {}, clock=time.clock, sleep=time.sleep)
             first = asyncio.create_task(model.complete(question(1)))
             await time.slept()
             others = [asyncio.create_task(model.complete(question(number))) for number in range(2, 6)]
@@ -600,7 +601,7 @@ def test_a_placeholder_key_is_not_cut_out_of_answers() -> None:
 
 def test_an_adapter_s_repr_and_identity_hold_no_key() -> None:
     """They name wire format, endpoint and model."""
-    model = ChatCompletions(settings("http://h:1/v1/", api_key_env="TEST_KEY"), ENVIRON)
+    model = open_chat(settings("http://h:1/v1/", api_key_env="TEST_KEY"), ENVIRON)
     assert model.identity == "openai http://h:1/v1 small"
     assert repr(model) == "<openai http://h:1/v1 small>"
     assert KEY not in repr(vars(model))
@@ -609,7 +610,7 @@ def test_an_adapter_s_repr_and_identity_hold_no_key() -> None:
 def test_extra_body_fields_are_part_of_the_identity() -> None:
     """Another body is another question, so a recorded answer must not be reused for it."""
     plain, extra = settings("http://h/v1"), settings("http://h/v1", extra_body={"top_k": 1})
-    assert ChatCompletions(plain, {}).identity != ChatCompletions(extra, {}).identity
+    assert open_chat(plain, {}).identity != open_chat(extra, {}).identity
 
 
 # Opening
@@ -673,7 +674,7 @@ def test_a_proxy_gets_the_request_and_its_own_credentials() -> None:
 
         async def scenario() -> None:
             environ = {"http_proxy": f"http://me:p%40ssword-of-mine@{address}"}
-            model = ChatCompletions(settings("http://model.test/v1"), environ)
+            model = open_chat(settings("http://model.test/v1"), environ)
             assert "ssword" not in repr(model._exchange.__dict__)
             await model.complete(question())
             await model.aclose()
@@ -692,7 +693,7 @@ def test_256_calls_are_really_in_flight_at_once() -> None:
     with ModelServer(lambda _body, _headers: Answer(delay=0.4)) as server:
 
         async def scenario() -> None:
-            model = ChatCompletions(settings(server.base_url, concurrency=256), {})
+            model = open_chat(settings(server.base_url, concurrency=256), {})
             for _wave in range(2):
                 await asyncio.gather(*(model.complete(question(number)) for number in range(256)))
             await model.aclose()
@@ -722,7 +723,7 @@ def test_a_cancelled_call_leaves_no_task_and_no_connection() -> None:
     with ModelServer(lambda body, _headers: Answer(delay=30 if "slow" in str(body) else 0)) as server:
 
         async def scenario() -> None:
-            model = ChatCompletions(settings(server.base_url), {})
+            model = open_chat(settings(server.base_url), {})
             slow = [question(number, messages=(Message("user", "slow"),)) for number in range(20)]
             calls = [asyncio.create_task(model.complete(request)) for request in slow]
             await asyncio.to_thread(server.wait_until, lambda seen: seen.in_flight == 8)
@@ -746,7 +747,7 @@ def test_a_call_cancelled_between_tries_makes_no_further_request() -> None:
     with ModelServer(lambda _body, _headers: Answer(status=500, error="oops")) as server:
 
         async def scenario() -> None:
-            model = ChatCompletions(settings(server.base_url, backoff_seconds=60, backoff_cap_seconds=60), {})
+            model = open_chat(settings(server.base_url, backoff_seconds=60, backoff_cap_seconds=60), {})
             call = asyncio.create_task(model.complete(question()))
             await asyncio.to_thread(server.wait_until, lambda seen: len(seen.requests) == 1)
             await asyncio.sleep(0.02)
@@ -770,7 +771,7 @@ def test_a_slot_is_free_as_soon_as_the_reply_is_there() -> None:
 
         async def scenario() -> None:
             time = FakeTime(jump=False)
-            model = ChatCompletions(settings(server.base_url, concurrency=1), {}, clock=time.clock, sleep=time.sleep)
+            model = open_chat(settings(server.base_url, concurrency=1), {}, clock=time.clock, sleep=time.sleep)
             sick = asyncio.create_task(model.complete(question(1, messages=(Message("user", "sick"),))))
             await time.slept()
             assert (await asyncio.wait_for(model.complete(question(2)), 5)).text == "ok"
@@ -784,7 +785,7 @@ def test_a_slot_is_free_as_soon_as_the_reply_is_there() -> None:
 def test_an_adapter_works_in_one_event_loop_after_another() -> None:
     """Connections belong to a loop; the adapter does not."""
     with ModelServer() as server:
-        model = ChatCompletions(settings(server.base_url), {})
+        model = open_chat(settings(server.base_url), {})
 
         async def scenario() -> str:
             reply = await model.complete(question())

@@ -11,6 +11,7 @@ from support.fake_time import FakeTime, settle
 
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.limits import Limiter, TokenBucket
+from skillopt_es.adapters.models.slots import Slots
 
 RATE_LIMITED = Failure(kind="rate_limit", message="slow", retry=True, status=429, server_wait=7.0)
 NO_KEY = failure("auth", "HTTP 401: who are you?", status=401)
@@ -197,4 +198,87 @@ def test_a_limiter_outlives_an_event_loop() -> None:
         await asyncio.gather(*(visit() for _ in range(4)))
 
     run(scenario())
+    run(scenario())
+
+
+def test_a_burst_of_429s_halves_the_room_once() -> None:
+    """Calls that were under way already say nothing new; a later one halves it again, down to one."""
+    time = FakeTime()
+    gate = limiter(time, concurrency=8)
+    for _ in range(8):
+        gate.learn(RATE_LIMITED, final=False, began=time.now - 1)
+    assert gate.room == 4
+    time.now += 2
+    gate.learn(RATE_LIMITED, final=False, began=999.0)
+    assert gate.room == 4
+    for room in (2, 1, 1):
+        time.now += 2
+        gate.learn(RATE_LIMITED, final=False, began=time.now)
+        assert gate.room == room
+
+
+def test_room_grows_again_while_all_goes_well() -> None:
+    """About a tenth for each round of answers, up to what is configured."""
+    time = FakeTime()
+    gate = limiter(time, concurrency=64)
+    for _ in range(3):
+        time.now += 2
+        gate.learn(RATE_LIMITED, final=False, began=time.now)
+    assert gate.room == 8
+    for _ in range(16):
+        gate.answered(None)
+    assert 10 <= gate.room <= 12
+    for _ in range(1000):
+        gate.answered(None)
+    assert gate.room == 64
+
+
+def test_fewer_are_let_in_after_a_429_and_more_again_later() -> None:
+    """Those inside finish; the queue waits for the smaller room."""
+
+    async def scenario() -> None:
+        time = FakeTime()
+        slots = Slots(4, time.clock)
+        for _ in range(4):
+            await slots.acquire()
+        queue = [asyncio.create_task(slots.acquire()) for _ in range(4)]
+        await settle()
+        slots.too_many(time.now)
+        slots.release()
+        slots.release()
+        await settle()
+        assert sum(place.done() for place in queue) == 0
+        slots.release()
+        await settle()
+        assert sum(place.done() for place in queue) == 1
+        for _ in range(60):
+            slots.went_well()
+        await settle()
+        assert sum(place.done() for place in queue) == 3
+        slots.release()
+        await asyncio.gather(*queue)
+
+    run(scenario())
+
+
+def test_a_failure_of_another_kind_leaves_the_room_as_it_is() -> None:
+    """A broken server is not a crowded one."""
+    gate = limiter(FakeTime())
+    gate.learn(failure("server", "HTTP 500", status=500), final=False, began=2000.0)
+    assert gate.room == 8
+
+
+def test_an_endpoint_whose_allowance_is_spent_is_left_alone_until_it_is_filled() -> None:
+    """Its headers say so before it has to say 429."""
+
+    async def scenario() -> None:
+        time = FakeTime(jump=False)
+        gate = limiter(time)
+        gate.answered(3.0)
+        other = asyncio.create_task(gate.enter(0))
+        await time.advance(2.9)
+        assert not other.done()
+        await time.advance(0.1)
+        assert other.done()
+
     run(scenario())

@@ -8,13 +8,12 @@ from email.utils import formatdate
 
 import pytest
 from attrs import evolve
-from support.chat import question, settings
+from support.chat import open_chat, question, settings
 from support.fake_time import FakeTime
 from support.model_server import Answer, ModelServer
 
-from skillopt_es.adapters.models.chat_completions import ChatCompletions
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.retry import PastTries, RetryPolicy, seeded_draw, server_wait
+from skillopt_es.adapters.models.retry import PastTries, RetryPolicy, seeded_draw, server_wait, spent_wait
 from skillopt_es.ports import CallFailed, ChatReply
 
 NOW = 1_800_000_000.0
@@ -45,6 +44,33 @@ SLOW = failure("rate_limit", "HTTP 429", status=429)
 def test_the_server_says_how_long_to_wait(headers: dict[str, str], wait: float | None) -> None:
     """Milliseconds win, then seconds or a date; nonsense is not a wait."""
     assert server_wait(headers, NOW) == wait
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({}, None),
+        ({"x-ratelimit-remaining-requests": "1", "x-ratelimit-reset-requests": "9s"}, None),
+        ({"x-ratelimit-remaining-requests": "-1", "x-ratelimit-reset-requests": "9s"}, None),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "120ms"}, 0.12),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m6.5s"}, 66.5),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "7"}, 7.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "2h"}, None),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-reset-tokens": "soon"}, None),
+        ({"x-ratelimit-remaining-tokens": "0"}, None),
+        (
+            {
+                "anthropic-ratelimit-requests-remaining": "0",
+                "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:05Z",
+            },
+            5.0,
+        ),
+    ],
+)
+def test_an_endpoint_says_that_its_allowance_is_spent(headers: dict[str, str], wait: float | None) -> None:
+    """In a Go duration, in seconds, or as a moment."""
+    found = spent_wait(headers, NOW)
+    assert found == (None if wait is None else pytest.approx(wait))
 
 
 def test_backoff_doubles_up_to_its_cap() -> None:
@@ -103,7 +129,7 @@ def ask(
     rest = iter(answers)
 
     async def call(base_url: str) -> ChatReply | CallFailed:
-        model = ChatCompletions(
+        model = open_chat(
             settings(base_url),
             {},
             clock=clock or time.clock,
@@ -190,3 +216,46 @@ def test_the_latency_is_that_of_the_try_that_succeeded() -> None:
     reply, _ = ask(answers, time, clock=ticking)
     assert isinstance(reply, ChatReply)
     assert (reply.latency_ms, time.waits) == (125, [0.5])
+
+
+def test_no_try_begins_after_the_call_s_deadline() -> None:
+    """A wait that would end later is not begun; the last failure is the answer."""
+    time = FakeTime()
+
+    async def scenario(base_url: str) -> CallFailed:
+        given = settings(base_url, attempts=50, deadline_seconds=20)
+        model = open_chat(given, {}, clock=time.clock, sleep=time.sleep, draw=lambda _key: 0.0)
+        try:
+            await model.complete(question())
+        except CallFailed as failed:
+            return failed
+        finally:
+            await model.aclose()
+        raise AssertionError("it cannot have answered")
+
+    with ModelServer(lambda _body, _headers: Answer(status=500, error="oops")) as server:
+        failed = asyncio.run(scenario(server.base_url))
+    assert time.waits == [0.5, 1, 2, 4, 8]
+    assert (failed.kind, len(failed.tries), failed.tries[-1].waited_ms) == ("server", 6, 0)
+
+
+def test_a_reply_that_never_ends_is_given_up_at_the_deadline() -> None:
+    """Each byte comes in time, the whole would not."""
+
+    async def scenario(base_url: str) -> CallFailed:
+        model = open_chat(settings(base_url, attempts=2, deadline_seconds=0.2), {})
+        try:
+            await model.complete(question())
+        except CallFailed as failed:
+            return failed
+        finally:
+            await model.aclose()
+        raise AssertionError("it cannot have answered")
+
+    endless = Answer(raw=b" " * 4000, piece=1, gap=0.01)
+    with ModelServer(lambda _body, _headers: endless) as server:
+        failed = asyncio.run(asyncio.wait_for(scenario(server.base_url), 5))
+        assert server.wait_until(lambda seen: seen.open_connections == 0)
+        assert len(server.requests) == 1
+    assert failed.kind == "timeout"
+    assert "deadline" in failed.message

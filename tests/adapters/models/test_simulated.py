@@ -11,9 +11,10 @@ import pytest
 from support.make_demo_tasks import make_tasks
 
 from skillopt_es.adapters.models.simulated import open_model
+from skillopt_es.adapters.models.simulated.kinds import Rule
 from skillopt_es.adapters.models.simulated.optimizer import WARNING
 from skillopt_es.adapters.models.simulated.reminders import reminder, rules_named_in
-from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, STYLE, Rule
+from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, RULES, STYLE
 from skillopt_es.adapters.models.simulated.worlds import topic_of
 from skillopt_es.events.values import Edit, Role, Stage
 from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings
@@ -46,6 +47,20 @@ def _settings(role: Role) -> ModelSettings:
         structured_output="auto",
         extra_body={},
         extra_headers={},
+        protocol="auto",
+        stream=False,
+        deadline_seconds=3600,
+        max_output_tokens=0,
+        unsupported_fields="error",
+        thinking="server_default",
+        region="",
+        api_version="",
+        auth_mode="auto",
+        ad_scope="",
+        managed_identity_client_id="",
+        allow_hosts="",
+        temperature=None,
+        reasoning_effort="",
         seed=0,
     )
 
@@ -372,3 +387,34 @@ def test_every_bundled_task_is_understood() -> None:
         asked = topic_of(task["input"])
         assert asked is not None
         assert (asked[0].kind, asked[0].house(asked[1])) == (task["type"], task["expected"])
+
+
+# --- scripts on workbooks ------------------------------------------------------------------------------------------
+
+SHEET_TASKS = json.loads(
+    (resources.files("skillopt_es.configs") / "demo" / "spreadsheetbench" / "dataset.json").read_text()
+)
+SHEET_RULES = [rule for rule in RULES if rule not in STYLE]
+
+
+def _scripts(skill: str) -> dict[str, str]:
+    """The script for each task on a workbook, under a skill."""
+    tasks = [{"input": f"## Instruction\n{task['instruction']}"} for task in SHEET_TASKS]
+    return dict(zip((task["id"] for task in SHEET_TASKS), _answers(skill, tasks), strict=True))
+
+
+def test_every_workbook_task_gets_a_script_that_compiles() -> None:
+    """Whatever the skill."""
+    for skill in ("", "\n".join(f"- {rule.wording}" for rule in SHEET_RULES)):
+        for name, script in _scripts(skill).items():
+            assert script.startswith("```python\n"), name
+            compile(script.removeprefix("```python\n").removesuffix("```"), name, "exec")
+
+
+@pytest.mark.parametrize("rule", SHEET_RULES, ids=lambda rule: rule.name)
+def test_each_script_rule_changes_the_scripts_of_its_own_kind(rule: Rule) -> None:
+    """And of no other; rules of house style change none."""
+    naive, told = _scripts(""), _scripts(f"- {rule.wording}")
+    assert len({name.split("-")[0] for name in naive if naive[name] != told[name]}) == 1
+    assert _scripts(ALL_RULES) == naive
+    assert not _right(f"- {rule.wording}") - _right("")

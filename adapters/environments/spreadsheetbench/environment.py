@@ -1,0 +1,209 @@
+"""The SpreadsheetBench environment: show the workbook, ask for a script, run it, compare the cells."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from attrs import define, evolve
+
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, without_answer
+from skillopt_es.adapters.environments.splits import load_splits
+from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError
+from skillopt_es.adapters.environments.spreadsheetbench.grading import compare, wrong_cells
+from skillopt_es.adapters.environments.spreadsheetbench.items import Case, SheetItem, Shelf
+from skillopt_es.adapters.environments.spreadsheetbench.options import SpreadsheetOptions
+from skillopt_es.adapters.environments.spreadsheetbench.prompt import (
+    NO_CODE,
+    code_in,
+    failed_prompt,
+    react_prompt,
+    system_prompt,
+    user_prompt,
+    wrong_prompt,
+)
+from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range
+from skillopt_es.adapters.environments.spreadsheetbench.react import (
+    TOOLS,
+    Desk,
+    records_with_tools,
+    seconds_for_tools,
+)
+from skillopt_es.adapters.environments.spreadsheetbench.results import Result, episode
+from skillopt_es.adapters.environments.spreadsheetbench.workshop import (
+    Opened,
+    open_workbooks,
+    run_script,
+    sandbox_for,
+)
+from skillopt_es.adapters.environments.text import shorten
+from skillopt_es.adapters.sandboxes.job import Sandbox, SandboxError
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Failed, SkillTree
+from skillopt_es.ports import (
+    Ask,
+    ChatReply,
+    EnvironmentSettings,
+    Episode,
+    Item,
+    Message,
+    Splits,
+    TrajectoryRecord,
+)
+
+_Key = tuple[tuple[Case, ...], tuple[Range, ...]]
+
+
+@define
+class Conversation:
+    """What was said so far in one attempt, and what came of the newest script on the first case."""
+
+    messages: list[Message]
+    reply: ChatReply
+    turns: int = 1
+    code: str = ""
+    first: Result | None = None
+
+
+class SpreadsheetBench:
+    """Hard is 1 when every case passes, soft the share of cases that do."""
+
+    def __init__(self, settings: EnvironmentSettings, options: SpreadsheetOptions) -> None:
+        self._settings = settings
+        self._options = options
+        self._systems = SystemPrompts(react_prompt if options.mode == "react" else system_prompt)
+        self._sandbox: Sandbox | None = None
+        self._opened: dict[_Key, Opened] = {}
+        self._locks: dict[_Key, asyncio.Lock] = {}
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        return self._settings.name
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """What the target has to be able to do."""
+        return frozenset({"text", "tools"}) if self._options.mode == "react" else frozenset({"text"})
+
+    def load(self) -> Splits:
+        """The items; raises ConfigError where code cannot be confined, DataError with file, line and what to do."""
+        self._sandbox = sandbox_for(self._options.sandbox)
+        root = self._options.data_root
+        shelf = Shelf(Path(self._settings.folder, root) if root else None, self._options.scoring)
+        splits = load_splits(self._settings.data, shelf.item, read=shelf.read)
+        if not self._options.use_eval_feedback:
+            return splits
+        return evolve(splits, train=[evolve(_own(item), helped=True) for item in splits.train])
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """Have the target write a script for one item, run it on every case, and compare."""
+        mine = _own(item)
+        task = shorten(mine.instruction, TASK_LIMIT)
+        try:
+            opened = await self._open(mine)
+            if self._options.mode == "react":
+                talk = await self._with_tools(mine, opened, skill, ask)
+            else:
+                talk = await self._talk(mine, opened, skill, ask)
+            records = records_with_tools(talk.messages)
+            if talk.reply.finish != "tools":  # else it is among the messages: no turn was left to answer it
+                records.append(TrajectoryRecord("reply", talk.reply.text))
+            unanswered = without_answer(talk.reply, task, records, turns=talk.turns)
+            return unanswered or episode(task, talk.turns, records, await self._results(mine, opened, talk))
+        except SandboxError as error:
+            return _unmeasured("sandbox", str(error), task)
+        except UnreadableError as error:
+            return _unmeasured("data", str(error), task)
+
+    async def aclose(self) -> None:
+        """Nothing to give back: a sandbox ends with its job."""
+
+    async def _talk(self, item: SheetItem, opened: Opened, skill: SkillTree, ask: Ask) -> Conversation:
+        """The conversation up to its last reply: one call, or in `multi` as many as the script needs."""
+        most = self._options.max_turns if self._options.mode == "multi" else 1
+        messages = self._opening(item, opened, skill)
+        talk = Conversation(messages, await ask(messages, max_tokens=self._settings.max_completion_tokens))
+        while True:
+            said = code_in(talk.reply.text, self._options.scoring)
+            if said:
+                talk.code, talk.first = said, None
+            if talk.turns >= most or talk.reply.finish not in ("stop", "other"):
+                return talk
+            if said:
+                talk.first = await self._result(item, opened, 0, said)
+            complaint = _complaint(item, talk.first) if said else NO_CODE
+            if not complaint:
+                return talk
+            talk.messages = [*talk.messages, Message("assistant", talk.reply.text), Message("user", complaint)]
+            talk.reply = await ask(talk.messages, max_tokens=self._settings.max_completion_tokens)
+            talk.turns += 1
+
+    async def _with_tools(self, item: SheetItem, opened: Opened, skill: SkillTree, ask: Ask) -> Conversation:
+        """The conversation up to a reply that asks for no tool; what is in solution.py then is the script."""
+        assert self._sandbox is not None
+        desk = Desk(
+            sandbox=self._sandbox,
+            given=item.cases[0].given.read_bytes(),
+            seconds=seconds_for_tools(self._settings.timeout_seconds),
+        )
+        most = self._settings.max_completion_tokens
+        messages = self._opening(item, opened, skill)
+        talk = Conversation(messages, await ask(messages, max_tokens=most, tools=TOOLS, tool_choice="auto"))
+        while talk.reply.tool_calls and talk.reply.finish == "tools":
+            said = Message("assistant", talk.reply.text, tool_calls=talk.reply.tool_calls)
+            found = [Message("tool", await desk.use(call), tool_call_id=call.id) for call in talk.reply.tool_calls]
+            talk.messages = [*talk.messages, said, *found]
+            if talk.turns >= self._options.max_turns:
+                break
+            talk.reply = await ask(talk.messages, max_tokens=most, tools=TOOLS, tool_choice="auto")
+            talk.turns += 1
+        talk.code = desk.solution
+        return talk
+
+    def _opening(self, item: SheetItem, opened: Opened, skill: SkillTree) -> list[Message]:
+        asked = user_prompt(item.instruction, item.instruction_type, item.position, opened.preview)
+        return [Message("system", self._systems.under(skill)), Message("user", asked)]
+
+    async def _results(self, item: SheetItem, opened: Opened, talk: Conversation) -> list[Result]:
+        """The last script on every case; none when there is no script."""
+        if not talk.code:
+            return []
+        numbers = range(0 if talk.first is None else 1, len(item.cases))
+        rest = await asyncio.gather(*(self._result(item, opened, number, talk.code) for number in numbers))
+        return [*([] if talk.first is None else [talk.first]), *rest]
+
+    async def _result(self, item: SheetItem, opened: Opened, number: int, code: str) -> Result:
+        assert self._sandbox is not None
+        case, scoring = item.cases[number], self._options.scoring
+        ran = await run_script(self._sandbox, code, case, opened.ranges, seconds=self._settings.timeout_seconds)
+        verdict = None if ran.book is None else compare(opened.golds[number], ran.book, opened.ranges, scoring)
+        return Result(case=case, ran=ran, verdict=verdict)
+
+    async def _open(self, item: SheetItem) -> Opened:
+        """The item's workbooks, read once for all attempts at it and at others that share them."""
+        if self._sandbox is None:
+            raise ConfigError("the items have to be loaded before they can be tried")
+        key = (item.cases, item.ranges)
+        async with self._locks.setdefault(key, asyncio.Lock()):
+            if key not in self._opened:
+                self._opened[key] = await open_workbooks(self._sandbox, item)
+        return self._opened[key]
+
+
+def _own(item: Item) -> SheetItem:
+    assert isinstance(item, SheetItem)
+    return item
+
+
+def _complaint(item: SheetItem, first: Result | None) -> str:
+    """What the target is told of its script; nothing when it may stay as it is."""
+    if first is None or first.passed:
+        return ""
+    if first.verdict is None:
+        return failed_prompt(first.ran.output if first.ran.problem == "exec_error" else first.ran.detail)
+    return wrong_prompt(wrong_cells(first.verdict)) if item.helped else ""
+
+
+def _unmeasured(kind: str, why: str, task: str) -> Episode:
+    return Episode(outcome=Failed(kind, why), task=task, records=(), turns=0, failure=kind, detail=why)

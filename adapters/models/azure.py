@@ -1,0 +1,126 @@
+"""
+Azure OpenAI: `model.backend: azure_openai`. The wire formats of OpenAI under Azure's addresses and its ways to sign in.
+
+Without an `api_version` the v1 endpoint is used, with a date the classic one, where the model is a deployment's name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import quote, urlsplit
+
+import httpx
+from attrs import evolve, frozen
+
+from skillopt_es.adapters.models.azure_tokens import token_source
+from skillopt_es.adapters.models.credentials import Credential, TokenCache
+from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
+from skillopt_es.adapters.models.openai import uses_responses, wire_for
+from skillopt_es.adapters.models.settings_check import refuse_others
+from skillopt_es.errors import ConfigError
+from skillopt_es.ports import ChatModel, ModelSettings
+
+SCOPE = "https://cognitiveservices.azure.com/.default"
+_HOSTS = (
+    ".openai.azure.com",
+    ".cognitiveservices.azure.com",
+    ".services.ai.azure.com",
+    ".openai.azure.us",
+    ".openai.azure.cn",
+)
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}(-preview)?")
+_V1 = ("", "v1", "preview", "latest")
+_TAKEN = frozenset({"protocol", "api_version", "auth_mode", "ad_scope", "managed_identity_client_id", "allow_hosts"})
+
+
+def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
+    """A model that is ready to be asked; raises ConfigError for an unusable address, version or way to sign in."""
+    refuse_others(settings, _TAKEN)
+    place = _place(settings)
+    mode = settings.auth_mode
+    if mode == "auto":
+        mode = "api_key" if settings.api_key_env else "azure_cli"
+    credential: Credential | None = None
+    if mode == "api_key":
+        _require_key(settings)
+    else:
+        _require_trusted_host(settings)
+        scope = settings.ad_scope or SCOPE
+        source = token_source(mode, scope, environ, settings)
+        credential = TokenCache(source, wall_clock=outside.wall_clock)
+        settings = evolve(settings, api_key_env="")
+    wire, _, api = wire_for(settings)
+    at = evolve(settings, base_url=place.base_url)
+    endpoint = open_endpoint(
+        at, environ, place.path, key_header="api-key", query=place.query, example="https://NAME.openai.azure.com"
+    )
+    identity = identity_of(at, f"azure-{api}", settings.base_url, api_version=settings.api_version)
+    shown = evolve(settings, auth_mode=mode)
+    return HttpModel(shown, identity=identity, wire=wire, endpoint=endpoint, credential=credential, outside=outside)
+
+
+@frozen
+class _Place:
+    base_url: str
+    path: str
+    query: str
+
+
+def _place(settings: ModelSettings) -> _Place:
+    """Where this model is: by a date in the classic plane, else in v1."""
+    version = settings.api_version.strip()
+    where = setting(settings.role, "api_version")
+    kind = "/responses" if uses_responses(settings) else "/chat/completions"
+    resource = settings.base_url.strip().rstrip("/")
+    for ending in ("/openai/v1", "/openai"):
+        resource = resource.removesuffix(ending)
+    if "/openai/" in resource:
+        raise ConfigError(
+            f"{setting(settings.role, 'base_url')} is {settings.base_url}, but must end before /openai",
+            hint="the deployment's name goes into model." + settings.role,
+        )
+    if version in _V1:
+        query = f"api-version={version}" if version in {"preview", "latest"} else ""
+        return _Place(resource, f"/openai/v1{kind}", query)
+    if not _DATE.fullmatch(version):
+        raise ConfigError(
+            f"{where} is {version!r}, but a version is a date like 2024-10-21 or 2025-04-01-preview",
+            hint="leave it out to use the v1 endpoint, which has none",
+        )
+    if kind == "/responses":
+        return _Place(resource, "/openai/responses", f"api-version={version}")
+    deployment = quote(settings.model, safe="")
+    return _Place(resource, f"/openai/deployments/{deployment}{kind}", f"api-version={version}")
+
+
+def _require_key(settings: ModelSettings) -> None:
+    if not settings.api_key_env:
+        raise ConfigError(
+            f"{setting(settings.role, 'auth_mode')} is api_key, but no key is named",
+            hint=f"name its environment variable in {setting(settings.role, 'api_key_env')}",
+        )
+
+
+def _require_trusted_host(settings: ModelSettings) -> None:
+    """A token opens more than one endpoint, so it goes only to Azure, over TLS; or where the user says so."""
+    url = urlsplit(settings.base_url.strip())
+    try:
+        host = httpx.URL(settings.base_url.strip()).host.lower()
+    except httpx.InvalidURL:
+        host = ""
+    where = setting(settings.role, "base_url")
+    allowed = {name.strip().lower() for name in settings.allow_hosts.split(",") if name.strip()}
+    listed = host in allowed
+    if not host or not (listed or host.endswith(_HOSTS)):
+        raise ConfigError(
+            f"{where} is {settings.base_url}, which is no Azure host, so it is not sent a token",
+            hint=f"correct it, or name the host in {setting(settings.role, 'allow_hosts')}",
+        )
+    if url.scheme != "https" and not (listed and _is_this_machine(host)):
+        raise ConfigError(f"{where} is {settings.base_url}, but a token is only sent over https", hint="use https")
+
+
+def _is_this_machine(host: str) -> bool:
+    return host in {"localhost", "::1"} or host.startswith("127.")

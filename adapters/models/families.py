@@ -1,0 +1,68 @@
+"""What model families are known not to take, so that a run is refused before its first call instead of after it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from skillopt_es.adapters.models.endpoint import setting
+from skillopt_es.errors import ConfigError
+from skillopt_es.ports import ModelSettings
+
+_WITHOUT_EFFORT = re.compile(r"(gpt-4|gpt-3\.5|chatgpt-)", re.IGNORECASE)
+_WITHOUT_TEMPERATURE = re.compile(r"(o\d|gpt-5(?!\.\d)|codex-)", re.IGNORECASE)
+_OPENAI_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
+_ANTHROPIC_EFFORTS = ("low", "medium", "high", "xhigh", "max")
+
+
+def check_openai(settings: ModelSettings) -> None:
+    """Raises ConfigError for a field that this OpenAI model refuses; other hosts may serve other models by its name."""
+    if (urlsplit(settings.base_url).hostname or "").endswith(".openai.com"):
+        _raise_first(settings, _openai_rules(settings))
+
+
+def check_anthropic(settings: ModelSettings) -> None:
+    """Raises ConfigError for a field that no Claude model takes like this."""
+    _raise_first(settings, _anthropic_rules(settings))
+
+
+def check_no_effort(settings: ModelSettings) -> None:
+    """Raises ConfigError when an effort is asked of a backend that has no word for it."""
+    if settings.reasoning_effort:
+        raise ConfigError(
+            f"{setting(settings.role, 'reasoning_effort')} is {settings.reasoning_effort!r}, but {settings.backend} "
+            "knows no efforts",
+            hint=f"use model.{settings.role}_thinking, and write model.{settings.role}_reasoning_effort: ''",
+        )
+
+
+Broken = tuple[str, str, str]
+
+
+def _openai_rules(settings: ModelSettings) -> Iterator[Broken]:
+    effort, model = settings.reasoning_effort, settings.model
+    if effort and _WITHOUT_EFFORT.match(model):
+        yield "reasoning_effort", f"{effort!r}, but {model} does not reason", "leave it out"
+    if effort and effort not in _OPENAI_EFFORTS:
+        yield "reasoning_effort", f"{effort!r}, which OpenAI does not know", f"one of {', '.join(_OPENAI_EFFORTS)}"
+    if settings.temperature not in {None, 1.0} and _WITHOUT_TEMPERATURE.match(model):
+        yield "temperature", f"{settings.temperature:g}, but {model} has a fixed one", "leave it out"
+
+
+def _anthropic_rules(settings: ModelSettings) -> Iterator[Broken]:
+    effort, temperature = settings.reasoning_effort, settings.temperature
+    if effort and effort not in _ANTHROPIC_EFFORTS:
+        names = ", ".join(_ANTHROPIC_EFFORTS)
+        yield "reasoning_effort", f"{effort!r}, which Anthropic does not know", f"one of {names}"
+    if temperature is not None and temperature > 1:
+        yield "temperature", f"{temperature:g}, but Anthropic's end at 1", "choose one from 0 to 1"
+    if temperature not in {None, 1.0} and settings.thinking in {"enabled", "adaptive"}:
+        yield "temperature", f"{temperature:g}, but a model that thinks has a fixed one", "leave it out"
+
+
+def _raise_first(settings: ModelSettings, rules: Iterator[Broken]) -> None:
+    if settings.unsupported_fields == "drop":
+        return
+    for name, what, fix in rules:
+        raise ConfigError(f"{setting(settings.role, name)} is {what}", hint=fix)

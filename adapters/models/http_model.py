@@ -1,0 +1,306 @@
+"""
+A model over HTTP, whatever its wire format: limits, credentials, one exchange, retries, recorded downgrades.
+
+The order of one try: a slot, the circuit, a token, the wire, what it means, what to do next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import math
+import time
+
+from attrs import define, evolve, field, frozen
+
+from skillopt_es.adapters.models.credentials import Credential
+from skillopt_es.adapters.models.endpoint import Endpoint, setting
+from skillopt_es.adapters.models.errors import Failure
+from skillopt_es.adapters.models.exchange import Exchange
+from skillopt_es.adapters.models.hints import hint_for
+from skillopt_es.adapters.models.limits import Limiter, Sleep
+from skillopt_es.adapters.models.redaction import Redactor
+from skillopt_es.adapters.models.retry import Draw, PastTries, RetryPolicy, seeded_draw, server_wait, spent_wait
+from skillopt_es.adapters.models.slots import Clock
+from skillopt_es.adapters.models.wire import ALL_FEATURES, Feature, Wire, has, without
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Json
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try
+
+_OWN_FIELDS = frozenset({"messages", "input", "model", "stream", "n"})
+_encode = json.JSONEncoder(separators=(",", ":")).encode
+
+
+@frozen(kw_only=True)
+class Outside:
+    """Time and chance, which tests replace."""
+
+    clock: Clock = time.monotonic
+    wall_clock: Clock = time.time
+    sleep: Sleep = asyncio.sleep
+    draw: Draw = seeded_draw
+
+
+REAL = Outside()
+
+
+@frozen
+class _Question:
+    """A request, ready for the wire; `features` are its optional fields that may be left out."""
+
+    request: ChatRequest
+    body: bytes = field(repr=False)
+    request_id: str
+    tokens: int
+    features: tuple[Feature, ...]
+
+
+@frozen
+class _Failed:
+    """A failed try that reached the wire (or found the circuit open, then `on_wire` is false)."""
+
+    failure: Failure
+    latency_ms: int = 0
+    on_wire: bool = True
+    began: float = 0.0
+    token: str = field(default="", repr=False)
+
+
+@define
+class _Course:
+    """How one call went so far."""
+
+    question: _Question
+    tries: list[Try] = field(factory=list)
+    past: PastTries = field(factory=PastTries)
+    deadline: float | None = None
+    renewed: bool = False
+
+    def note(self, failed: Failure, kind: str, wait: float = 0.0) -> None:
+        """One more try that gave no answer."""
+        self.tries.append(
+            Try(
+                kind=kind,
+                status=failed.status,
+                message=failed.message,
+                waited_ms=round(1000 * wait),
+                usage=failed.usage,
+            )
+        )
+
+
+class HttpModel:
+    """One role's model behind one endpoint."""
+
+    def __init__(
+        self,
+        settings: ModelSettings,
+        *,
+        identity: str,
+        wire: Wire,
+        endpoint: Endpoint,
+        credential: Credential | None = None,
+        outside: Outside = REAL,
+    ) -> None:
+        _check_extra_body(settings)
+        self.identity = identity + _extras(settings)
+        self._settings = settings
+        self._wire = wire
+        self._endpoint = endpoint
+        self._credential = credential
+        self._outside = outside
+        self._clock = outside.clock
+        self._redactor = endpoint.redactor
+        self._token = ""
+        self._exchange = Exchange(endpoint, concurrency=settings.concurrency, timeout_seconds=settings.timeout_seconds)
+        self._retry = RetryPolicy(
+            attempts=settings.attempts,
+            base=settings.backoff_seconds,
+            cap=settings.backoff_cap_seconds,
+            seed=settings.seed,
+            draw=outside.draw,
+        )
+        self._limiter = Limiter(
+            concurrency=settings.concurrency,
+            requests_per_minute=settings.requests_per_minute,
+            tokens_per_minute=settings.tokens_per_minute,
+            clock=outside.clock,
+            sleep=outside.sleep,
+        )
+        self._seconds = settings.deadline_seconds or math.inf
+        self._droppable = _droppable(settings)
+        self._refused: set[Feature] = set()
+
+    def __repr__(self) -> str:
+        return f"<{self.identity}>"
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """What an environment may ask of it."""
+        return frozenset({"text", "messages", "tools"})
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The answer, after whatever retries make sense; raises CallFailed."""
+        course = _Course(self._question(request))
+        while isinstance(result := await self._try(course), _Failed):
+            if self._mended(course, result):
+                continue
+            wait = self._wait_after(course, result)
+            self._limiter.learn(result.failure, final=wait is None, began=result.began)
+            if result.on_wire:
+                course.note(result.failure, result.failure.kind, wait or 0.0)
+            if wait is None:
+                raise self._call_failed(result, course.tries)
+            await self._outside.sleep(wait)
+            course.past = course.past.and_then(result.failure)
+        return evolve(result, tries=tuple(course.tries)) if course.tries else result
+
+    async def aclose(self) -> None:
+        """Give back connections."""
+        await self._exchange.aclose()
+
+    def _question(self, request: ChatRequest) -> _Question:
+        for feature in self._refused:
+            request = without(request, feature)
+        features = tuple(feature for feature in self._droppable if has(request, feature))
+        asked = self._wire.body(request)
+        if self._settings.extra_body:
+            asked.update(self._settings.extra_body)
+        body = _encode(asked).encode()
+        # Four bytes a token is the usual estimate; the real number replaces it when the reply is there.
+        tokens = len(body) // 4 + request.max_tokens if self._limiter.counts_tokens else 0
+        return _Question(request, body, _short_hash(request.slot), tokens, features)
+
+    def _mended(self, course: _Course, result: _Failed) -> bool:
+        """Whether the same question can be asked at once in another way: without a field, or with a new token."""
+        failed = result.failure
+        refused = self._refused_feature(failed, course.question)
+        if refused is not None:
+            self._refused.add(refused)
+            course.note(failed, "downgrade")
+            course.question = self._question(course.question.request)
+            return True
+        if self._credential is not None and failed.status == 401 and result.on_wire and not course.renewed:
+            course.renewed = True
+            self._credential.forget(result.token)
+            course.note(failed, "token_renewed")
+            return True
+        return False
+
+    def _wait_after(self, course: _Course, result: _Failed) -> float | None:
+        """Seconds to the next try; None when there is none, or none before the call's deadline."""
+        if not result.on_wire:
+            return None
+        wait = self._retry.wait_after(result.failure, course.question.request.slot, course.past)
+        late = course.deadline is not None and wait is not None and self._clock() + wait >= course.deadline
+        return None if late else wait
+
+    async def _try(self, course: _Course) -> ChatReply | _Failed:
+        question = course.question
+        refused = await self._limiter.enter(question.tokens)
+        if refused is not None:
+            return _Failed(refused, on_wire=False)
+        start = self._clock()
+        if course.deadline is None:  # it begins when the call is first let through: a queue is nobody's fault
+            course.deadline = start + self._seconds
+        try:
+            token = await self._credential.token() if self._credential is not None else ""
+            if isinstance(token, Failure):
+                return _Failed(self._redacted(token), began=start)
+            if token != self._token:
+                self._token, self._redactor = token, Redactor((*self._endpoint.secrets, token))
+            if not self._refused.isdisjoint(question.features):  # refused while this call waited for its slot
+                question = self._question(question.request)
+            raw = await self._exchange.post(question.body, question.request_id, token, course.deadline - start)
+        finally:
+            self._limiter.leave()
+        latency_ms = round(1000 * (self._clock() - start))
+        if isinstance(raw, Failure):
+            return _Failed(self._redacted(raw), latency_ms, began=start)
+        result = self._wire.read(raw.status, raw.headers, raw.body)
+        spent = spent_wait(raw.headers, self._outside.wall_clock())
+        if isinstance(result, Failure):
+            wait = server_wait(raw.headers, self._outside.wall_clock())
+            failed = evolve(self._redacted(result), server_wait=spent if wait is None else wait)
+            return _Failed(failed, latency_ms, began=start, token=token)
+        self._limiter.answered(spent)
+        return self._finished(result, question.tokens, latency_ms)
+
+    def _finished(self, reply: ChatReply, estimated: int, latency_ms: int) -> ChatReply:
+        usage = reply.usage
+        if estimated and usage.input is not None and usage.output is not None:
+            self._limiter.settle(estimated, usage.input + usage.output)
+        clean = self._redactor.reply
+        calls = reply.tool_calls
+        return ChatReply(
+            text=clean(reply.text),
+            finish=reply.finish,
+            tool_calls=tuple(evolve(call, arguments=clean(call.arguments)) for call in calls) if calls else calls,
+            usage=usage,
+            model=clean(reply.model),
+            request_id=clean(reply.request_id),
+            latency_ms=latency_ms,
+        )
+
+    def _redacted(self, failed: Failure) -> Failure:
+        clean = self._redactor.error
+        return evolve(
+            failed,
+            message=clean(failed.message),
+            codes=frozenset(map(clean, failed.codes)),
+            param=clean(failed.param),
+            request_id=clean(failed.request_id),
+        )
+
+    def _refused_feature(self, failed: Failure, question: _Question) -> Feature | None:
+        """The optional field of this question that the endpoint complains about."""
+        if failed.status not in {400, 422}:
+            return None
+        complaint = f"{failed.param} {failed.message}"
+        for feature in question.features:
+            if feature in self._refused or any(name in complaint for name in self._wire.names[feature]):
+                return feature
+        return None
+
+    def _call_failed(self, result: _Failed, tries: list[Try]) -> CallFailed:
+        failed = result.failure
+        return CallFailed(
+            failed.kind,
+            failed.message,
+            status=failed.status,
+            request_id=failed.request_id,
+            hint=hint_for(failed, self._settings),
+            latency_ms=result.latency_ms,
+            tries=tuple(tries),
+            perhaps_request=failed.perhaps_request,
+        )
+
+
+def identity_of(settings: ModelSettings, api: str, base_url: str, **what_else: Json) -> str:
+    """Names wire format, endpoint and model; what else changes the answers (not left blank) is part of it."""
+    words = [f"{name}={value}" for name, value in what_else.items() if value not in ("", None, False, "server_default")]
+    return " ".join([api, base_url.strip().rstrip("/"), settings.model, *words])
+
+
+def _extras(settings: ModelSettings) -> str:
+    if not settings.extra_body:
+        return ""
+    return f" +{_short_hash(json.dumps(settings.extra_body, sort_keys=True))}"
+
+
+def _droppable(settings: ModelSettings) -> tuple[Feature, ...]:
+    dropped: set[Feature] = {"schema"} if settings.structured_output == "auto" else set()
+    if settings.unsupported_fields == "drop":
+        dropped |= {"temperature", "effort"}
+    return tuple(feature for feature in ALL_FEATURES if feature in dropped)
+
+
+def _check_extra_body(settings: ModelSettings) -> None:
+    for name in settings.extra_body:
+        if name in _OWN_FIELDS:
+            raise ConfigError(f"{setting(settings.role, 'extra_body')} must not set {name!r}: the trainer does")
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

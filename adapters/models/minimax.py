@@ -1,0 +1,63 @@
+"""MiniMax: `model.backend: minimax_chat`. Chat completions with regions, a thinking switch, and errors inside a 200."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve
+
+from skillopt_es.adapters.models import chat_completions
+from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.families import check_no_effort
+from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
+from skillopt_es.adapters.models.settings_check import refuse_others
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.values import Json
+from skillopt_es.ports import ChatModel, ModelSettings
+
+REGIONS = {"global_en": "https://api.minimax.io/v1", "cn_zh": "https://api.minimaxi.com/v1"}
+_ALWAYS_THINKS = "minimax-m2"
+
+
+def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
+    """A model that is ready to be asked; raises ConfigError for an unknown region or thinking that cannot stop."""
+    refuse_others(settings, frozenset({"thinking", "region"}))
+    check_no_effort(settings)
+    base_url = settings.base_url.strip() or _region_url(settings)
+    settings = evolve(settings, base_url=base_url)
+    return HttpModel(
+        settings,
+        identity=identity_of(settings, "minimax", base_url, thinking=settings.thinking),
+        wire=chat_completions.ChatWire(
+            model=settings.model,
+            token_field=chat_completions.token_field(settings),
+            schemas=settings.structured_output != "off",
+            stream=settings.stream,
+            split_thinking=True,
+            extra={"reasoning_split": True, **_thinking(settings)},
+        ),
+        endpoint=open_endpoint(settings, environ, chat_completions.PATH),
+        outside=outside,
+    )
+
+
+def _region_url(settings: ModelSettings) -> str:
+    name = settings.region.strip().lower().replace("-", "_") or "global_en"
+    if name not in REGIONS:
+        where = setting(settings.role, "region")
+        raise ConfigError(
+            f"{where} is {settings.region!r}, but MiniMax has {' and '.join(REGIONS)}",
+            hint="choose the one where your key was made",
+        )
+    return REGIONS[name]
+
+
+def _thinking(settings: ModelSettings) -> Mapping[str, Json]:
+    if settings.thinking == "server_default":
+        return {}
+    if settings.thinking == "disabled" and settings.model.lower().startswith(_ALWAYS_THINKS):
+        raise ConfigError(
+            f"{setting(settings.role, 'thinking')} is 'disabled', but {settings.model} cannot stop thinking",
+            hint="leave it out, or use MiniMax-M3",
+        )
+    return {"thinking": {"type": "disabled" if settings.thinking == "disabled" else "adaptive"}}

@@ -1,0 +1,94 @@
+"""Small readings of JSON that nobody has checked yet, and what all wire formats' replies have in common."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+
+from skillopt_es.adapters.models.errors import (
+    FILTER_CODES,
+    ErrorBody,
+    Failure,
+    failure,
+    failure_of,
+    read_error,
+    request_id_in,
+)
+from skillopt_es.adapters.models.sse import ServerEvent, events_in, is_stream
+from skillopt_es.ports import ChatReply
+
+Object = Mapping[str, object]
+NOTHING: Object = {}
+Read = Callable[[int, Mapping[str, str], Object], ChatReply | Failure]
+Assemble = Callable[[Sequence[ServerEvent]], Object | None]
+
+
+def read_reply(
+    status: int, headers: Mapping[str, str], body: bytes, read: Read, assemble: Assemble
+) -> ChatReply | Failure:
+    """The answer in a complete reply, streamed or not, by the two readings of one wire format."""
+    if not 200 <= status < 300:
+        return refused_by_endpoint(status, headers, read_error(body))
+    request_id = request_id_in(headers)
+    if is_stream(headers):
+        whole = assemble(events_in(body))
+        if whole is None:
+            message = f"HTTP {status}, but the stream ended before its last event"
+            return failure("transport", message, status=status, request_id=request_id)
+        return read(status, headers, whole)
+    try:
+        parsed: object = json.loads(body)
+    except (ValueError, RecursionError):
+        message = f"HTTP {status}, but the body is not JSON: {body[:200].decode(errors='replace')}"
+        return failure("transport", message, status=status, request_id=request_id)
+    if not isinstance(parsed, dict):
+        return failure("invalid_reply", "the reply is not a JSON object", status=status, request_id=request_id)
+    return read(status, headers, parsed)
+
+
+def refused_by_endpoint(status: int, headers: Mapping[str, str], error: ErrorBody) -> ChatReply | Failure:
+    """What an error means: a content filter has answered, anything else has not."""
+    if error.codes & FILTER_CODES:
+        return ChatReply(text="", finish="filtered", request_id=request_id_in(headers))
+    return failure_of(status, headers, error)
+
+
+def as_object(value: object) -> Object:
+    """The value if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else NOTHING
+
+
+def as_list(value: object) -> Sequence[object]:
+    """The value if it is a JSON array, else an empty one."""
+    return value if isinstance(value, list) else ()
+
+
+def as_text(value: object) -> str:
+    """The value if it is text, else nothing."""
+    return value if isinstance(value, str) else ""
+
+
+def as_name(value: object) -> str:
+    """Text that any database takes: JSON can spell half of a surrogate pair."""
+    return as_text(value).encode("utf-8", "replace").decode()
+
+
+def as_count(value: object) -> int | None:
+    """A number of tokens, or None for what is none."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def total(*counts: int | None) -> int | None:
+    """The sum of what is known; None if the first is not."""
+    if not counts or counts[0] is None:
+        return None
+    return sum(count for count in counts if count is not None)
+
+
+def parsed_json(body: bytes) -> object:
+    """What the bytes spell in JSON, None for what is none."""
+    try:
+        parsed: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return parsed
