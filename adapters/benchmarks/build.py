@@ -29,6 +29,7 @@ class Built:
 
 def build(benchmark: Benchmark, *, source: Path, out: Path, ids: Path | None, software: str) -> Built:
     """Writes the splits into `out`, which must be new; raises DataError naming what is missing and writes nothing."""
+    source = source.resolve()  # readers resolve what they find below it
     if out.exists():
         raise OutputRefused(f"{out} is there already", hint="name a new folder with --out, or remove that one")
     lists = _lists(benchmark, source, ids)

@@ -69,7 +69,10 @@ def test_the_paper_preset_says_every_default_that_it_leans_on() -> None:
     assert changed == {"optimizer.slow_update_gate_with_selection"}
 
 
-@pytest.mark.parametrize(("name", "workers", "seconds"), [("searchqa", 24, 120), ("livemathematicianbench", 64, 300)])
+SIZES = [("searchqa", 24, 120), ("livemathematicianbench", 64, 300), ("spreadsheetbench", 24, 120)]
+
+
+@pytest.mark.parametrize(("name", "workers", "seconds"), SIZES)
 def test_a_benchmarks_preset_has_the_originals_sizes(tmp_path: Path, name: str, workers: int, seconds: int) -> None:
     """Its paths start at the file that builds on it, and the environment knows all its keys."""
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"_base_": name, "model": MODELS}))

@@ -54,6 +54,17 @@ def test_splits_are_built_in_the_order_of_the_lists(tmp_path: Path, name: str) -
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_folders_may_be_named_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """And through a link."""
+    source, _ = MADE[name](tmp_path)
+    (tmp_path / "link").symlink_to(source)
+    monkeypatch.chdir(tmp_path)
+    for number, given in enumerate((Path("downloads"), Path("link"))):
+        built = build(BENCHMARKS[name], source=given, out=Path(f"out{number}"), ids=Path("up"), software="")
+        assert built.counts == {"train": 3, "val": 1, "test": 2}
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_same_downloads_give_the_same_bytes(tmp_path: Path, name: str) -> None:
     """In any folder."""
     every = []
