@@ -33,7 +33,9 @@ COMMANDS = {
     "export": ("export", "Write a run's skill, events or results to files."),
     "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
     "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
+    "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
     "init": ("init", "Write a small working project for your own tasks."),
+    "new-environment": ("new_environment", "Write a package with an environment of your own."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
 }
 
