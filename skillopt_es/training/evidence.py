@@ -12,7 +12,6 @@ from skillopt_es.ports import Step
 from skillopt_es.training.calls import AllCalls, Texts, read_answer
 from skillopt_es.training.steps import steps_of
 
-
 _KEPT = 128
 
 
