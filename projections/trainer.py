@@ -47,6 +47,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import (
+    REFUSED_LEAK,
     Batch,
     Failed,
     FailurePattern,
@@ -447,7 +448,9 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
     rejected_notes: tuple[str, ...] = ()
     if event.action == "reject" and step.ranked is not None:
         by_id = proposals_of(step)
-        rejected = tuple(by_id[name] for name in step.ranked.chosen)
+        # What copies an item is not told to later analysts: they would hand it on.
+        refused = {report.edit for report in step.built.reports if report.status == REFUSED_LEAK} if step.built else ()
+        rejected = tuple(by_id[name] for name in step.ranked.chosen if name not in refused)
     if event.action == "reject" and step.extended is not None and step.extended.order == "measured":
         rejected_notes = step.extended.added
     return Attempt(
@@ -631,7 +634,8 @@ def _owed_by(state: TrainerState, epoch: EpochState) -> Owed | None:
 def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
     assert state.current is not None
     measured = state.measured[event.skill]
-    return replace(state, best=replace(state.current, score=measured.score, value=measured.value, stale_from=""))
+    standing = replace(state.current, score=measured.score, value=measured.value, stale_from="")
+    return replace(state, current=standing, best=standing)  # one text has one score
 
 
 def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:

@@ -29,11 +29,10 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.trainer import TrainerState
 from skillopt_es.projections.trainer import evolve as after
-from skillopt_es.training.decisions import decide, is_better
+from skillopt_es.training.decisions import is_better, judge
 from skillopt_es.training.forks import gate_values, skills_in
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured
-from skillopt_es.training.tasks import Decide
 
 Zone = Literal["exact", "estimate"]
 Kind = Literal["candidate", "guidance", "promotion"]
@@ -155,7 +154,7 @@ class _Walk:
         why = self._missing(event.candidate)
         if why:
             return self._unknown(seq, "candidate", event.step, event, why)
-        derived = decide(Decide("gate_candidate"), self.other, self._run)
+        derived = judge("gate_candidate", self.other, self._run)
         assert isinstance(derived, CandidateGated)
         self._judged(seq, "candidate", event.step, event, derived, _outcome(event) != _outcome(derived))
         if self.told is None and event.action == "reject" and _shown(event) != _shown(derived):
@@ -172,7 +171,7 @@ class _Walk:
         if why:
             return self._unknown(seq, "guidance", event.epoch, event, why)
         late = self.other.owed is not None and event.epoch == self.other.owed.epoch.number
-        derived = decide(Decide("apply_late_slow_update" if late else "apply_slow_update"), self.other, self._run)
+        derived = judge("apply_late_slow_update" if late else "apply_slow_update", self.other, self._run)
         assert isinstance(derived, SlowUpdateApplied)
         self._judged(seq, "guidance", event.epoch, event, derived, event.action != derived.action)
         return derived

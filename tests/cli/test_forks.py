@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from attrs import frozen
+from support.in_process import Cli, called
 
-from skillopt_es.cli.main import main
 from skillopt_es.side_by_side import worked
-
-
-@frozen
-class Done:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """The document on stdout."""
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Done]
 
 
 @pytest.fixture
@@ -42,17 +21,8 @@ def runs(demo_run: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def cli(runs: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Runs a command in this process, over those runs."""
-
-    def run(*words: str) -> Done:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            main([*words, "--dir", str(runs)])
-        out, err = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        assert "bug in skillopt-es" not in err, err
-        return Done(stopped.value.code, out, err)
-
-    return run
+    run = called(capsys)
+    return lambda *words: run(*words, "--dir", runs)
 
 
 def test_a_fork_is_a_run_like_any_other(cli: Cli, runs: Path) -> None:
