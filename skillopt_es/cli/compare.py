@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, shown_value
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, shown_settings, shown_value
 from skillopt_es.events.values import Json, Score
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def column(each: Side) -> dict[str, str]:
     cells = {
         "status": each.status,
         "fork of": "" if each.forked is None else f"{each.forked.parent} after event {each.forked.seq:,}",
-        "changed": "" if each.forked is None else ", ".join(f"{s.key} = {s.value}" for s in each.forked.overrides),
+        "changed": "" if each.forked is None else shown_settings(each.forked.overrides),
         "steps": f"{each.step} of {each.steps}",
         "accepted": str(each.accepted),
         "rejected": str(each.rejected),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from skillopt_es.cli.options import shown_value
+from skillopt_es.cli.options import shown_settings, shown_value
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -263,7 +263,7 @@ def _completed(event: RunCompleted) -> str:
 
 
 def _forked(event: RunForked) -> str:
-    changes = ", ".join(f"{setting.key} = {setting.value}" for setting in event.overrides)
+    changes = shown_settings(event.overrides)
     return f"of {event.parent} after event {event.seq}, with its {counted(event.inherited, 'call')}" + (
         f"; {changes}" if changes else "; nothing changed"
     )

@@ -9,7 +9,7 @@ import click
 from attrs import asdict
 
 from skillopt_es.cli.moment import moment_option
-from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.cli.options import directory_option, json_option, print_json, shown_settings
 from skillopt_es.moments import Moment
 
 
@@ -56,6 +56,6 @@ def fork_command(
     click.echo(
         f"begins      {made.state.steps_done} steps done; {opening.inherited:,} recorded calls that answer again"
     )
-    for setting in opening.overrides:
-        click.echo(f"changes     {setting.key} = {setting.value}")
+    if opening.overrides:
+        click.echo(f"changes     {shown_settings(opening.overrides)}")
     click.echo(f"next        {resume_hint(folder)}")

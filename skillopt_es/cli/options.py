@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import Json, Setting
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -74,6 +74,11 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right:
             for index, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         click.echo("  ".join(cells).rstrip())
+
+
+def shown_settings(settings: Sequence[Setting]) -> str:
+    """Settings as somebody would write them; nothing for none."""
+    return ", ".join(f"{each.key} = {json.dumps(each.value, ensure_ascii=False)}" for each in settings)
 
 
 def shown_value(value: float | None) -> str:

@@ -10,7 +10,7 @@ import click
 from attrs import asdict
 
 from skillopt_es.cli.event_lines import shown_time
-from skillopt_es.cli.options import print_table, shown_value
+from skillopt_es.cli.options import print_table, shown_settings, shown_value
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.catalog import RunForked, RunStarted
@@ -123,7 +123,7 @@ def print_status(found: Detailed, directory: Path) -> None:
     imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
     click.echo(f"run         {each.folder.name} ({each.status}{why}{imported})")
     if summary.forked is not None:
-        changed = ", ".join(f"{setting.key} = {setting.value}" for setting in summary.forked.overrides)
+        changed = shown_settings(summary.forked.overrides)
         click.echo(
             f"forked      of {summary.forked.parent} after event {summary.forked.seq:,}; {changed or 'nothing changed'}"
         )

@@ -29,7 +29,7 @@ def test_a_fork_is_a_run_like_any_other(cli: Cli, runs: Path) -> None:
     """It is made, gone on with, checked and shown, and each command says whose fork it is."""
     made = cli("fork", "demo", "--until", "step", "10", "--set", "evaluation.gate_metric=soft", "--name", "soft")
     assert made.code == 0
-    assert "evaluation.gate_metric = soft" in made.out
+    assert 'evaluation.gate_metric = "soft"' in made.out
     assert f"skillopt-es resume soft --dir {runs}" in made.out
     assert cli("status", "soft").out.splitlines()[1].startswith("forked      of demo after event")
     assert cli("resume", "soft", "--quiet").code == 0
