@@ -16,9 +16,10 @@ from skillopt_es.adapters.environments.officeqa.documents import Corpus, Unreada
 from skillopt_es.adapters.environments.officeqa.items import SUFFIXES, Library, OfficeItem
 from skillopt_es.adapters.environments.officeqa.options import OfficeOptions
 from skillopt_es.adapters.environments.officeqa.pages import oracle_text
-from skillopt_es.adapters.environments.officeqa.prompt import plain_prompt, tools_prompt, user_prompt
+from skillopt_es.adapters.environments.officeqa.prompt import plain_prompt, search_prompt, tools_prompt, user_prompt
 from skillopt_es.adapters.environments.officeqa.results import graded, unmeasured
-from skillopt_es.adapters.environments.officeqa.talk import Talk, asked_once, with_tools
+from skillopt_es.adapters.environments.officeqa.search import SearchEngine, SearchFailed, open_search
+from skillopt_es.adapters.environments.officeqa.talk import Talk, asked_once, with_search, with_tools
 from skillopt_es.adapters.environments.officeqa.tools import Desk
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.text import shorten
@@ -32,7 +33,10 @@ class OfficeQA:
     def __init__(self, settings: EnvironmentSettings, options: OfficeOptions) -> None:
         self._settings = settings
         self._options = options
-        self._systems = SystemPrompts(tools_prompt if options.with_tools else plain_prompt)
+        searches = options.search_mode == "custom_search"
+        without_tools = search_prompt if searches else plain_prompt
+        self._systems = SystemPrompts(tools_prompt if options.with_tools else without_tools)
+        self._engine: SearchEngine | None = open_search(options, os.environ) if searches else None
         self._corpus: Corpus | None = None
 
     @property
@@ -61,6 +65,8 @@ class OfficeQA:
             talk = await self._talk(item, await asyncio.to_thread(self._asked, item), skill, ask)
         except UnreadableError as error:
             return unmeasured("data", str(error), task)
+        except SearchFailed as error:
+            return unmeasured("search", str(error), task)
         records = records_with_tools(talk.messages)
         if not talk.exhausted:
             records.append(TrajectoryRecord("reply", talk.reply.text))
@@ -68,7 +74,9 @@ class OfficeQA:
         return unanswered or graded(item, task, talk, records, self._options.scoring)
 
     async def aclose(self) -> None:
-        """Nothing to give back."""
+        """Close connections to the search engine."""
+        if self._engine:
+            await self._engine.aclose()
 
     def _asked(self, item: OfficeItem) -> str:
         """The user message; it may read files."""
@@ -82,4 +90,7 @@ class OfficeQA:
         if self._options.with_tools:
             desk = Desk(item.documents)
             return await with_tools(messages, ask, desk, most=self._options.max_tool_turns, max_tokens=most)
+        if self._engine:
+            rounds, queries = self._options.max_tool_turns, self._options.max_queries_per_turn
+            return await with_search(messages, ask, self._engine, most=rounds, queries=queries, max_tokens=most)
         return await asked_once(messages, ask, max_tokens=most)

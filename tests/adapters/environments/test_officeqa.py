@@ -114,6 +114,14 @@ def test_the_published_columns_are_read(tmp_path: Path) -> None:
     assert (item.answer, item.task_type, len(item.documents)) == ("5", "c", 3)
 
 
+def test_a_csv_file_is_split_by_ratio(tmp_path: Path) -> None:
+    """Named itself, or as the only file of a folder."""
+    write_officeqa(tmp_path)
+    for path in (tmp_path / "split" / "train", tmp_path / "split" / "train" / "questions.csv"):
+        splits = open_on(tmp_path, "officeqa", data_settings(data_path=str(path)), data_dirs="docs").load()
+        assert (len(splits.train), len(splits.val), len(splits.test)) == (3, 2, 2)
+
+
 @pytest.mark.parametrize(
     ("text", "error"),
     [
