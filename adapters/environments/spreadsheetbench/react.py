@@ -131,7 +131,7 @@ def seconds_for_tools(script_seconds: float) -> float:
 
 
 def _without_places(text: str) -> str:
-    text = _ADDRESS.sub("0x…", _JOB_FOLDER.sub("/work", text))
+    text = _ADDRESS.sub("0x…", _JOB_FOLDER.sub("/sandbox", text))
     for prefix in dict.fromkeys((sys.prefix, sys.base_prefix)):
         text = text.replace(f"{prefix}/", "/python/") if len(prefix) > 1 else text
     return text
