@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
-from skillopt_es.adapters.environments.data import RawItem, canonical_json, item_files, read_items
+from attrs import frozen
+
+from skillopt_es.adapters.environments.data import SUFFIXES, RawItem, canonical_json, item_files, read_items
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Split, digest_of
 from skillopt_es.ports import DataSettings, Item, Splits
@@ -29,17 +31,32 @@ Read = Callable[[Path, list[str]], list[RawItem]]
 
 def plain_items(path: Path, _notes: list[str]) -> list[RawItem]:
     """The items of a file, or of the only data file in a folder."""
-    return read_items(_sole_file(path))
+    return read_items(sole_file(path))
 
 
-def load_splits(settings: DataSettings, parse: Callable[[RawItem], Item], *, read: Read = plain_items) -> Splits:
+@frozen
+class _Files:
+    """How the files of a benchmark are read, and what their names end in."""
+
+    read: Read
+    suffixes: Sequence[str]
+
+
+def load_splits(
+    settings: DataSettings,
+    parse: Callable[[RawItem], Item],
+    *,
+    read: Read = plain_items,
+    suffixes: Sequence[str] = SUFFIXES,
+) -> Splits:
     """
     The parsed items of the three splits; the same data and settings give the same splits on any machine.
 
-    `read` gives the items of a file or folder and may add notes; the default reads our own formats.
+    `read` gives the items of a file or folder and may add notes; the default reads our own formats. `suffixes` are
+    those of the files that it reads.
     """
     notes: list[str] = []
-    divided = _MODES[settings.split_mode](settings, notes, read)
+    divided = _MODES[settings.split_mode](settings, notes, _Files(read, suffixes))
     _refuse_shared_ids(divided)
     if settings.limit > 0:
         divided = {split: items[: settings.limit] for split, items in divided.items()}
@@ -77,17 +94,17 @@ def _weights(ratio: str) -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2]
 
 
-def _by_ratio(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
-    items = read(_data_path(settings), notes)
+def _by_ratio(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
+    items = files.read(_data_path(settings), notes)
     train, val, _ = ratio_counts(len(items), settings.split_ratio)
     random.Random(settings.split_seed).shuffle(items)  # noqa: S311 - a reproducible order is the point
     return {"train": items[:train], "val": items[train : train + val], "test": items[train + val :]}
 
 
-def _by_field(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
+def _by_field(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
     key = settings.split_field or "split"
     divided: _Divided = {split: [] for split in _SPLITS}
-    for item in read(_data_path(settings), notes):
+    for item in files.read(_data_path(settings), notes):
         name = item.fields.get(key)
         if not isinstance(name, str) or name not in _NAMES:
             near = get_close_matches(str(name), _NAMES, n=1)
@@ -97,33 +114,34 @@ def _by_field(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
     return divided
 
 
-def _by_folders(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
+def _by_folders(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
     folder = _split_folder(settings)
-    return {split: _read_split_folder(folder, split, notes, read) for split in _SPLITS}
+    return {split: _read_split_folder(folder, split, notes, files) for split in _SPLITS}
 
 
-def _read_split_folder(folder: Path, split: Split, notes: list[str], read: Read) -> list[RawItem]:
-    files = item_files(folder / split) if (folder / split).is_dir() else []
-    if not files:
-        what = "no .json or .jsonl file in it" if (folder / split).is_dir() else "no such folder"
+def _read_split_folder(folder: Path, split: Split, notes: list[str], files: _Files) -> list[RawItem]:
+    found = item_files(folder / split, files.suffixes) if (folder / split).is_dir() else []
+    if not found:
+        what = f"no {_either(files.suffixes)} file in it" if (folder / split).is_dir() else "no such folder"
         return _missing(split, f"{folder / split}: {what}", folder)
-    if len(files) > 1:
-        notes.append(f"{split}: read {files[0].name}, ignored {', '.join(file.name for file in files[1:])}")
-    return read(files[0], notes)
+    if len(found) > 1:
+        notes.append(f"{split}: read {found[0].name}, ignored {', '.join(file.name for file in found[1:])}")
+    return files.read(found[0], notes)
 
 
-def _by_files(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
+def _by_files(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
     folder = _split_folder(settings)
-    return {split: _read_split_file(folder, split, notes, read) for split in _SPLITS}
+    return {split: _read_split_file(folder, split, notes, files) for split in _SPLITS}
 
 
-def _read_split_file(folder: Path, split: Split, notes: list[str], read: Read) -> list[RawItem]:
-    files = [file for file in (folder / f"{split}.jsonl", folder / f"{split}.json") if file.is_file()]
-    if not files:
-        return _missing(split, f"{folder}: no {split}.jsonl or {split}.json in it", folder)
-    if len(files) > 1:
-        raise DataError(f"{folder}: both {split}.jsonl and {split}.json are there", hint="keep the one to use")
-    return read(files[0], notes)
+def _read_split_file(folder: Path, split: Split, notes: list[str], files: _Files) -> list[RawItem]:
+    names = [f"{split}{suffix}" for suffix in reversed(files.suffixes)]
+    found = [folder / name for name in names if (folder / name).is_file()]
+    if not found:
+        return _missing(split, f"{folder}: no {_either(names)} in it", folder)
+    if len(found) > 1:
+        raise DataError(f"{folder}: both {found[0].name} and {found[1].name} are there", hint="keep the one to use")
+    return files.read(found[0], notes)
 
 
 def _missing(split: Split, what: str, folder: Path) -> list[RawItem]:
@@ -147,10 +165,11 @@ def _data_path(settings: DataSettings) -> Path:
     return Path(settings.data_path)
 
 
-def _sole_file(path: Path) -> Path:
+def sole_file(path: Path, suffixes: Sequence[str] = SUFFIXES) -> Path:
+    """The file, or the only one with such a suffix in a folder; raises DataError when there is not exactly one."""
     if not path.is_dir():
         return path
-    files = item_files(path)
+    files = item_files(path, suffixes)
     if len(files) == 1:
         return files[0]
     if any((path / split).is_dir() for split in _SPLITS):
@@ -159,9 +178,13 @@ def _sole_file(path: Path) -> Path:
         )
     found = ", ".join(file.name for file in files) or "none"
     raise DataError(
-        f"{path} is a folder, not a file, and not one .json or .jsonl file is in it but: {found}",
+        f"{path} is a folder, not a file, and not one {_either(suffixes)} file is in it but: {found}",
         hint="set env.data_path to the file that holds the items",
     )
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _split_folder(settings: DataSettings) -> Path:
@@ -177,7 +200,7 @@ def _split_folder(settings: DataSettings) -> Path:
     return folder
 
 
-_MODES: Mapping[str, Callable[[DataSettings, list[str], Read], _Divided]] = {
+_MODES: Mapping[str, Callable[[DataSettings, list[str], _Files], _Divided]] = {
     "ratio": _by_ratio,
     "field": _by_field,
     "split_dir": _by_folders,

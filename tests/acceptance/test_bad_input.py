@@ -83,6 +83,8 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "url-with-password": (config(model={"base_url": f"http://u:{KEY}@h/v1"}), "holds credentials", "model.api_key_env"),
     "headers-no-text": (config(model={"extra_headers": {"X-Team": 5}}), "must be a mapping of texts", ""),
     "invalid-yaml": (file("config.yaml", "model: {a: [\n"), "config.yaml, line 2: not valid YAML", ""),
+    "within-itself": (file("config.yaml", "a: &a [*a]\n"), "config.yaml: nested too deeply, or within itself", ""),
+    "too-deep": (file("config.yaml", "a: " + "[" * 3000), "config.yaml: nested too deeply", ""),
     "yaml-list": (file("config.yaml", "- 1\n"), "a config is a mapping of sections", ""),
     "not-utf-8": (file("config.yaml", b"model: {target: \xe9}\n"), "config.yaml: not UTF-8 text (byte 16)", ""),
     "base-cycle": (file("config.yaml", "_base_: config.yaml\n"), "_base_ leads back to this file", "remove one"),
