@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import NoReturn
@@ -17,7 +17,7 @@ from skillopt_es.events.values import Json
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LONE_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-_SUFFIXES = (".json", ".jsonl")
+JSON_SUFFIXES = (".json", ".jsonl")
 
 
 @frozen
@@ -35,7 +35,7 @@ class RawItem:
 
 def read_items(path: Path) -> list[RawItem]:
     """The items of one file in file order, each with a non-empty id that no other item has."""
-    text = _text_of(path)
+    text = text_of(path)
     broken = _LONE_SURROGATE_ESCAPE.search(text) is not None
     items: list[RawItem] = []
     lines: dict[str, int] = {}
@@ -53,19 +53,19 @@ def read_items(path: Path) -> list[RawItem]:
 
 def read_rows(path: Path) -> list[tuple[str, Json]]:
     """The values of one file as they are, each with its `file:line`; for data whose items have no ids yet."""
-    text = _text_of(path)
+    text = text_of(path)
     broken = _LONE_SURROGATE_ESCAPE.search(text) is not None
     return [
         (f"{path}:{line}", _without_lone_surrogates(value) if broken else value) for line, value in _values(path, text)
     ]
 
 
-def item_files(folder: Path) -> list[Path]:
+def item_files(folder: Path, suffixes: Collection[str] = JSON_SUFFIXES) -> list[Path]:
     """The item files directly in a folder, alphabetically; hidden files do not count."""
     return sorted(
         path
         for path in folder.iterdir()
-        if path.suffix in _SUFFIXES and not path.name.startswith(".") and path.is_file()
+        if path.suffix in suffixes and not path.name.startswith(".") and path.is_file()
     )
 
 
@@ -74,9 +74,10 @@ def canonical_json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
 
 
-def _text_of(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """All that a data file holds; raises DataError when it cannot be read, is not UTF-8 or is empty."""
     if path.is_dir():
-        raise DataError(f"{path} is a folder, not a file", hint="name the .json or .jsonl file that holds the items")
+        raise DataError(f"{path} is a folder, not a file", hint="name the file that holds the items")
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 
-from skillopt_es.adapters.environments.data import RawItem, canonical_json, item_files, read_items
+from attrs import frozen
+
+from skillopt_es.adapters.environments.data import JSON_SUFFIXES, RawItem, canonical_json, item_files, read_items
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Split, digest_of
 from skillopt_es.ports import DataSettings, Item, Splits
@@ -27,19 +29,38 @@ _Divided = dict[Split, list[RawItem]]
 Read = Callable[[Path, list[str]], list[RawItem]]
 
 
+@frozen
+class _Reader:
+    """What reads a file or folder, and which files it can read."""
+
+    read: Read
+    suffixes: Collection[str]
+
+    def named(self, between: str) -> str:
+        """The suffixes, for an error."""
+        return between.join(self.suffixes)
+
+
 def plain_items(path: Path, _notes: list[str]) -> list[RawItem]:
     """The items of a file, or of the only data file in a folder."""
-    return read_items(_sole_file(path))
+    return read_items(sole_file(path))
 
 
-def load_splits(settings: DataSettings, parse: Callable[[RawItem], Item], *, read: Read = plain_items) -> Splits:
+def load_splits(
+    settings: DataSettings,
+    parse: Callable[[RawItem], Item],
+    *,
+    read: Read = plain_items,
+    suffixes: Collection[str] = JSON_SUFFIXES,
+) -> Splits:
     """
     The parsed items of the three splits; the same data and settings give the same splits on any machine.
 
-    `read` gives the items of a file or folder and may add notes; the default reads our own formats.
+    `read` gives the items of a file or folder and may add notes; the default reads our own formats. `suffixes` are
+    those of the files that it can read.
     """
     notes: list[str] = []
-    divided = _MODES[settings.split_mode](settings, notes, read)
+    divided = _MODES[settings.split_mode](settings, notes, _Reader(read, suffixes))
     _refuse_shared_ids(divided)
     if settings.limit > 0:
         divided = {split: items[: settings.limit] for split, items in divided.items()}
@@ -77,17 +98,17 @@ def _weights(ratio: str) -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2]
 
 
-def _by_ratio(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
-    items = read(_data_path(settings), notes)
+def _by_ratio(settings: DataSettings, notes: list[str], reader: _Reader) -> _Divided:
+    items = reader.read(_data_path(settings), notes)
     train, val, _ = ratio_counts(len(items), settings.split_ratio)
     random.Random(settings.split_seed).shuffle(items)  # noqa: S311 - a reproducible order is the point
     return {"train": items[:train], "val": items[train : train + val], "test": items[train + val :]}
 
 
-def _by_field(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
+def _by_field(settings: DataSettings, notes: list[str], reader: _Reader) -> _Divided:
     key = settings.split_field or "split"
     divided: _Divided = {split: [] for split in _SPLITS}
-    for item in read(_data_path(settings), notes):
+    for item in reader.read(_data_path(settings), notes):
         name = item.fields.get(key)
         if not isinstance(name, str) or name not in _NAMES:
             near = get_close_matches(str(name), _NAMES, n=1)
@@ -97,33 +118,35 @@ def _by_field(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
     return divided
 
 
-def _by_folders(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
+def _by_folders(settings: DataSettings, notes: list[str], reader: _Reader) -> _Divided:
     folder = _split_folder(settings)
-    return {split: _read_split_folder(folder, split, notes, read) for split in _SPLITS}
+    return {split: _read_split_folder(folder, split, notes, reader) for split in _SPLITS}
 
 
-def _read_split_folder(folder: Path, split: Split, notes: list[str], read: Read) -> list[RawItem]:
-    files = item_files(folder / split) if (folder / split).is_dir() else []
+def _read_split_folder(folder: Path, split: Split, notes: list[str], reader: _Reader) -> list[RawItem]:
+    files = item_files(folder / split, reader.suffixes) if (folder / split).is_dir() else []
     if not files:
-        what = "no .json or .jsonl file in it" if (folder / split).is_dir() else "no such folder"
+        what = f"no {reader.named(' or ')} file in it" if (folder / split).is_dir() else "no such folder"
         return _missing(split, f"{folder / split}: {what}", folder)
     if len(files) > 1:
         notes.append(f"{split}: read {files[0].name}, ignored {', '.join(file.name for file in files[1:])}")
-    return read(files[0], notes)
+    return reader.read(files[0], notes)
 
 
-def _by_files(settings: DataSettings, notes: list[str], read: Read) -> _Divided:
+def _by_files(settings: DataSettings, notes: list[str], reader: _Reader) -> _Divided:
     folder = _split_folder(settings)
-    return {split: _read_split_file(folder, split, notes, read) for split in _SPLITS}
+    return {split: _read_split_file(folder, split, notes, reader) for split in _SPLITS}
 
 
-def _read_split_file(folder: Path, split: Split, notes: list[str], read: Read) -> list[RawItem]:
-    files = [file for file in (folder / f"{split}.jsonl", folder / f"{split}.json") if file.is_file()]
+def _read_split_file(folder: Path, split: Split, notes: list[str], reader: _Reader) -> list[RawItem]:
+    named = [f"{split}{suffix}" for suffix in reader.suffixes]
+    files = [folder / name for name in named if (folder / name).is_file()]
     if not files:
-        return _missing(split, f"{folder}: no {split}.jsonl or {split}.json in it", folder)
+        return _missing(split, f"{folder}: no {' or '.join(named)} in it", folder)
     if len(files) > 1:
-        raise DataError(f"{folder}: both {split}.jsonl and {split}.json are there", hint="keep the one to use")
-    return read(files[0], notes)
+        found = " and ".join(file.name for file in files)
+        raise DataError(f"{folder}: both {found} are there", hint="keep the one to use")
+    return reader.read(files[0], notes)
 
 
 def _missing(split: Split, what: str, folder: Path) -> list[RawItem]:
@@ -147,10 +170,11 @@ def _data_path(settings: DataSettings) -> Path:
     return Path(settings.data_path)
 
 
-def _sole_file(path: Path) -> Path:
+def sole_file(path: Path, suffixes: Collection[str] = JSON_SUFFIXES) -> Path:
+    """The file that is meant: the path itself, or the only data file in a folder."""
     if not path.is_dir():
         return path
-    files = item_files(path)
+    files = item_files(path, suffixes)
     if len(files) == 1:
         return files[0]
     if any((path / split).is_dir() for split in _SPLITS):
@@ -159,7 +183,7 @@ def _sole_file(path: Path) -> Path:
         )
     found = ", ".join(file.name for file in files) or "none"
     raise DataError(
-        f"{path} is a folder, not a file, and not one .json or .jsonl file is in it but: {found}",
+        f"{path} is a folder, not a file, and not one {' or '.join(suffixes)} file is in it but: {found}",
         hint="set env.data_path to the file that holds the items",
     )
 
@@ -177,7 +201,7 @@ def _split_folder(settings: DataSettings) -> Path:
     return folder
 
 
-_MODES: Mapping[str, Callable[[DataSettings, list[str], Read], _Divided]] = {
+_MODES: Mapping[str, Callable[[DataSettings, list[str], _Reader], _Divided]] = {
     "ratio": _by_ratio,
     "field": _by_field,
     "split_dir": _by_folders,
