@@ -17,7 +17,7 @@ from skillopt_es.events.blobs import read_text
 from skillopt_es.events.bulk import Cell, Row
 from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.chain import event_hash, row_hash
-from skillopt_es.events.codec import decode
+from skillopt_es.events.codec import canonical_json, decode
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.schema import FORMAT_VERSION
@@ -118,18 +118,20 @@ class EventLog:
         return read_text(self._reader, digest)
 
     def read(
-        self, after: int = 0, until: int | None = None, types: Collection[str] | None = None
+        self, after: int = 0, until: int | None = None, types: Collection[str] | None = None, mentioning: str = ""
     ) -> Iterator[Recorded]:
         """
         The events after `after` up to and with `until`, in order; raises LogDamaged at the first that was changed.
 
-        With `types`, only those; their own hashes are still checked, but not that nothing is missing between them.
+        With `types`, only those; with `mentioning`, only those whose payload holds this short text somewhere. Their own
+        hashes are still checked, but not that nothing is missing between them.
         """
+        some = types is not None or bool(mentioning)
         prev_hash = bytes.fromhex(self._hash_at(after))
-        while rows := self._chunk(after, until, types):
+        while rows := self._chunk(after, until, types, mentioning):
             for row in rows:
                 columns = cast("_EventColumns", row)
-                follows = columns[0] > after if types else columns[0] == after + 1 and columns[5] == prev_hash
+                follows = columns[0] > after if some else columns[0] == after + 1 and columns[5] == prev_hash
                 if not follows:
                     raise LogDamaged(f"event {after + 1} is missing or does not follow its predecessor", seq=after + 1)
                 recorded = self._recorded(columns)
@@ -146,7 +148,7 @@ class EventLog:
                 yield recorded
             sleep(every)
 
-    def _chunk(self, after: int, until: int | None, types: Collection[str] | None) -> list[Columns]:
+    def _chunk(self, after: int, until: int | None, types: Collection[str] | None, mentioning: str) -> list[Columns]:
         where, values = "seq > ?", cast("list[Cell]", [after])
         if until is not None:
             where += " and seq <= ?"
@@ -154,6 +156,9 @@ class EventLog:
         if types is not None:
             where += f" and type in ({','.join('?' * len(types))})"
             values.extend(types)
+        if mentioning:
+            where += " and instr(data, ?)"
+            values.append(canonical_json(mentioning)[1:-1])
         # Only placeholders and our own names are put together here.
         sql = f"select {_EVENT} from events where {where} order by seq limit {_CHUNK}"  # noqa: S608
         return self._reader.rows(sql, values)

@@ -35,7 +35,10 @@ GateMetric = Literal["hard", "soft", "mixed"]
 GateAction = Literal["accept_new_best", "accept", "reject", "force_accept"]
 Cause = Literal["", "defect", "lapse"]
 AppendixOrder = Literal["measured", "upstream"]
-NoteStatus = Literal["added", "skipped_empty", "skipped_too_long", "skipped_already_there", "skipped_appendix_full"]
+REFUSED_LEAK = "refused_leak"
+NoteStatus = Literal[
+    "added", "skipped_empty", "skipped_too_long", "skipped_already_there", "skipped_appendix_full", "refused_leak"
+]
 
 
 def digest_of(data: bytes) -> str:
@@ -237,11 +240,12 @@ class FailurePattern:
 
 @frozen
 class NoteReport:
-    """What became of one reminder note, and the patch that proposed it."""
+    """What became of one reminder note, and the patch that proposed it; `why` says what of which item it copied."""
 
     patch: str
     note: str
     status: NoteStatus
+    why: str = ""
 
 
 @frozen

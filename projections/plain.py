@@ -7,7 +7,7 @@ from typing import cast
 
 from attrs import asdict
 
-from skillopt_es.events.catalog import Recorded
+from skillopt_es.events.catalog import Event, Recorded
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.strict import strict_converter
 from skillopt_es.events.values import Json
@@ -25,8 +25,13 @@ def plain_event(recorded: Recorded) -> dict[str, Json]:
         "recorded_at": recorded.recorded_at,
         "prev_hash": recorded.prev_hash,
         "hash": recorded.hash,
-        "data": cast("dict[str, Json]", _converter.unstructure(recorded.event)),
+        "data": plain_payload(recorded.event),
     }
+
+
+def plain_payload(event: Event) -> dict[str, Json]:
+    """What an event says, as JSON."""
+    return cast("dict[str, Json]", _converter.unstructure(event))
 
 
 def plain_call(row: CallRow) -> dict[str, Json]:

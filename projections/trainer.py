@@ -46,6 +46,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import (
+    REFUSED_LEAK,
     Batch,
     Failed,
     FailurePattern,
@@ -422,7 +423,9 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
     rejected_notes: tuple[str, ...] = ()
     if event.action == "reject" and step.ranked is not None:
         by_id = proposals_of(step)
-        rejected = tuple(by_id[name] for name in step.ranked.chosen)
+        # What copies an item is not told to later analysts: they would hand it on.
+        refused = {report.edit for report in step.built.reports if report.status == REFUSED_LEAK} if step.built else ()
+        rejected = tuple(by_id[name] for name in step.ranked.chosen if name not in refused)
     if event.action == "reject" and step.extended is not None and step.extended.order == "measured":
         rejected_notes = step.extended.added
     return Attempt(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Collection, Iterator
+from typing import Literal, Protocol
 
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
@@ -10,16 +11,33 @@ from skillopt_es.events.catalog import (
     CandidateGated,
     EpochCompleted,
     GapFound,
+    Recorded,
     RunStarted,
     StepSkipped,
 )
-from skillopt_es.events.log import EventLog
+from skillopt_es.events.log import Head, RunInfo
 
 Kind = Literal["step", "epoch", "seq"]
 Moment = tuple[Kind, int]
 
 
-def seq_of(log: EventLog, moment: Moment) -> int:
+class Events(Protocol):
+    """The events of a run, however they are read."""
+
+    @property
+    def run(self) -> RunInfo:
+        """The run."""
+
+    def head(self) -> Head:
+        """Where its log ends."""
+
+    def read(
+        self, after: int = 0, until: int | None = None, types: Collection[str] | None = None
+    ) -> Iterator[Recorded]:
+        """Those after `after` up to and with `until`, of these types."""
+
+
+def seq_of(log: Events, moment: Moment) -> int:
     """The number of the event that a moment ends with; raises NotInRun for one that the run has not reached."""
     kind, number = moment
     if kind == "seq":
@@ -27,14 +45,14 @@ def seq_of(log: EventLog, moment: Moment) -> int:
     return _end_of_step(log, number) if kind == "step" else _end_of_epoch(log, number)
 
 
-def _known_seq(log: EventLog, number: int) -> int:
+def _known_seq(log: Events, number: int) -> int:
     head = log.head().seq
     if not 1 <= number <= head:
         raise NotInRun(f"{log.run.name} has no event {number}", hint=f"its events are 1 to {head}")
     return number
 
 
-def _end_of_step(log: EventLog, number: int) -> int:
+def _end_of_step(log: Events, number: int) -> int:
     last = end = 0
     for recorded in log.read(types=("CandidateGated", "StepSkipped", "AppendixWritten", "GapFound")):
         assert isinstance(recorded.event, CandidateGated | StepSkipped | AppendixWritten | GapFound)
@@ -49,7 +67,7 @@ def _end_of_step(log: EventLog, number: int) -> int:
     raise _not_reached(log, "step", number, last)
 
 
-def _end_of_epoch(log: EventLog, number: int) -> int:
+def _end_of_epoch(log: Events, number: int) -> int:
     last = 0
     for recorded in log.read(types=("EpochCompleted",)):
         assert isinstance(recorded.event, EpochCompleted)
@@ -59,7 +77,7 @@ def _end_of_epoch(log: EventLog, number: int) -> int:
     raise _not_reached(log, "epoch", number, last)
 
 
-def _not_reached(log: EventLog, kind: Literal["step", "epoch"], number: int, last: int) -> NotInRun:
+def _not_reached(log: Events, kind: Literal["step", "epoch"], number: int, last: int) -> NotInRun:
     total = 0
     for recorded in log.read(until=1):
         assert isinstance(recorded.event, RunStarted)

@@ -273,7 +273,11 @@ class Item(Protocol):
 
 @frozen(kw_only=True)
 class Episode:
-    """What one attempt at an item came to; a failure `code` is short and stable, `detail` says more."""
+    """
+    What one attempt at an item came to; a failure `code` is short and stable, `detail` says more.
+
+    `answers` are the accepted answers as texts, where there are any: no edit may put one beside its question.
+    """
 
     outcome: Outcome
     task: str
@@ -282,6 +286,7 @@ class Episode:
     failure: str = ""
     detail: str = ""
     prediction: str = ""
+    answers: tuple[str, ...] = ()
 
 
 @frozen

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,3 +24,11 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "runs" / "demo"
     asyncio.run(start(load_config(None), folder, Session(now=ticking())))
     return folder
+
+
+@pytest.fixture(scope="session")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of a scripted run of some kind (`support.audited.KINDS`), trained when it is first asked for."""
+    from support.audited import trained
+
+    return cache(lambda kind: trained(kind, tmp_path_factory.mktemp("audited") / kind.replace(" ", "-")))

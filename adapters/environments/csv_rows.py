@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from pathlib import Path
 
 from skillopt_es.adapters.environments.data import text_of
@@ -13,6 +14,7 @@ from skillopt_es.events.values import Json
 
 def read_csv_rows(path: Path) -> list[tuple[str, dict[str, Json]]]:
     """The rows by the names of their columns, each with its `file:line`; no cell is taken for a number."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts and pages of text are long
     reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
     names: list[str] = []
     rows: list[tuple[str, dict[str, Json]]] = []

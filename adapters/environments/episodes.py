@@ -11,15 +11,20 @@ TASK_LIMIT = 500
 _REMEMBERED = 8
 
 
-def skill_section(skill: SkillTree) -> str:
-    """The skill under its heading (further files under headings of their own); nothing when it is blank."""
+def skill_body(skill: SkillTree) -> str:
+    """All text of the skill, further files under headings of their own; nothing when it is blank."""
     parts = [skill.text.strip()]
     parts += [
         f"### {path}\n{text.strip()}"
         for path, text in sorted(skill.files.items())
         if path != skill.main and text.strip()
     ]
-    body = "\n\n".join(part for part in parts if part)
+    return "\n\n".join(part for part in parts if part)
+
+
+def skill_section(skill: SkillTree) -> str:
+    """The skill under its heading; nothing when it is blank."""
+    body = skill_body(skill)
     return f"## Skill\n{body}" if body else ""
 
 

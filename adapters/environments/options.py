@@ -72,6 +72,13 @@ def positive_int(value: Json) -> int:
     return value
 
 
+def non_negative_int(value: Json) -> int:
+    """The value, when it is a whole number of at least 0."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise ValueError("must be a whole number of at least 0")
+    return value
+
+
 def positive_number(value: Json) -> float:
     """The value, when it is a finite number above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value <= 0:

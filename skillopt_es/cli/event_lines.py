@@ -42,7 +42,7 @@ from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
 from skillopt_es.skill.alignment import lines_of
 
 _LONGEST = 100
-_PLURALS = {"batch": "batches"}
+_PLURALS = {"batch": "batches", "success": "successes"}
 
 
 def event_line(recorded: Recorded) -> str:

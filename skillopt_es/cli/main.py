@@ -22,13 +22,20 @@ COMMANDS = {
     "status": ("status", "Where a run stands."),
     "show": ("log", "One event or one call, whole."),
     "lineage": ("lineage", "Which skill came from which, and how each was judged."),
+    "explain": ("explain", "What led to a step's verdict; --item follows one task through the run."),
+    "why-not": ("why_not", "What was proposed and not taken, and why."),
+    "blame": ("blame", "Who wrote each line of a skill, and what it cost."),
+    "diff": ("diff", "What differs between two moments of a run, or between two runs."),
+    "bisect": ("bisect", "When a task began to fail or to pass."),
     "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),
     "export": ("export", "Write a run's skill, events or results to files."),
     "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
     "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
+    "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
     "init": ("init", "Write a small working project for your own tasks."),
+    "new-environment": ("new_environment", "Write a package with an environment of your own."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
 }
 
@@ -45,7 +52,7 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"skillopt_es.cli.{COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, f"{cmd_name}_command")
+        command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
         return command
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click says so

@@ -20,13 +20,20 @@ Work = Callable[[Session], Awaitable[TrainerState]]
 
 @click.command("run")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
 @click.option("--run", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
 def run_command(
-    config: Path | None, name: str | None, overrides: tuple[str, ...], quiet: bool, directory: Path, as_json: bool
+    config: Path | None,
+    demo: str | None,
+    name: str | None,
+    overrides: tuple[str, ...],
+    quiet: bool,
+    directory: Path,
+    as_json: bool,
 ) -> int:
     """
     Train a skill. Without CONFIG, trains the bundled offline demo with simulated models.
@@ -34,13 +41,15 @@ def run_command(
     Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers
     (`handoff`), 130 interrupted.
     """
-    from skillopt_es.config import load_config
+    from skillopt_es.config import demo_config, load_config
     from skillopt_es.runs import new_run_name
     from skillopt_es.session import start
 
-    loaded = load_config(config, overrides)
+    if config is not None and demo is not None:
+        raise click.UsageError("give a CONFIG or a --demo, not both")
+    loaded = load_config(config if demo is None else demo_config(demo), overrides)
     tell_of(loaded)
-    stem = "demo" if config is None else config.resolve().stem
+    stem = demo or "demo" if config is None else config.resolve().stem
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
     folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)

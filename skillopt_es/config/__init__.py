@@ -4,7 +4,14 @@ RunConfig: everything a run was told, read from YAML into frozen values; every e
 `resolved` is the plain mapping that RunStarted records and from which the same RunConfig is read back.
 """
 
-from skillopt_es.config.layers import EMPTY, load_config, recorded_config, resume_overrides, with_overrides
+from skillopt_es.config.layers import (
+    EMPTY,
+    demo_config,
+    load_config,
+    recorded_config,
+    resume_overrides,
+    with_overrides,
+)
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, OptimizerConfig, RoleConfig, RunConfig, TrainConfig
 
 __all__ = [
@@ -15,6 +22,7 @@ __all__ = [
     "RoleConfig",
     "RunConfig",
     "TrainConfig",
+    "demo_config",
     "load_config",
     "recorded_config",
     "resume_overrides",

@@ -27,16 +27,31 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Json
 
+_DEMO = "demo"
+
 
 def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
     """The run that a file and its overrides describe; without a file, of the bundled demo."""
-    file = _shipped("demo/demo.yaml") if path is None else path
+    file = demo_config() if path is None else path
     layers = _Layers()
     for source, layer in (_read_yaml(_shipped("base.yaml")), *_chain(file, ())):
         layers.add(layer, source)
     for text in overrides:
         layers.add(_parse_override(text), "--set")
     return layers.parsed(file.resolve().parent)
+
+
+def demos() -> tuple[str, ...]:
+    """The names of the bundled demos, the first of which needs no name."""
+    others = sorted(file.stem for file in _shipped("demo").glob("*.yaml") if file.stem != _DEMO)
+    return (_DEMO, *others)
+
+
+def demo_config(name: str = _DEMO) -> Path:
+    """The file of a bundled demo; raises ConfigError for a name that none has."""
+    if name not in demos():
+        raise ConfigError(f"there is no demo {name!r}", hint=f"demos: {', '.join(demos())}")
+    return _shipped(f"demo/{name}.yaml")
 
 
 EMPTY: Mapping[str, Json] = {}

@@ -185,6 +185,7 @@ class OptimizerConfig:
     skill_aware_consolidate_threshold: int = field(metadata=_limits(low=0))
     skill_aware_max_notes: int = field(metadata=_limits(low=1))
     appendix_order: AppendixOrder
+    leak_span: int = field(metadata=_limits(low=0, high=1000))
 
 
 @frozen(kw_only=True)

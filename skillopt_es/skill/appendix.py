@@ -8,7 +8,7 @@ the same note, and the first wording stays.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from attrs import frozen
 
@@ -89,20 +89,31 @@ def distinct(notes: Iterable[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
+def _nothing(note: str) -> str:
+    return ""
+
+
 def extended(
-    existing: Sequence[str], proposed: Iterable[Proposed], *, most: int
+    existing: Sequence[str], proposed: Iterable[Proposed], *, most: int, leak: Callable[[str], str] = _nothing
 ) -> tuple[tuple[str, ...], tuple[NoteReport, ...]]:
-    """The notes after the new ones have joined, at most so many in all, and what became of each that was proposed."""
+    """
+    The notes after the new ones have joined, at most so many in all, and what became of each that was proposed.
+
+    `leak` says what a note copies of an item, which no note may.
+    """
     notes = list(existing)
     keys = {note_key(note) for note in existing}
     reports = []
     for each in proposed:
         note = clean_note(each.note)
         status = _status(note, keys, room=len(notes) < most)
+        copied = leak(note) if status == "added" else ""
+        if copied:
+            status = "refused_leak"
         if status == "added":
             notes.append(note)
             keys.add(note_key(note))
-        reports.append(NoteReport(each.patch, note if status == "added" else each.note, status))
+        reports.append(NoteReport(each.patch, note if status == "added" else each.note, status, copied))
     return tuple(notes), tuple(reports)
 
 

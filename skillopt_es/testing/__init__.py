@@ -1,6 +1,14 @@
 """
 For authors of adapters: checks that every adapter has to pass, ours included.
 
+    from skillopt_es.testing.environments import ENVIRONMENT_CHECKS, EnvironmentCase
+
+    CASE = EnvironmentCase(open=mine.open_environment, made=write_items, replies=("right", "wrong"), secret="right")
+
+    @pytest.mark.parametrize("name", ENVIRONMENT_CHECKS)
+    def test_my_environment(name, tmp_path):
+        ENVIRONMENT_CHECKS[name](CASE, tmp_path)
+
     from skillopt_es.testing.models import MODEL_CHECKS, ModelCase
 
     @pytest.mark.parametrize("name", MODEL_CHECKS)

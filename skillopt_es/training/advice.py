@@ -6,13 +6,16 @@ from functools import partial
 
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.projections.trainer import TrainerState, at_owed_epoch
+from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.skill.regions import clean_of_markers, slow_guidance, with_slow_guidance
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.comparison import Compared, selected_pairs
 from skillopt_es.training.consult import consult
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.json_reader import Unusable
+from skillopt_es.training.leaks import guard
 from skillopt_es.training.prompt_text import question, skill_section
-from skillopt_es.training.replies import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, read_advice
+from skillopt_es.training.replies import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, AdviceReply, read_advice
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import MetaSkillJob, SlowUpdateJob
 from skillopt_es.training.trajectories import fenced, shown
@@ -46,7 +49,8 @@ async def propose_slow_update(
         ),
         schema=SLOW_UPDATE_SCHEMA,
     )
-    read = partial(read_advice, key="slow_update_content")
+    tried = [row for pair in compared for row in (pair.previous, pair.current)]
+    read = partial(_read_guidance, guard=guard(tried, skill, run, evidence))
     consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
     pairs = tuple(row.pair for row in compared)
     reply = consulted.value
@@ -68,6 +72,13 @@ async def propose_slow_update(
         reasoning=reply.reasoning,
         calls=consulted.calls,
     )
+
+
+def _read_guidance(text: str, *, guard: LeakGuard) -> AdviceReply | Unusable:
+    """Guidance that says something and copies no item."""
+    found = read_advice(text, key="slow_update_content")
+    leak = "" if isinstance(found, Unusable) else guard.leak(found.content)
+    return Unusable(f"refused_leak: it copies {leak}; say it so that it holds for other items, too") if leak else found
 
 
 async def write_meta_skill(

@@ -11,6 +11,7 @@ from skillopt_es.events.catalog import AppendixExtended, AppendixWritten
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.trainer import StepState, TrainerState
 from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix
+from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import kept_score
 from skillopt_es.training.tasks import ConsolidateJob, Decide, Questions
@@ -27,12 +28,13 @@ def notes_task(run: RunData, step: StepState, place: str) -> Decide | Questions 
     return None
 
 
-def extension(step: StepState, current: SkillTree, run: RunData) -> AppendixExtended:
+def extension(step: StepState, current: SkillTree, run: RunData, guard: LeakGuard) -> AppendixExtended:
     """The notes of all analysts, in the order of the plan, joined to those that the skill has."""
     assert step.groups is not None
     proposed = [Proposed(group.id, note) for group in step.groups for note in step.patches[group.id].notes]
     optimizer = run.config.optimizer
-    notes, reports = extended(appendix_notes(current.text), proposed, most=optimizer.skill_aware_max_notes)
+    most = optimizer.skill_aware_max_notes
+    notes, reports = extended(appendix_notes(current.text), proposed, most=most, leak=guard.leak)
     return AppendixExtended(step=step.number, order=optimizer.appendix_order, reports=reports, notes=notes)
 
 

@@ -5,25 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from skillopt_es.events.catalog import CandidateBuilt
-from skillopt_es.events.values import Draft, Edit, EditReport, Proposal, Rewrite, SkillTree, Suggestion
+from skillopt_es.events.values import REFUSED_LEAK, Draft, Edit, EditReport, Proposal, Rewrite, SkillTree, Suggestion
 from skillopt_es.projections.trainer import StepState, proposals_of
 from skillopt_es.skill.alignment import align
 from skillopt_es.skill.edits import apply_edits
+from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.skill.rewriting import repaired
 from skillopt_es.training.appendix import notes_for_candidate, with_notes
 
 
-def built_candidate(step: StepState, current: SkillTree) -> CandidateBuilt:
-    """The chosen proposals, as edits or as a whole text, and the step's notes; either may be missing, not both."""
+def built_candidate(step: StepState, current: SkillTree, guard: LeakGuard) -> CandidateBuilt:
+    """
+    The chosen proposals, as edits or as a whole text, and the step's notes; either may be missing, not both.
+
+    An edit that copies a tried item is left out; a whole text that does leaves the skill as it is.
+    """
     by_id = proposals_of(step)
     chosen = [by_id[name] for name in step.ranked.chosen] if step.ranked else []
     text = _new_text(step, chosen)
     if text is None:
-        candidate, reports = apply_edits(current, [each for each in chosen if isinstance(each, Edit)])
+        candidate, reports = _edited(current, [each for each in chosen if isinstance(each, Edit)], guard)
         reports = (*reports, *_not_rewritten(chosen))
         rewrite = None
     else:
-        candidate, reports, rewrite = _rewritten(current, text, chosen)
+        candidate, reports, rewrite = _rewritten(current, text, chosen, guard)
     notes = notes_for_candidate(step)
     return CandidateBuilt(
         step=step.number,
@@ -33,6 +38,14 @@ def built_candidate(step: StepState, current: SkillTree) -> CandidateBuilt:
         rewrite=rewrite,
         notes=len(step.extended.added) if step.extended and notes else 0,
     )
+
+
+def _edited(current: SkillTree, edits: Sequence[Edit], guard: LeakGuard) -> tuple[SkillTree, tuple[EditReport, ...]]:
+    leaks = {edit.id: leak for edit in edits if (leak := guard.leak(edit.content))}
+    candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in leaks])
+    reports = {report.edit: report for report in applied}
+    refused = {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
+    return candidate, tuple({**reports, **refused}[edit.id] for edit in edits)
 
 
 def _new_text(step: StepState, chosen: Sequence[Proposal]) -> str | None:
@@ -49,10 +62,12 @@ def _not_rewritten(chosen: Sequence[Proposal]) -> list[EditReport]:
 
 
 def _rewritten(
-    current: SkillTree, text: str, chosen: Sequence[Proposal]
+    current: SkillTree, text: str, chosen: Sequence[Proposal], guard: LeakGuard
 ) -> tuple[SkillTree, tuple[EditReport, ...], Rewrite]:
     new = repaired(current.text, text)
     same = new.text.rstrip() == current.text.rstrip()  # how a file ends is no change to evaluate
-    reports = tuple(EditReport(each.id, "skipped_no_change" if same else "applied_rewrite") for each in chosen)
-    candidate = current if same else current.with_text(new.text)
+    leak = guard.leak(new.text)
+    status = REFUSED_LEAK if leak else "skipped_no_change" if same else "applied_rewrite"
+    reports = tuple(EditReport(each.id, status, leak) for each in chosen)
+    candidate = current if same or leak else current.with_text(new.text)
     return candidate, reports, Rewrite(kept=align(current.text, candidate.text), repairs=new.repairs)

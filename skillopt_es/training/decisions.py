@@ -36,6 +36,7 @@ from skillopt_es.projections.trainer import (
     proposals_of,
     unanswered,
 )
+from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling, tasks
 from skillopt_es.training.appendix import extension, fate_of_notes, written
@@ -46,8 +47,10 @@ from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured, kept_score, standing_value
 
 
-def decide(task: tasks.Decide, state: TrainerState, run: RunData) -> Event:
-    """The event that a decision leads to."""
+def decide(task: tasks.Decide, state: TrainerState, run: RunData, guard: Callable[[], LeakGuard]) -> Event:
+    """The event that a decision leads to; `guard` is over what analysts saw, for those that take in what they wrote."""
+    if task.step in _GUARDED:
+        return _GUARDED[task.step](state, run, guard())
     return _DECISIONS[task.step](state, run)
 
 
@@ -198,17 +201,17 @@ def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
     )
 
 
-def _extend_appendix(state: TrainerState, run: RunData) -> Event:
+def _extend_appendix(state: TrainerState, run: RunData, guard: LeakGuard) -> Event:
     step, _ = _open_step(state)
     assert state.current is not None
-    return extension(step, state.current.skill, run)
+    return extension(step, state.current.skill, run, guard)
 
 
-def _build_candidate(state: TrainerState, run: RunData) -> Event:
+def _build_candidate(state: TrainerState, run: RunData, guard: LeakGuard) -> Event:
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = _open_step(state)
     assert state.current is not None
-    return built_candidate(step, state.current.skill)
+    return built_candidate(step, state.current.skill, guard)
 
 
 def _write_appendix(state: TrainerState, run: RunData) -> Event:
@@ -451,12 +454,14 @@ def _complete_run(state: TrainerState, run: RunData) -> Event:
     )
 
 
+_GUARDED: dict[tasks.Step, Callable[[TrainerState, RunData, LeakGuard], Event]] = {
+    "extend_appendix": _extend_appendix,
+    "build_candidate": _build_candidate,
+}
 _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "plan_epoch": _plan_epoch,
     "plan_minibatches": _plan_minibatches,
     "pause_for_optimizer": _pause_for_optimizer,
-    "extend_appendix": _extend_appendix,
-    "build_candidate": _build_candidate,
     "gate_candidate": _gate_candidate,
     "write_appendix": _write_appendix,
     "place_slow_block": _place_slow_block,

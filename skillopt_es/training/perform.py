@@ -17,6 +17,7 @@ from skillopt_es.training.aggregate import merge
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consolidate import consolidate
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.leaks import guard_of_step
 from skillopt_es.training.learning_rate import choose_learning_rate
 from skillopt_es.training.reflect import analyse
 from skillopt_es.training.rewrite import rewrite
@@ -68,11 +69,13 @@ async def perform(task: Task, state: TrainerState, run: RunData, ports: Ports) -
                 async for events in stream:
                     yield Emission(events, [])
         case _:
-            yield Emission([decided(task, state, run)], [])
+            yield Emission([decided(task, state, run, ports.evidence)], [])
 
 
-def decided(task: Score | ChooseFirst | SkipStep | Decide, state: TrainerState, run: RunData) -> Event:
-    """The event of a task that needs nothing but the state."""
+def decided(
+    task: Score | ChooseFirst | SkipStep | Decide, state: TrainerState, run: RunData, evidence: Evidence
+) -> Event:
+    """The event of a task that asks nobody."""
     match task:
         case Score(evaluation):
             return decisions.score(evaluation, state, run)
@@ -81,7 +84,7 @@ def decided(task: Score | ChooseFirst | SkipStep | Decide, state: TrainerState, 
         case SkipStep():
             return decisions.skip_step(task, state)
         case Decide():
-            return decisions.decide(task, state, run)
+            return decisions.decide(task, state, run, lambda: guard_of_step(state, run, evidence))
 
 
 def _question(job: Job, state: TrainerState, run: RunData, ports: Ports) -> Work[Event]:

@@ -4,7 +4,7 @@ Trajectories: how one is stored and how it is shown to the optimizer.
 A trajectory's blob names what went over the wire by its place in the unit's calls, which the journal has already; only
 what is nowhere else stands in it as text. The same answer to the same task is thus one blob, under whatever skill.
 
-What is shown is bounded: the head and the tail of a long trajectory are kept and the cut is marked.
+What is shown is bounded: of long records the head and the tail are kept and the cut is marked.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import Episode, TrajectoryRecord
 from skillopt_es.training.evidence import Evidence, Exchange
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.shortening import fitted
 from skillopt_es.training.steps import shown_step
 
 _SKILL = "(the skill document)"
@@ -35,7 +36,8 @@ def packed(episode: Episode, exchanges: Sequence[Exchange]) -> str:
             places.setdefault(text, [number, position])
     answers = iter(enumerate(exchanges))
     records = [[record.kind, _place(record, answers, places)] for record in episode.records]
-    return json.dumps({"task": episode.task, "records": records}, sort_keys=True, separators=(",", ":"))
+    blob = {"task": episode.task, "records": records, **({"answers": episode.answers} if episode.answers else {})}
+    return json.dumps(blob, sort_keys=True, separators=(",", ":"))
 
 
 def _place(
@@ -55,6 +57,7 @@ class Trajectory:
 
     task: str
     records: tuple[tuple[str, str], ...]
+    answers: tuple[str, ...] = ()
 
 
 def unpacked(row: RolloutCompleted, evidence: Evidence) -> Trajectory:
@@ -62,7 +65,7 @@ def unpacked(row: RolloutCompleted, evidence: Evidence) -> Trajectory:
     blob = json.loads(evidence.text(row.trajectory))
     exchanges = [evidence.exchange(call) for call in row.calls]
     records = [each for kind, at in blob["records"] for each in _records(kind, at, exchanges)]
-    return Trajectory(blob["task"], tuple(records))
+    return Trajectory(blob["task"], tuple(records), tuple(blob.get("answers", ())))
 
 
 def _records(kind: str, at: str | list[int], exchanges: Sequence[Exchange]) -> Iterator[tuple[str, str]]:
@@ -80,9 +83,9 @@ def _text(at: str | list[int], exchanges: Sequence[Exchange]) -> str:
 
 
 def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: str, run: RunData) -> str:
-    """One rollout as the optimizer sees it; the skill, which it sees elsewhere, is left out of the system message."""
+    """One rollout as the optimizer sees it; the skill, which it sees elsewhere, is left out."""
     records = unpacked(row, evidence).records if row.trajectory else ()
-    whole = "\n".join(_lines(records, skill))
+    lines = list(_lines(records, skill))
     head = [f"item: {row.item}"]
     if row.task_type:
         head.append(f"type: {row.task_type}")
@@ -93,29 +96,20 @@ def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: 
             head.append(f"result: not measured ({kind}: {message})")
     if row.failure:
         # The evaluation says it, too: what is told twice makes a small model lose the thread.
-        told = len(whole) <= most_chars and any(kind == "feedback" for kind, _ in records)
+        told = sum(map(len, lines)) <= most_chars and any(kind == "feedback" for kind, _ in records)
         head.append(f"failure: {row.failure}" + (f" ({row.detail})" if row.detail and not told else ""))
     if not records:
         return fenced("trajectory", "\n".join(head))
-    return fenced("trajectory", "\n".join(head) + "\n\n" + shortened(whole, most_chars))
+    return fenced("trajectory", "\n".join(head) + "\n\n" + fitted(lines, most_chars))
 
 
 def _lines(records: Sequence[tuple[str, str]], skill: str) -> Iterator[str]:
     """Each record under its title, without the skill's own text; a system message that is nothing else is left out."""
     body = skill.strip()
     for kind, text in records:
-        own = text.replace(body, _SKILL) if body and kind in ("system", "tool") else text
+        own = text.replace(body, _SKILL) if body and kind in ("system", "user", "tool") else text
         if kind != "system" or own.removeprefix("## Skill").strip() not in ("", _SKILL):
             yield f"[{_TITLES.get(kind, kind)}] {own}"
-
-
-def shortened(text: str, most: int) -> str:
-    """The text, or its head and tail with the cut marked."""
-    if len(text) <= most:
-        return text
-    head = most * 2 // 3
-    tail = most - head
-    return f"{text[:head]}\n[… {len(text) - most} characters cut …]\n{text[-tail:]}"
 
 
 def fenced(label: str, text: str) -> str:

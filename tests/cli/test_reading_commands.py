@@ -12,62 +12,22 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
-from attrs import evolve, frozen
+from attrs import evolve
 from support.event_runs import forge
+from support.in_process import Cli, Done
 from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import cut_off, rewritten, seqs_of
 
-from skillopt_es.cli.main import main
 from skillopt_es.events.catalog import CandidateGated, EpochCompleted, PatchProposed, RunCompleted, StepSkipped
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.session import read_state, start
-
-
-@frozen
-class Done:
-    """What a command came to."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        """The document on stdout."""
-        return json.loads(self.out)
-
-    @property
-    def lines(self) -> list[str]:
-        """The lines on stdout."""
-        return self.out.splitlines()
-
-
-Cli = Callable[..., Done]
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Runs a command in this process."""
-
-    def run(*words: object) -> Done:
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as stopped:
-            main([str(word) for word in words])
-        out, err = capsys.readouterr()
-        assert isinstance(stopped.value.code, int)
-        assert "bug in skillopt-es" not in err, err
-        return Done(stopped.value.code, out, err)
-
-    return run
 
 
 @pytest.fixture

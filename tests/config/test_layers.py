@@ -9,6 +9,7 @@ import yaml
 
 from skillopt_es.config import load_config
 from skillopt_es.config.layers import presets
+from skillopt_es.wiring import open_environment
 
 MODELS = {"optimizer": "o", "target": "t"}
 
@@ -66,3 +67,17 @@ def test_the_paper_preset_says_every_default_that_it_leans_on() -> None:
         if base[section][key] != value
     }
     assert changed == {"optimizer.slow_update_gate_with_selection"}
+
+
+SIZES = [("docvqa", 16, 120), ("searchqa", 24, 120), ("livemathematicianbench", 64, 300), ("spreadsheetbench", 24, 120)]
+
+
+@pytest.mark.parametrize(("name", "workers", "seconds"), SIZES)
+def test_a_benchmarks_preset_has_the_originals_sizes(tmp_path: Path, name: str, workers: int, seconds: int) -> None:
+    """Its paths start at the file that builds on it, and the environment knows all its keys."""
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({"_base_": name, "model": MODELS}))
+    config = load_config(tmp_path / "mine.yaml")
+    assert (config.env.name, config.env.workers, config.env.exec_timeout) == (name, workers, seconds)
+    assert (config.train.batch_size, config.env.max_completion_tokens) == (40, 16384)
+    assert config.path(config.env.split_dir) == (tmp_path / "data" / f"{name}_split").resolve()
+    assert open_environment(config).name == name

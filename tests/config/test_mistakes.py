@@ -101,7 +101,11 @@ def test_the_last_budget_above_the_first(tmp_path: Path) -> None:
     [
         ("config.yaml", "_base_ leads back to this file", "remove one"),
         ("missing.yaml", "missing.yaml: no such config file", "init"),
-        ("sage", "_base_ is 'sage', but there is no such preset", "presets: paper, safe, upstream"),
+        (
+            "sage",
+            "_base_ is 'sage', but there is no such preset",
+            "presets: alfworld, docvqa, livemathematicianbench, paper, safe, searchqa, spreadsheetbench, upstream",
+        ),
         (["a", "b"], "_base_ is ['a', 'b'], but must be a preset or the path of one YAML file", ""),
     ],
 )

@@ -21,6 +21,7 @@ from skillopt_es.wiring import ENVIRONMENTS, registered
 ROOT = Path(__file__).parent.parent.parent
 FILE = ROOT / "docs" / "config.md"
 PAGE = Path(__file__).parent / "config_page.md"
+PRESETS = ("safe", "paper", "upstream")  # those of benchmarks have pages of their own
 ORIGINAL_KEYS = ROOT / "tests" / "config" / "original" / "keys.txt"
 
 
@@ -81,7 +82,7 @@ def _remarks() -> Iterator[tuple[str, str]]:
 
 
 def _presets(base: Mapping[str, Mapping[str, object]]) -> Iterator[str]:
-    files = {name: ROOT / "configs" / "presets" / f"{name}.yaml" for name in ("safe", "paper", "upstream")}
+    files = {name: ROOT / "configs" / "presets" / f"{name}.yaml" for name in PRESETS}
     said = {name: yaml.safe_load(file.read_text()) for name, file in files.items()}
     yield _row("key", "default", *(f"`{name}`" for name in said)) + "| --- " * (2 + len(said)) + "|\n"
     for section, values in base.items():

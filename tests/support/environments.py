@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from skillopt_es.adapters.environments import docvqa, livemath, searchqa, spreadsheetbench, tasks
+from skillopt_es.adapters.environments import alfworld, docvqa, livemath, searchqa, spreadsheetbench, tasks
 from skillopt_es.adapters.sandboxes.opening import problem_with_confinement
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
@@ -28,6 +28,7 @@ from support.pictures import page
 from support.spreadsheets import sales, sales_with, write_task
 
 OPEN: dict[str, OpenEnvironment] = {
+    "alfworld": alfworld.open_environment,
     "docvqa": docvqa.open_environment,
     "livemathematicianbench": livemath.open_environment,
     "searchqa": searchqa.open_environment,
@@ -35,6 +36,7 @@ OPEN: dict[str, OpenEnvironment] = {
     "tasks": tasks.open_environment,
 }
 CONFINED = not asyncio.run(problem_with_confinement())
+PLAIN: dict[str, dict[str, Any]] = {"alfworld": {"world": "builtin", "max_steps": 2}}  # for rows of any environment
 SKILL = SkillTree({"SKILL.md": "# Skill\n\nAnswer briefly.\n"})
 BLANK = SkillTree({"SKILL.md": " \n"})
 
@@ -83,7 +85,7 @@ def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options
     """An environment and its items: these rows, with a plain one each for the splits that have none."""
     filled = [{"split": "train", **row} for row in rows]
     spare = {"input": "?", "expected": "spare", "grader": "exact", "question": "?", "answers": ["spare"],
-             "choices": ["spare"], "correct_choice": "A"}  # fmt: skip
+             "choices": ["spare"], "correct_choice": "A", "game": rows[0].get("game")}  # fmt: skip
     missing = sorted({"train", "val", "test"} - {row["split"] for row in filled})
     filled += [{"id": f"spare-{split}", "split": split, **spare} for split in missing]
     if name == "spreadsheetbench":
@@ -93,7 +95,8 @@ def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options
         (folder / "page.png").write_bytes(page(["42"]))
         filled = [{"image_path": "page.png", **row} for row in filled]
     path = write_lines(folder / "items.jsonl", filled)
-    environment = open_on(folder, name, data_settings(split_mode="field", data_path=str(path)), **options)
+    data = data_settings(split_mode="field", data_path=str(path))
+    environment = open_on(folder, name, data, **{**PLAIN.get(name, {}), **options})
     return environment, environment.load()
 
 

@@ -317,6 +317,7 @@ def test_the_preset_turns_every_such_key(tmp_path: Path) -> None:
         "optimizer.compare_equal_skills",
         "optimizer.exact_budget",
         "optimizer.keep_memory",
+        "optimizer.leak_span",
         "optimizer.notes_after_guidance",
         "optimizer.schedule_by",
         "optimizer.skill_aware_max_notes",

@@ -45,12 +45,14 @@ from skillopt_es.session import read_state, resume, start
 from skillopt_es.skill.alignment import lines_of
 from skillopt_es.skill.ancestry import Origin, carried, changes
 from skillopt_es.skill.appendix import appendix_notes
+from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.skill.regions import SLOW_START
 from skillopt_es.skill.rewriting import protected_parts
 from skillopt_es.training.candidate import built_candidate
 from skillopt_es.training.check import check
 
 SUGGEST, FULL = MODES
+UNGUARDED = LeakGuard((), known="", span=0)
 
 
 def options(folder: Path, mode: str, *more: str) -> list[str]:
@@ -242,7 +244,7 @@ def test_a_rewrite_leaves_other_files_alone() -> None:
     patch = PatchProposed(patch="p", step=1, kind="failure", items=("t",), result="draft", drafts=(draft,))
     ranked = EditsRanked(step=1, budget=1, pool=("p#1",), chosen=("p#1",))
     step = StepState(number=1, batches=(), patches=Ledger().put("p", patch), ranked=ranked)
-    built = built_candidate(step, parent)
+    built = built_candidate(step, parent, UNGUARDED)
     assert built.candidate.files["extra.md"] == "more\n"
     assert built.candidate.text.startswith(f"{FRONT}\n# New\n\n- rule\n\n<!-- APPENDIX_START -->")
 
@@ -253,7 +255,9 @@ def test_another_end_of_the_file_is_no_change() -> None:
     draft = Draft(id="p#1", text="# A\n", support=2, origins=("p",))
     patch = PatchProposed(patch="p", step=1, kind="failure", items=("t",), result="draft", drafts=(draft,))
     ranked = EditsRanked(step=1, budget=1, pool=("p#1",), chosen=("p#1",))
-    built = built_candidate(StepState(number=1, batches=(), patches=Ledger().put("p", patch), ranked=ranked), parent)
+    built = built_candidate(
+        StepState(number=1, batches=(), patches=Ledger().put("p", patch), ranked=ranked), parent, UNGUARDED
+    )
     assert (built.candidate, built.reports[0].status) == (parent, "skipped_no_change")
 
 

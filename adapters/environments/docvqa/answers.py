@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from collections.abc import Mapping
 
+from skillopt_es.adapters.environments.quoted_lists import texts_of
 from skillopt_es.events.values import Json
 
 KEYS = ("answers", "answer", "ground_truth")
 _INNER = ("text", "answer", "value")
-_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})"
-_QUOTED = rf"""(?:"(?:[^"\\\n]|{_ESCAPE})*"|'(?:[^'\\\n]|{_ESCAPE})*')"""
-_LIST = re.compile(rf"\[\s*(?:{_QUOTED}(?:\s*,\s*|\s+|(?=\])))*\]")
-_ONE = re.compile(_QUOTED)
+_BROKEN_LIST = re.compile(r"""\s*\[\s*['"]""")
 
 
 def accepted(fields: Mapping[str, Json]) -> tuple[str, ...]:
@@ -23,26 +20,17 @@ def accepted(fields: Mapping[str, Json]) -> tuple[str, ...]:
     return () if key is None else _texts(key, fields[key])
 
 
-def quoted_list(cell: str) -> tuple[str, ...] | None:
-    """
-    The texts of a cell that is a list of quoted texts, as JSON, Python or NumPy write one; None for any other cell.
-
-    Each is unquoted by itself: `['a' 'b']` is two texts, and `1,000` or `0.50` stay what they are.
-    """
-    text = cell.strip()
-    if not text.startswith("["):
-        return None
-    try:
-        parsed = json.loads(text)
-    except ValueError:
-        return tuple(ast.literal_eval(each) for each in _ONE.findall(text)) if _LIST.fullmatch(text) else None
-    return tuple(parsed) if isinstance(parsed, list) and all(isinstance(each, str) for each in parsed) else None
+def _texts_in(cell: str) -> tuple[str, ...]:
+    """The texts of a cell that is a list of quoted texts; any other cell is one text, as it stands."""
+    listed = [] if cell.strip() == "[]" else texts_of(cell)
+    if listed is None and _BROKEN_LIST.match(cell):
+        raise ValueError(f"`{cell.strip()}` looks like a list, but its texts are not all in quotes with commas between")
+    return tuple(text.strip() for text in ((cell,) if listed is None else listed))
 
 
 def _texts(key: str, value: Json) -> tuple[str, ...]:
     if isinstance(value, str):
-        listed = quoted_list(value)
-        return tuple(each.strip() for each in ((value,) if listed is None else listed))
+        return _texts_in(value)
     if isinstance(value, Mapping):
         inner = next((name for name in (*KEYS, *_INNER) if name in value), None)
         if inner is None:

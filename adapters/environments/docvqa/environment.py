@@ -129,6 +129,7 @@ def _graded(
         failure=failure,
         detail=detail,
         prediction=prediction,
+        answers=item.answers,
     )
 
 

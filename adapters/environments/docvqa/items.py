@@ -9,9 +9,10 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows
 from skillopt_es.adapters.environments.data import JSON_SUFFIXES, RawItem, read_rows
-from skillopt_es.adapters.environments.docvqa.answers import accepted, quoted_list
+from skillopt_es.adapters.environments.docvqa.answers import accepted
 from skillopt_es.adapters.environments.docvqa.evaluator import Scoring
 from skillopt_es.adapters.environments.docvqa.pictures import Picture, UnusableImageError, picture_at
+from skillopt_es.adapters.environments.quoted_lists import texts_of
 from skillopt_es.adapters.environments.splits import sole_file
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
@@ -109,7 +110,7 @@ def _item(raw: RawItem, root: Path, most_bytes: int) -> DocVQAItem:
 def _image_names(raw: RawItem, fallback: str) -> list[str]:
     listed = raw.fields.get("image_paths")
     if isinstance(listed, str) and listed.strip():
-        return list(quoted_list(listed) or (listed.strip(),))
+        return texts_of(listed) or [listed.strip()]
     if isinstance(listed, list) and listed:
         if not all(isinstance(name, str) and name.strip() for name in listed):
             raise raw.refusal("`image_paths` must be a list of paths", 'write "image_paths": ["images/1.png"]')

@@ -90,6 +90,7 @@ def _graded(
         failure=failure,
         detail=detail,
         prediction=prediction,
+        answers=(shown.text_of(shown.correct),),
     )
 
 

@@ -79,6 +79,7 @@ def _graded(item: SearchQAItem, task: str, reply: str, records: list[TrajectoryR
         failure=failure,
         detail=detail,
         prediction=prediction,
+        answers=item.answers,
     )
 
 

@@ -95,6 +95,7 @@ def _episode(item: TaskItem, answer: str, records: Sequence[TrajectoryRecord], v
         failure=failure,
         detail=detail,
         prediction=answer,
+        answers=item.answers,
     )
 
 

@@ -28,6 +28,12 @@ class TaskItem:
     grader: str
     judge: Judge = field(repr=False, eq=False)
 
+    @property
+    def answers(self) -> tuple[str, ...]:
+        """The accepted answers, where the item says them as texts; a pattern is none."""
+        listed = self.expected if isinstance(self.expected, list) else [self.expected]
+        return () if self.grader == "regex" else tuple(each for each in listed if isinstance(each, str))
+
 
 def task_item(raw: RawItem, *, grader: str, judge: Judge) -> TaskItem:
     """The task in a row of the data; raises DataError for what cannot be asked."""

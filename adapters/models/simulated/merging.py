@@ -8,7 +8,8 @@ from typing import cast
 
 from skillopt_es.adapters.models.simulated.proposals import Reply, rewritten, rows
 from skillopt_es.adapters.models.simulated.reading import Question
-from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, RULES, rules_in
+from skillopt_es.adapters.models.simulated.rules import BREVITY, rules_in
+from skillopt_es.adapters.models.simulated.worlds import ALL_HARMFUL, ALL_STYLE
 from skillopt_es.events.values import Json
 
 
@@ -45,7 +46,7 @@ def _joined(made: Sequence[Reply], called: str, keys: Sequence[str], *, says: st
 
 def _meaning(content: str) -> str:
     """What a proposal is about, so that two wordings of a rule are one."""
-    known = rules_in(content, (*RULES, *HARMFUL, BREVITY))
+    known = rules_in(content, (*ALL_STYLE, *ALL_HARMFUL, BREVITY))
     return known[0].name if known else " ".join(content.casefold().split())
 
 

@@ -12,7 +12,8 @@ from skillopt_es.adapters.models.simulated.merging import merged
 from skillopt_es.adapters.models.simulated.proposals import Reply, proposed, rejected_in, rewrite, rows
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
-from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, RULES, chance, rules_in
+from skillopt_es.adapters.models.simulated.rules import BREVITY, chance, rules_in
+from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
 from skillopt_es.events.values import Json, Stage
 from skillopt_es.ports import ChatRequest
 
@@ -48,9 +49,9 @@ def _from_failures(question: Question) -> Reply:
     missing = [topic for topic in failing if topic.rule and not topic.rule.line_in(skill)]
     tried = rejected_in(question)
     wanted = [topic.rule for topic in missing if topic.rule and not any(map(topic.rule.said_by, tried))]
-    drop = [rule.line_in(skill) for rule in HARMFUL if rule.line_in(skill)]
+    drop = [rule.line_in(skill) for rule in question.world.harmful if rule.line_in(skill)]
     add = _with_misjudgement(question, skill, wanted, tried)
-    summary = [_summary(topic, count, topic in missing) for topic, count in failing.items()]
+    summary = [_summary(question.world.mistake, topic, count, topic in missing) for topic, count in failing.items()]
     kinds = ", ".join(topic.kind for topic in missing) or "none"
     reasoning = f"Simulated: kinds that fail and have no rule: {kinds}."
     patch: Reply = {"reasoning": reasoning, **proposed(question, drop, add)}
@@ -77,11 +78,11 @@ def _failing(trajectories: Sequence[Trajectory]) -> dict[Topic, int]:
 
 def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried: Sequence[str]) -> list[Rule]:
     """The wanted rules, sometimes with a harmful one among them or only that one; not once the notes warn of it."""
-    left = [rule for rule in HARMFUL if not rule.line_in(skill) and not any(map(rule.said_by, tried))]
+    left = [rule for rule in question.world.harmful if not rule.line_in(skill) and not any(map(rule.said_by, tried))]
     if not (wanted and left) or WARNING in question.section("Your notes from earlier epochs"):
         return wanted
     # Drawn from the items and the rules alone: how a prompt is worded shall not change what the demo shows.
-    seen = (*sorted(each.item for each in question.trajectories), *(rule.name for rule in rules_in(skill, RULES)))
+    seen = (*sorted(each.item for each in question.trajectories), *(rule.name for rule in rules_in(skill, ALL_STYLE)))
     luck = chance("misjudgement", *seen)
     worst = left[int(chance("which", *seen) * len(left))]
     if luck < ONLY_BAD:
@@ -89,12 +90,12 @@ def _with_misjudgement(question: Question, skill: str, wanted: list[Rule], tried
     return [wanted[0], worst, *wanted[1:]] if luck < ALSO_BAD else wanted
 
 
-def _summary(topic: Topic, count: int, missing: bool) -> Reply:
+def _summary(mistake: str, topic: Topic, count: int, missing: bool) -> Reply:
     why = "the skill has no rule for its form" if missing else "the skill has a rule, but it was forgotten"
     return {
         "failure_type": f"{topic.kind} form",
         "count": count,
-        "description": f"A {topic.kind} in the wrong form: {why}.",
+        "description": f"{mistake.format(kind=topic.kind)}: {why}.",
     }
 
 
@@ -156,8 +157,8 @@ def _guide(question: Question) -> Reply:
 
 
 def _note(question: Question) -> Reply:
-    before = rules_in(question.skill("Skill at the end of the previous epoch"), RULES)
-    now = rules_in(_skill(question), RULES)
+    before = rules_in(question.skill("Skill at the end of the previous epoch"), ALL_STYLE)
+    now = rules_in(_skill(question), ALL_STYLE)
     new = [rule.name for rule in now if rule not in before]
     notes = [
         "Rules that name one kind of value and show its form help.",

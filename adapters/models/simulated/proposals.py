@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 from skillopt_es.adapters.models.simulated.kinds import Rule
 from skillopt_es.adapters.models.simulated.reading import Question
-from skillopt_es.adapters.models.simulated.rules import RULES, chance, rules_in
+from skillopt_es.adapters.models.simulated.rules import chance, rules_in
+from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
 from skillopt_es.events.values import Json
 
 FORGETS_GUIDANCE = 0.4
@@ -66,7 +67,7 @@ def rejected_in(question: Question) -> list[str]:
         if kind == "draft":
             added = [change for change in said.split("; ") if not change.startswith("Removed: ")]
             # One verdict on many changes: what concerns all answers is suspected first.
-            found += [change for change in added if not rules_in(change, RULES)] or added
+            found += [change for change in added if not rules_in(change, ALL_STYLE)] or added
         elif kind != "remove_rule":
             found.append(said)
     return found

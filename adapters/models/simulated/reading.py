@@ -9,8 +9,10 @@ from typing import cast
 
 from attrs import frozen
 
+from skillopt_es.adapters.models.simulated.household import HOUSEHOLD, topic_in
 from skillopt_es.adapters.models.simulated.kinds import Topic
-from skillopt_es.adapters.models.simulated.rules import topic_of
+from skillopt_es.adapters.models.simulated.world import World
+from skillopt_es.adapters.models.simulated.worlds import topic_of, world_of
 from skillopt_es.events.values import Json
 
 _FENCED = re.compile(
@@ -44,10 +46,16 @@ class Trajectory:
         return _first(_RESULT, self.text) == "FAIL"
 
     @property
+    def task(self) -> str:
+        """What the target was asked."""
+        return _first(_TASK, self.text)
+
+    @property
     def topic(self) -> Topic | None:
-        """The kind of its task, when the grader wanted the house style of that kind; else None."""
-        task = _first(_TASK, self.text)
-        asked = topic_of(task)
+        """What it shows to be missing: the house style of its kind, or what a lost game lacked; else None."""
+        if world_of(self.task) is HOUSEHOLD:
+            return topic_in(self.text)
+        asked = topic_of(self.task)
         if asked is None:
             return None
         topic, found = asked
@@ -90,6 +98,11 @@ class Question(str):
         """The trajectories in order."""
         blocks = [block for _, block in self._blocks if block["label"] == "trajectory"]
         return [Trajectory(block["text"], block["note"] or "") for block in blocks]
+
+    @property
+    def world(self) -> World:
+        """The world that its trajectories come from; without any, the one of the demo."""
+        return world_of(next((trajectory.task for trajectory in self.trajectories), ""))
 
     def section(self, title: str) -> str:
         """What stands under a heading, up to the next one of the same level."""

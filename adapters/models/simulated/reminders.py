@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from skillopt_es.adapters.models.simulated.kinds import Rule
-from skillopt_es.adapters.models.simulated.rules import RULES
+from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
 
 # Written out here, not imported: a model knows a skill only as the text it is given.
 _APPENDIX = re.compile(r"<!-- APPENDIX_START -->(.*?)<!-- APPENDIX_END -->", re.DOTALL)
@@ -23,8 +23,8 @@ def without_appendix(skill: str) -> str:
 
 
 def rules_named_in(notes: str) -> list[Rule]:
-    """The rules of house style that a text names."""
-    return [rule for rule in RULES if re.search(rf"\b{re.escape(rule.name)}\b", notes)]
+    """The rules that a text names."""
+    return [rule for rule in ALL_STYLE if re.search(rf"\b{re.escape(rule.name)}\b", notes)]
 
 
 def reminder(rules: Sequence[Rule]) -> str:

@@ -12,15 +12,6 @@ from skillopt_es.adapters.models.simulated.kinds import Habit, Rule, Topic
 from skillopt_es.adapters.models.simulated.scripts import SHEET_TOPICS
 
 
-def topic_of(task: str) -> tuple[Topic, forms.Found] | None:
-    """The kind of a task and the value it asks for; None for what the simulation knows nothing about."""
-    for topic in TOPICS:
-        found = topic.found_in(task)
-        if found:
-            return topic, found
-    return None
-
-
 def chance(*parts: str) -> float:
     """A number from 0 to 1 that depends on these texts only: the same texts have the same luck anywhere."""
     digest = hashlib.sha256("\n".join(parts).encode()).digest()
@@ -164,29 +155,28 @@ BREVITY = Rule(
     keywords=[r"\bonly the (?:answer|value)\b"],
     wording="Give only the answer, without repeating the question.",
 )
-HABITS: tuple[Habit, ...] = (
-    Habit(
-        rule=Rule(name="one word", keywords=[r"\b(?:single|one) word\b"], wording="Answer with a single word."),
-        spoil=lambda answer: answer.split()[0],
-    ),
-    Habit(
-        rule=Rule(
-            name="capitals",
-            keywords=[
-                r"\beverything\b|\bwhole answer\b|\ball answers\b",
-                r"\bcapitals?\b|\bcapital letters\b|\bupper ?case\b",
-            ],
-            wording="Write everything in capital letters.",
-        ),
-        spoil=str.upper,
-    ),
-    Habit(
-        rule=Rule(
-            name="full sentence",
-            keywords=[r"\bfull sentences?\b"],
-            wording="Answer in a full sentence that repeats the question.",
-        ),
-        spoil=lambda answer: f"The answer to the question is {answer}.",
-    ),
+ONE_WORD = Habit(
+    rule=Rule(name="one word", keywords=[r"\b(?:single|one) word\b"], wording="Answer with a single word."),
+    spoil=lambda answer: answer.split()[0],
 )
+CAPITALS = Habit(
+    rule=Rule(
+        name="capitals",
+        keywords=[
+            r"\beverything\b|\bwhole answer\b|\ball answers\b",
+            r"\bcapitals?\b|\bcapital letters\b|\bupper ?case\b",
+        ],
+        wording="Write everything in capital letters.",
+    ),
+    spoil=str.upper,
+)
+FULL_SENTENCE = Habit(
+    rule=Rule(
+        name="full sentence",
+        keywords=[r"\bfull sentences?\b"],
+        wording="Answer in a full sentence that repeats the question.",
+    ),
+    spoil=lambda answer: f"The answer to the question is {answer}.",
+)
+HABITS: tuple[Habit, ...] = (ONE_WORD, CAPITALS, FULL_SENTENCE)
 HARMFUL: tuple[Rule, ...] = tuple(habit.rule for habit in HABITS)

@@ -26,19 +26,26 @@ REPLIES = [
     "lead",
     "",
     "<answer></answer>",
+    "<think>I stay.</think><action>look</action>",
+    "<think>I go.</think><action>go to desk 1</action>",
 ]
+GAME = """(define (problem one-step) (:domain alfred)
+(:objects agent1 - agent Desk_bar_1 - receptacle DeskType - rtype l0 l1 - location)
+(:init (atLocation agent1 l0) (receptacleType Desk_bar_1 DeskType) (receptacleAtLocation Desk_bar_1 l1))
+(:goal (atLocation agent1 l1)))"""
 SCRIPT = "import openpyxl\nbook = openpyxl.load_workbook(INPUT_PATH)\n{}\nbook.save(OUTPUT_PATH)"
 CHANGES = ("book.active['D2'] = 'gold'", "book.active['D2'] = 'lead'", "book.active['D2'] = nothing")
 SCRIPTS = [*(f"```python\n{SCRIPT.format(change)}\n```" for change in CHANGES), "", "1"]
 CODES = {"", "wrong_answer", "wrong_choice", "near_miss", "format", "no_answer", "refused"}
-CODES |= {"exec_error", "no_output", "eval_mismatch"}
+CODES |= {"exec_error", "no_output", "eval_mismatch", "step_limit"}
 MANY = {"spreadsheetbench": 6}  # programs are started for each
 
 
 def row(name: str) -> dict[str, Any]:
     return {"id": name, "input": f"Input of {name}", "expected": "gold", "grader": "f1",
             "question": f"Question of {name}", "context": "[DOC] c", "answers": ["gold"],
-            "choices": ["lead", "iron", "gold", "golden"], "correct_choice": "C"}  # fmt: skip
+            "choices": ["lead", "iron", "gold", "golden"], "correct_choice": "C",
+            "game": {"task": f"Input of {name}", "pddl_problem": GAME}}  # fmt: skip
 
 
 def rows(name: str) -> list[dict[str, Any]]:
@@ -92,7 +99,8 @@ def test_every_episode_is_whole(tmp_path: Path, name: str) -> None:
         assert 0 <= episode.outcome.soft <= 1
         assert bool(episode.failure) == (episode.outcome.hard < 1)
         assert episode.failure in CODES
-        assert [record.kind for record in episode.records] == ["system", "user", "reply", "feedback"]
+        kinds = [record.kind for record in episode.records]
+        assert (kinds[:3], kinds[-1]) == (["system", "user", "reply"], "feedback")
         assert item.id in episode.task
 
 

@@ -14,7 +14,8 @@ from skillopt_es.adapters.models.simulated import open_model
 from skillopt_es.adapters.models.simulated.kinds import Rule
 from skillopt_es.adapters.models.simulated.optimizer import WARNING
 from skillopt_es.adapters.models.simulated.reminders import reminder, rules_named_in
-from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, RULES, STYLE, topic_of
+from skillopt_es.adapters.models.simulated.rules import BREVITY, HARMFUL, RULES, STYLE
+from skillopt_es.adapters.models.simulated.worlds import topic_of
 from skillopt_es.events.values import Edit, Role, Stage
 from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings
 from skillopt_es.prompts import system_prompt

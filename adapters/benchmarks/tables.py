@@ -1,0 +1,102 @@
+"""Rows of downloaded tables: JSON, JSON Lines and CSV as they are, Parquet where pyarrow is installed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from skillopt_es.adapters.environments.csv_rows import read_csv_rows
+from skillopt_es.adapters.environments.data import read_rows
+from skillopt_es.adapters.environments.quoted_lists import texts_of
+from skillopt_es.errors import DataError
+from skillopt_es.events.values import Json
+
+SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
+_BATCH = 256
+Row = Mapping[str, object]
+
+
+def table_files(folder: Path, *, suffixes: Iterable[str] = SUFFIXES) -> list[Path]:
+    """The tables in a folder and below it, by path; raises DataError when there is none."""
+    if not folder.exists():
+        raise DataError(f"there is no folder {folder}", hint="name the folder that you downloaded into with --from")
+    known = tuple(suffixes)
+    inside = [folder] if folder.is_file() else sorted(folder.rglob("*"))
+    files = [path for path in inside if path.suffix in known and path.is_file() and not path.name.startswith(".")]
+    if not files:
+        raise DataError(
+            f"{folder}: no {', '.join(known)} file in it or below",
+            hint="`skillopt-es data fetch-plan` says what to download",
+        )
+    return files
+
+
+def table_rows(file: Path) -> Iterator[tuple[str, Row]]:
+    """The rows of a table in order, each with its `file:number`; rows that are no objects are an error."""
+    read = {".parquet": _parquet, ".jsonl": _lines, ".csv": _csv}.get(file.suffix, _json)
+    for where, row in read(file):
+        if not isinstance(row, dict):
+            raise DataError(f"{where}: a row must be an object", hint="write it as {…}")
+        yield where, cast(Row, row)
+
+
+def _json(file: Path) -> Iterator[tuple[str, object]]:
+    yield from read_rows(file)
+
+
+def _lines(file: Path) -> Iterator[tuple[str, object]]:
+    with file.open(encoding="utf-8-sig", newline="\n") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    yield f"{file}:{number}", json.loads(line)
+                except json.JSONDecodeError as error:
+                    raise DataError(f"{file}:{number}: not JSON: {error.msg}", hint="download the file again") from None
+
+
+def _csv(file: Path) -> Iterator[tuple[str, object]]:
+    yield from read_csv_rows(file)
+
+
+def _parquet(file: Path) -> Iterator[tuple[str, object]]:
+    try:
+        parquet = import_module("pyarrow.parquet")
+    except ModuleNotFoundError:
+        raise DataError(
+            f"{file} is Parquet, which needs pyarrow",
+            hint="pip install 'skillopt-es[materialize]', or export the table as JSON Lines",
+        ) from None
+    try:
+        number = 0
+        for batch in parquet.ParquetFile(file).iter_batches(batch_size=_BATCH):
+            for row in batch.to_pylist():
+                number += 1
+                yield f"{file}: row {number}", row
+    except (OSError, ValueError) as error:  # pyarrow's own errors derive from these
+        raise DataError(f"{file}: cannot be read as Parquet: {error}", hint="download the file again") from None
+
+
+def text_of(row: Row, key: str, where: str) -> str:
+    """A text cell; raises DataError when it is missing, blank or no text."""
+    value = row.get(key)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value.strip():
+        raise DataError(f"{where}: `{key}` is missing or blank", hint="download the file again")
+    return value
+
+
+def lines_of(value: object) -> list[Json]:
+    """The names in a cell: a list, or text with one on each line or commas between them."""
+    if isinstance(value, list):
+        return [str(each).strip() for each in value if str(each).strip()]
+    text = value if isinstance(value, str) else ""
+    listed = texts_of(text)
+    if listed is not None:
+        return [each.strip() for each in listed]
+    separator = "," if "\n" not in text.strip() else None
+    parts = text.split(separator) if separator else text.splitlines()
+    return [part.strip() for part in parts if part.strip()]

@@ -1,0 +1,199 @@
+"""
+What led to each step's verdict, joined by id: analysts' patches, merges, ranking, rewrite, candidate, gate.
+
+A chain holds what has been recorded of its step so far; a step that is open has an open chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from attrs import define, evolve, field, frozen
+
+from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    AppendixWritten,
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    Event,
+    GapFound,
+    LearningRateChosen,
+    MinibatchesPlanned,
+    PatchesMerged,
+    PatchProposed,
+    Recorded,
+    RunStarted,
+    SkillRewritten,
+    StepSkipped,
+)
+from skillopt_es.events.values import CallRef, Proposal
+from skillopt_es.projections.trainer import proposals_in
+
+E_co = TypeVar("E_co", bound=Event, covariant=True)
+
+CHAIN_TYPES = (
+    "RunStarted",
+    "MinibatchesPlanned",
+    "PatchProposed",
+    "AppendixExtended",
+    "AppendixConsolidated",
+    "PatchesMerged",
+    "LearningRateChosen",
+    "EditsRanked",
+    "SkillRewritten",
+    "CandidateBuilt",
+    "CandidateGated",
+    "StepSkipped",
+    "AppendixWritten",
+    "GapFound",
+)
+"""The events that chains are made of."""
+
+
+@frozen
+class Seen(Generic[E_co]):
+    """An event of a known type and its number."""
+
+    seq: int
+    event: E_co
+
+
+@frozen(kw_only=True)
+class Chain:
+    """One step, from the groups its analysts looked at to what became of its candidate."""
+
+    step: int
+    epoch: int
+    groups: Seen[MinibatchesPlanned] | None = None
+    patches: Mapping[str, Seen[PatchProposed]] = field(factory=dict)
+    extended: Seen[AppendixExtended] | None = None
+    consolidated: Seen[AppendixConsolidated] | None = None
+    merges: Mapping[str, Seen[PatchesMerged]] = field(factory=dict)
+    learning_rate: Seen[LearningRateChosen] | None = None
+    ranked: Seen[EditsRanked] | None = None
+    rewritten: Seen[SkillRewritten] | None = None
+    built: Seen[CandidateBuilt] | None = None
+    gated: Seen[CandidateGated] | None = None
+    skipped: Seen[StepSkipped] | None = None
+    written: Seen[AppendixWritten] | None = None
+    gap: Seen[GapFound] | None = None
+
+    @property
+    def taken(self) -> bool:
+        """Whether its candidate became the current skill."""
+        return self.gated is not None and self.gated.event.action != "reject"
+
+    @property
+    def events(self) -> tuple[Seen[Event], ...]:
+        """All that was recorded of it, in order."""
+        single = (self.groups, self.extended, self.consolidated, self.learning_rate, self.ranked, self.rewritten)
+        ends = (self.built, self.gated, self.skipped, self.written, self.gap)
+        there = [each for each in (*single, *ends) if each is not None]
+        return tuple(sorted([*there, *self.patches.values(), *self.merges.values()], key=lambda seen: seen.seq))
+
+    @cached_property
+    def proposals(self) -> Mapping[str, Proposal]:
+        """Every edit, suggestion or draft of analysts and merges, by id."""
+        return {each.id: each for made in self._made() for each in proposals_in(made.event)}
+
+    @cached_property
+    def maker_of(self) -> Mapping[str, str]:
+        """The patch or the merge that wrote each proposal."""
+        makers = {each.id: name for name, made in self.patches.items() for each in proposals_in(made.event)}
+        return makers | {each.id: name for name, made in self.merges.items() for each in proposals_in(made.event)}
+
+    @cached_property
+    def merged_into(self) -> Mapping[str, tuple[str, ...]]:
+        """The proposals of merges that name a proposal as their origin."""
+        into: dict[str, tuple[str, ...]] = {}
+        for proposal in self.proposals.values():
+            for origin in proposal.origins:
+                into[origin] = (*into.get(origin, ()), proposal.id)
+        return into
+
+    def ancestry(self, proposal: str) -> tuple[str, ...]:
+        """The proposal and all that were merged into it, newest first, each once."""
+        found: dict[str, None] = {}
+        waiting = [proposal]
+        while waiting:
+            name = waiting.pop(0)
+            if name in self.proposals and name not in found:
+                found[name] = None
+                waiting += self.proposals[name].origins
+        return tuple(found)
+
+    def patches_behind(self, proposal: str) -> tuple[str, ...]:
+        """The analysts' patches that a proposal goes back to."""
+        makers = (self.maker_of[name] for name in self.ancestry(proposal))
+        return tuple(dict.fromkeys(maker for maker in makers if maker in self.patches))
+
+    def items_behind(self, patches: Iterable[str]) -> tuple[str, ...]:
+        """The items whose trajectories the analysts of these patches saw."""
+        seen = (self.patches[name].event.items for name in patches if name in self.patches)
+        return tuple(dict.fromkeys(item for items in seen for item in items))
+
+    def calls_behind(self, proposal: str) -> tuple[CallRef, ...]:
+        """The optimizer's calls without which a proposal would not have been applied: each once."""
+        calls: list[CallRef] = []
+        for name in dict.fromkeys(self.maker_of[each] for each in self.ancestry(proposal)):
+            made = self.patches.get(name) or self.merges[name]
+            calls += made.event.calls
+        for chosen in (self.learning_rate, self.ranked, self.rewritten):
+            calls += chosen.event.calls if chosen is not None else ()
+        return tuple(dict.fromkeys(calls))
+
+    def _made(self) -> tuple[Seen[PatchProposed] | Seen[PatchesMerged], ...]:
+        return (*self.patches.values(), *self.merges.values())
+
+
+_JOINED: Mapping[type[Event], Callable[..., Chain]] = {
+    MinibatchesPlanned: lambda chain, seen: evolve(chain, groups=seen),
+    PatchProposed: lambda chain, seen: evolve(chain, patches={**chain.patches, seen.event.patch: seen}),
+    AppendixExtended: lambda chain, seen: evolve(chain, extended=seen),
+    AppendixConsolidated: lambda chain, seen: evolve(chain, consolidated=seen),
+    PatchesMerged: lambda chain, seen: evolve(chain, merges={**chain.merges, seen.event.merge: seen}),
+    LearningRateChosen: lambda chain, seen: evolve(chain, learning_rate=seen),
+    EditsRanked: lambda chain, seen: evolve(chain, ranked=seen),
+    SkillRewritten: lambda chain, seen: evolve(chain, rewritten=seen),
+    CandidateBuilt: lambda chain, seen: evolve(chain, built=seen),
+    CandidateGated: lambda chain, seen: evolve(chain, gated=seen),
+    StepSkipped: lambda chain, seen: evolve(chain, skipped=seen),
+    AppendixWritten: lambda chain, seen: evolve(chain, written=seen),
+    GapFound: lambda chain, seen: evolve(chain, gap=seen),
+}
+
+
+def _step_of(event: Event) -> int | None:
+    """The step that an event is of; a gap may be of none."""
+    step = getattr(event, "step", None)
+    return step if isinstance(step, int) else None
+
+
+@define
+class ChainBuilder:
+    """Chains while their events are read, for those who read other events beside them."""
+
+    chains: dict[int, Chain] = field(factory=dict)
+    steps_per_epoch: int = 1
+
+    def add(self, recorded: Recorded) -> None:
+        """Takes one event in; those of other types are left alone."""
+        event = recorded.event
+        join = _JOINED.get(type(event))
+        if isinstance(event, RunStarted):
+            self.steps_per_epoch = max(1, event.steps_per_epoch)
+        elif join is not None and (step := _step_of(event)) is not None:
+            chain = self.chains.get(step) or Chain(step=step, epoch=(step - 1) // self.steps_per_epoch + 1)
+            self.chains[step] = join(chain, Seen(recorded.seq, event))
+
+
+def chains(records: Iterable[Recorded]) -> Mapping[int, Chain]:
+    """The chain of every step that has begun, by step; from all of a run's events, or those of CHAIN_TYPES."""
+    builder = ChainBuilder()
+    for recorded in records:
+        builder.add(recorded)
+    return builder.chains

@@ -1,0 +1,80 @@
+"""One task through a whole run: its results, the analysts that saw them, what came of that, and where it turned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from attrs import frozen
+
+from skillopt_es.events.catalog import CandidateGated, PatchProposed, Recorded, RolloutCompleted, SlowUpdateProposed
+from skillopt_es.events.values import Proposal
+from skillopt_es.projections.chains import ChainBuilder, Seen
+from skillopt_es.projections.fates import Fate, NoteFate, fates_of, note_fates
+from skillopt_es.projections.trainer import proposals_in
+
+
+@frozen(kw_only=True)
+class Use:
+    """An analyst saw the item's trajectory: what it proposed, and what became of that."""
+
+    patch: Seen[PatchProposed]
+    proposals: tuple[tuple[Proposal, tuple[Fate, ...]], ...]
+    notes: tuple[NoteFate, ...]
+
+
+@frozen(kw_only=True)
+class Turned:
+    """The item came out otherwise than under the text before: at a gate or in an epoch's comparison."""
+
+    seq: int
+    step: int | None
+    epoch: int
+    how: Literal["won", "lost", "improved", "regressed"]
+    action: str = ""
+
+
+@frozen(kw_only=True)
+class ItemHistory:
+    """Everything that a run recorded of one item."""
+
+    item: str
+    results: tuple[Seen[RolloutCompleted], ...]
+    uses: tuple[Use, ...]
+    turned: tuple[Turned, ...]
+
+
+def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
+    """The history of an item; from all events, or those of CHAIN_TYPES, its rollouts and SlowUpdateProposed."""
+    builder = ChainBuilder()
+    results: list[Seen[RolloutCompleted]] = []
+    turned: list[Turned] = []
+    for recorded in records:
+        builder.add(recorded)
+        match recorded.event:
+            case RolloutCompleted() as event if event.item == item:
+                results.append(Seen(recorded.seq, event))
+            case CandidateGated() as event if item in (*event.won, *event.lost):
+                turned.append(
+                    Turned(seq=recorded.seq, step=event.step, epoch=builder.chains[event.step].epoch,
+                           how="won" if item in event.won else "lost", action=event.action)
+                )  # fmt: skip
+            case SlowUpdateProposed() as event:
+                turned += [
+                    Turned(seq=recorded.seq, step=None, epoch=event.epoch, how=pair.category)
+                    for pair in event.pairs
+                    if pair.item == item and pair.category in ("improved", "regressed")
+                ]
+    return ItemHistory(item=item, results=tuple(results), uses=_uses(item, builder), turned=tuple(turned))
+
+
+def _uses(item: str, builder: ChainBuilder) -> tuple[Use, ...]:
+    uses = []
+    for chain in builder.chains.values():
+        for name, patch in chain.patches.items():
+            if item not in patch.event.items:
+                continue
+            proposals = tuple((each, fates_of(chain, each.id)) for each in proposals_in(patch.event))
+            notes = tuple(fate for fate in note_fates(chain) if fate.patch == name)
+            uses.append(Use(patch=patch, proposals=proposals, notes=notes))
+    return tuple(uses)

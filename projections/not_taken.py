@@ -1,0 +1,107 @@
+"""Everything that was proposed in a run and not taken, each with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal
+
+from attrs import frozen
+
+from skillopt_es.events.catalog import Recorded, SlowUpdateApplied, SlowUpdateProposed
+from skillopt_es.events.values import Draft, Edit, Proposal
+from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
+from skillopt_es.projections.fates import Reason, fates_of, note_fates
+from skillopt_es.projections.trainer import proposals_in
+
+NOT_TAKEN_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied")
+"""The events that tell what was not taken."""
+
+Kind = Literal["edit", "suggestion", "draft", "note", "guidance", "reply"]
+Why = Literal[Reason, "unusable", "failed"]
+
+
+@frozen(kw_only=True)
+class NotTaken:
+    """
+    One thing that was proposed; `path` says what it was merged into before it ended.
+
+    `also_taken` names what went into the skill from it all the same, by another way.
+    """
+
+    kind: Kind
+    id: str
+    seq: int
+    epoch: int
+    step: int | None
+    reason: Why
+    detail: str
+    proposal: Proposal | None = None
+    text: str = ""
+    path: tuple[str, ...] = ()
+    items: tuple[str, ...] = ()
+    also_taken: tuple[str, ...] = ()
+
+
+def not_taken(records: Iterable[Recorded]) -> tuple[NotTaken, ...]:
+    """All that was refused, dropped or could not be read, in the order of its making; open things are not in it."""
+    builder = ChainBuilder()
+    guided: dict[int, tuple[int, SlowUpdateProposed]] = {}
+    rows: list[NotTaken] = []
+    for recorded in records:
+        builder.add(recorded)
+        match recorded.event:
+            case SlowUpdateProposed() as event:
+                guided[event.epoch] = recorded.seq, event
+                if event.result != "guidance":
+                    rows.append(_advice(recorded.seq, event, event.result, event.note))
+            case SlowUpdateApplied(action="reject") as event:
+                rows.append(_advice(*guided[event.epoch], "rejected", _values(event)))
+    rows += [row for chain in builder.chains.values() for row in of_step(chain)]
+    return tuple(sorted(rows, key=lambda row: row.seq))
+
+
+def of_step(chain: Chain) -> Iterator[NotTaken]:
+    """What one step did not take."""
+    for name, made in chain.patches.items():
+        event = made.event
+        if event.result in ("unusable", "failed"):
+            yield NotTaken(kind="reply", id=name, seq=made.seq, epoch=chain.epoch, step=chain.step,
+                           reason="failed" if event.result == "failed" else "unusable", detail=event.note,
+                           items=event.items)  # fmt: skip
+        for proposal in proposals_in(event):
+            yield from _of_proposal(chain, proposal, made.seq, event.items)
+    for fate in note_fates(chain):
+        patch = chain.patches.get(fate.patch)
+        if fate.reason in ("taken", "open") or patch is None:
+            continue
+        yield NotTaken(kind="note", id=fate.patch, seq=patch.seq, epoch=chain.epoch, step=chain.step,
+                       reason=fate.reason, detail=fate.detail, text=fate.note, items=patch.event.items)  # fmt: skip
+
+
+def _of_proposal(chain: Chain, proposal: Proposal, seq: int, items: tuple[str, ...]) -> Iterator[NotTaken]:
+    fates = fates_of(chain, proposal.id)
+    taken = tuple(fate.path[-1] for fate in fates if fate.reason == "taken")
+    for fate in fates:
+        if fate.reason not in ("taken", "open"):
+            yield NotTaken(kind=_kind(proposal), id=proposal.id, seq=seq, epoch=chain.epoch, step=chain.step,
+                           reason=fate.reason, detail=fate.detail, proposal=proposal, path=fate.path,
+                           items=items, also_taken=taken)  # fmt: skip
+
+
+def _kind(proposal: Proposal) -> Kind:
+    if isinstance(proposal, Edit):
+        return "edit"
+    return "draft" if isinstance(proposal, Draft) else "suggestion"
+
+
+def _advice(seq: int, event: SlowUpdateProposed, reason: str, detail: str) -> NotTaken:
+    why: Why = "rejected" if reason == "rejected" else "failed" if reason == "failed" else "unusable"
+    items = tuple(pair.item for pair in event.pairs)
+    return NotTaken(kind="guidance" if event.guidance else "reply", id=f"epoch {event.epoch}", seq=seq,
+                    epoch=event.epoch, step=None, reason=why, detail=detail, text=event.guidance,
+                    items=items)  # fmt: skip
+
+
+def _values(event: SlowUpdateApplied) -> str:
+    values = ("-" if each is None else f"{each:.4f}" for each in (event.current_value, event.candidate_value))
+    return " -> ".join(values)

@@ -1,0 +1,263 @@
+"""
+Who wrote each line of a skill: one walk over the recorded texts, edits, rewrites, guidance and notes.
+
+A line has one maker: the event that wrote its text as it stands. Lines that a change keeps, or a rewrite moves, keep
+their maker. Pure: the same events give the same answer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
+
+from attrs import define, field, frozen
+
+from skillopt_es.events.catalog import (
+    AppendixWritten,
+    BestPromoted,
+    CandidateBuilt,
+    CandidateGated,
+    GapFound,
+    Recorded,
+    RunStarted,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+)
+from skillopt_es.events.values import CallRef, Edit, SkillTree
+from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
+from skillopt_es.skill.alignment import align, lines_of
+from skillopt_es.skill.ancestry import Change, Origin, carried, changes
+from skillopt_es.skill.appendix import clean_note
+from skillopt_es.skill.edits import apply_edits
+
+BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPromoted")
+"""The events that a text's lines come from."""
+
+Kind = Literal["initial", "edit", "rewrite", "notes", "guidance", "unknown"]
+_NOT_TAKEN = ("reject", "unchanged", "postponed", "no_content")
+
+
+@frozen(kw_only=True)
+class Maker:
+    """What wrote a line: the event that put it into the text, and the proposals and patches that it carried out."""
+
+    kind: Kind
+    seq: int
+    step: int | None = None
+    epoch: int | None = None
+    proposals: tuple[str, ...] = ()
+    patches: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class Attributed:
+    """A skill, and for each of its files a maker for each line."""
+
+    skill: SkillTree
+    makers: Mapping[str, tuple[Maker, ...]]
+
+
+@frozen(kw_only=True)
+class Blame:
+    """The current and the best text line by line, and what is needed to tell what is behind a line."""
+
+    current: Attributed
+    best: Attributed
+    chains: Mapping[int, Chain]
+    advice: Mapping[int, SlowUpdateProposed]
+    lines_written: Mapping[Maker, int]
+    """How many lines that are not blank each maker wrote into a text that was taken."""
+
+
+@define
+class _Walk:
+    """The texts while their events are read."""
+
+    chains: ChainBuilder = field(factory=ChainBuilder)
+    advice: dict[int, SlowUpdateProposed] = field(factory=dict)
+    current: Attributed | None = None
+    best: Attributed | None = None
+    candidate: Attributed | None = None
+    written: Counter[Maker] = field(factory=Counter)
+
+    def take(self, text: Attributed) -> None:
+        """A text becomes the current one; what is new in it counts as written."""
+        before = self.current
+        self.current = text
+        known = set() if before is None else {maker for makers in before.makers.values() for maker in makers}
+        for file, makers in text.makers.items():
+            for maker, line in zip(makers, lines_of(text.skill.files[file]), strict=True):
+                if maker not in known and line.strip():
+                    self.written[maker] += 1
+
+
+def blame(records: Iterable[Recorded]) -> Blame | None:
+    """The makers of the current and the best text's lines; None where not even the run's beginning is there."""
+    walk = _Walk()
+    for recorded in records:
+        walk.chains.add(recorded)
+        _step(walk, recorded)
+        _outside_steps(walk, recorded)
+    if walk.current is None or walk.best is None:
+        return None
+    return Blame(
+        current=walk.current,
+        best=walk.best,
+        chains=walk.chains.chains,
+        advice=walk.advice,
+        lines_written=walk.written,
+    )
+
+
+def _step(walk: _Walk, recorded: Recorded) -> None:
+    seq = recorded.seq
+    match recorded.event:
+        case RunStarted() as event:
+            first = Maker(kind="initial", seq=seq)
+            makers = {file: (first,) * len(lines_of(text)) for file, text in event.skill.files.items()}
+            walk.take(Attributed(skill=event.skill, makers=makers))
+            walk.best = walk.current
+        case CandidateBuilt() as event:
+            assert walk.current is not None
+            walk.candidate = _built(walk.current, event, seq, walk.chains.chains[event.step])
+        case CandidateGated() as event if event.action != "reject" and walk.candidate is not None:
+            walk.take(walk.candidate)
+            better = event.best_value is None or event.candidate_value > event.best_value
+            if event.action == "accept_new_best" or (event.action == "force_accept" and better):
+                walk.best = walk.current
+        case BestPromoted():
+            walk.best = walk.current
+
+
+def _outside_steps(walk: _Walk, recorded: Recorded) -> None:
+    """Texts that no gate let in: guidance, notes after the verdict, and what nothing explains."""
+    seq = recorded.seq
+    match recorded.event:
+        case SlowUpdateProposed() as event:
+            walk.advice[event.epoch] = event
+        case SlowUpdateApplied() as event if event.action not in _NOT_TAKEN:
+            assert walk.current is not None
+            walk.take(_aligned(walk.current, event.skill, Maker(kind="guidance", seq=seq, epoch=event.epoch)))
+            if event.action == "accept_new_best":
+                walk.best = walk.current
+        case AppendixWritten() as event:
+            assert walk.current is not None
+            chain = walk.chains.chains[event.step]
+            maker = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
+            walk.take(_noted(_aligned(walk.current, event.skill, maker), maker, chain))
+        case GapFound() as event if event.skill is not None:
+            assert walk.current is not None
+            walk.take(_aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq, step=event.step)))
+
+
+def _built(current: Attributed, event: CandidateBuilt, seq: int, chain: Chain) -> Attributed:
+    """The candidate: its edits or its rewrite, and then its reminder notes; else all that differs, as one change."""
+    origin = Origin(
+        reports=event.reports,
+        proposals=chain.proposals,
+        rewrite=event.rewrite,
+        written=_whole_text(event, chain),
+    )
+    kind: Kind = "rewrite" if event.rewrite is not None else "edit"
+    if not _can_be_walked(current, event, chain):
+        known = tuple(report.edit for report in event.reports if report.status.startswith("applied"))
+        whole = Maker(kind=kind, seq=seq, step=event.step, epoch=chain.epoch, proposals=known)
+        return _aligned(current, event.candidate, whole)
+    noted = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
+    makers = dict(current.makers)
+    for change in changes(current.skill, event.candidate, origin):
+        maker = noted
+        if change.made_by:
+            maker = Maker(kind=kind, seq=seq, step=event.step, epoch=chain.epoch, proposals=change.made_by)
+        after = carried(makers[change.file], change, maker)
+        makers[change.file] = _moved(makers[change.file], change, after) if kind == "rewrite" else after
+    return _noted(Attributed(skill=event.candidate, makers=makers), noted, chain)
+
+
+def _can_be_walked(current: Attributed, event: CandidateBuilt, chain: Chain) -> bool:
+    """Whether the recorded edits lead from the current text to the candidate's; those of an imported run may not."""
+    applied = [report.edit for report in event.reports if report.status.startswith("applied")]
+    if event.parent != current.skill.hash or any(name not in chain.proposals for name in applied):
+        return False
+    if event.rewrite is not None or event.notes:
+        return True
+    edits = [chain.proposals[name] for name in applied]
+    return apply_edits(current.skill, [each for each in edits if isinstance(each, Edit)])[0] == event.candidate
+
+
+def _whole_text(event: CandidateBuilt, chain: Chain) -> str:
+    """What a model wrote in place of the skill; empty where edits were applied."""
+    if event.rewrite is None:
+        return ""
+    if chain.rewritten is not None:
+        return chain.rewritten.event.text
+    drafts = [chain.proposals[report.edit] for report in event.reports if report.edit in chain.proposals]
+    return next((text for draft in drafts if (text := getattr(draft, "text", ""))), "")
+
+
+def _moved(before: Sequence[Maker], change: Change, after: tuple[Maker, ...]) -> tuple[Maker, ...]:
+    """Lines that a rewrite put elsewhere word for word keep their maker, too; each old line is found again once."""
+    old, new = lines_of(change.before), lines_of(change.after)
+    kept_old = {run.old_start + offset for run in change.kept for offset in range(run.length)}
+    kept_new = {run.new_start + offset for run in change.kept for offset in range(run.length)}
+    gone: dict[str, list[int]] = {}
+    for place in reversed([place for place in range(len(old)) if place not in kept_old]):
+        gone.setdefault(old[place], []).append(place)
+    makers = list(after)
+    for place, line in enumerate(new):
+        if place not in kept_new and line.strip() and gone.get(line):
+            makers[place] = before[gone[line].pop()]
+    return tuple(makers)
+
+
+def _aligned(current: Attributed, skill: SkillTree, maker: Maker) -> Attributed:
+    """A newer text in which lines that stand in the current one keep their maker."""
+    makers = {}
+    for file, text in skill.files.items():
+        old = current.skill.files.get(file, "")
+        change = Change(file=file, before=old, after=text, kept=align(old, text), made_by=())
+        makers[file] = carried(current.makers.get(file, ()), change, maker)
+    return Attributed(skill=skill, makers=makers)
+
+
+def _noting(chain: Chain) -> tuple[str, ...]:
+    """The patches whose reminder notes a step added."""
+    reports = chain.extended.event.reports if chain.extended is not None else ()
+    return tuple(dict.fromkeys(report.patch for report in reports if report.status == "added"))
+
+
+def _noted(text: Attributed, maker: Maker, chain: Chain) -> Attributed:
+    """Lines of reminder notes come from the one patch that proposed the note, where its wording is still its own."""
+    reports = chain.extended.event.reports if chain.extended is not None else ()
+    by_note = {report.note: report.patch for report in reports if report.status == "added"}
+    main = text.skill.main
+    makers = []
+    for each, line in zip(text.makers[main], lines_of(text.skill.text), strict=True):
+        patch = by_note.get(clean_note(line)) if each == maker else None
+        makers.append(each if patch is None else _of_patch(maker, patch))
+    return Attributed(skill=text.skill, makers={**text.makers, main: tuple(makers)})
+
+
+def _of_patch(maker: Maker, patch: str) -> Maker:
+    return Maker(kind="notes", seq=maker.seq, step=maker.step, epoch=maker.epoch, patches=(patch,))
+
+
+def advice_behind(found: Blame, maker: Maker) -> SlowUpdateProposed | None:
+    """The optimizer's advice that guidance comes from; None for other lines, and for a mere place for guidance."""
+    return found.advice.get(maker.epoch) if maker.kind == "guidance" and maker.epoch is not None else None
+
+
+def calls_behind(found: Blame, maker: Maker) -> tuple[CallRef, ...]:
+    """The optimizer's calls that a maker's lines go back to, each once."""
+    if maker.kind == "guidance":
+        advice = advice_behind(found, maker)
+        return () if advice is None else advice.calls
+    chain = found.chains.get(maker.step) if maker.step is not None else None
+    if chain is None:
+        return ()
+    calls = [call for name in maker.proposals for call in chain.calls_behind(name)]
+    calls += [call for name in maker.patches if name in chain.patches for call in chain.patches[name].event.calls]
+    if maker.kind == "notes" and chain.consolidated is not None:
+        calls += chain.consolidated.event.calls
+    return tuple(dict.fromkeys(calls))

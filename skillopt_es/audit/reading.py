@@ -1,0 +1,126 @@
+"""What can be read of a log that may be damaged: all that comes before the first damage, which is named."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+from attrs import define, field
+
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.anchor import ANCHOR_FILE, read_anchor
+from skillopt_es.events.catalog import BY_NAME, Recorded, RunStarted
+from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew
+from skillopt_es.events.log import EventLog, Head, RunInfo
+
+_GAP = (
+    "select before + 1 from (select seq, lag(seq, 1, 0) over (order by seq) as before from events)"
+    " where seq <> before + 1 order by seq limit 1"
+)
+_LONGEST = 500  # characters of a text that every event with it holds itself, not a blob
+
+
+@define
+class Reading:
+    """A log up to `until`, where it stops being whole; `problem` is the first damage met, also met while reading."""
+
+    log: EventLog
+    until: int = 0
+    end: int = 0
+    problem: LogError | None = None
+    _first: RunStarted | None = field(default=None, alias="first")
+
+    @classmethod
+    @contextmanager
+    def of(cls, folder: Path) -> Iterator[Reading]:
+        """A run's log as it is now; what is asked for in vain then says, too, that the log is damaged."""
+        with EventLog.open(folder) as log:
+            reading = cls(log)
+            try:
+                reading._look(folder)
+            except LogError as error:
+                reading.problem = reading.problem or error
+            try:
+                yield reading
+            except NotInRun as error:
+                if reading.problem is not None:
+                    error.hint = f"the log can be read to event {reading.until} only: {reading.problem}"
+                raise
+
+    def read(
+        self, after: int = 0, until: int | None = None, types: Collection[str] | None = None, mentioning: str = ""
+    ) -> Iterator[Recorded]:
+        """The events as far as they can be read; the log's damage, if any, is then in `problem`."""
+        last = self.until if until is None else min(until, self.until)
+        part = mentioning if len(mentioning) <= _LONGEST else ""
+        try:
+            for recorded in self.log.read(after, last, types, part):
+                after = recorded.seq
+                yield recorded
+        except (LogDamaged, LogTooNew) as error:
+            if isinstance(error, LogDamaged) and error.seq is None:
+                yield from self._one_by_one(types, after, last, part)
+            else:
+                self._stop(error, after)
+
+    def _one_by_one(self, types: Collection[str] | None, after: int, last: int, mentioning: str) -> Iterator[Recorded]:
+        """Where a page of the file is broken, those before it may be whole, though not all can be asked for at once."""
+        for seq in range(after, last):
+            try:
+                yield from self.log.read(seq, seq + 1, types, mentioning)
+            except (LogDamaged, LogTooNew) as error:
+                self._stop(error, seq)
+                return
+
+    def _stop(self, error: LogDamaged | LogTooNew, after: int) -> None:
+        """Nothing more is to be read: an event that does not say its number comes after those that were."""
+        seq = error.seq if isinstance(error, LogDamaged) else None
+        self.problem = self.problem or error
+        self.until = min(self.until, after if seq is None else seq - 1)
+
+    @property
+    def run(self) -> RunInfo:
+        """The run that the log belongs to."""
+        return self.log.run
+
+    def head(self) -> Head:
+        """Where the log ends; without a hash where the last event cannot be read, and only its anchor knows."""
+        try:
+            return self.log.head()
+        except LogDamaged:
+            return Head(self.end, "")
+
+    @property
+    def started(self) -> RunStarted:
+        """How the run began; raises what is wrong where not even that can be read."""
+        if self._first is None:
+            for recorded in self.read(until=1):
+                assert isinstance(recorded.event, RunStarted)
+                self._first = recorded.event
+        if self._first is None:
+            raise self.problem or LogDamaged(f"{self.log.run.name} has no event yet", hint="the run has not begun")
+        return self._first
+
+    def _look(self, folder: Path) -> None:
+        """The end of the log, the first gap in it, what its anchor misses, and types that are newer than we are."""
+        anchor = read_anchor(folder)
+        self.until = self.end = anchor.seq if anchor is not None else 0
+        self.until = self.end = self.log.head().seq
+        if anchor is not None and anchor.seq > self.end:
+            self.problem = LogDamaged(
+                f"the log ends at event {self.end}, but {ANCHOR_FILE} says that there were {anchor.seq}"
+            )
+        rows = self.log.reader.rows("select type, count(*) from events group by type order by type")
+        counts = cast("list[tuple[str, int]]", rows)
+        if sum(count for _, count in counts) != self.end:
+            [(gap,)] = cast("list[tuple[int]]", self.log.reader.rows(_GAP))
+            self.until = gap - 1
+            self.problem = LogDamaged(f"event {gap} is missing from the log", seq=gap)
+        unknown = [str(kind) for kind, _ in counts if kind not in BY_NAME]
+        if unknown and self.problem is None:
+            self.problem = LogTooNew(
+                f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
+                hint="a newer version wrote it; what is shown leaves them out",
+            )

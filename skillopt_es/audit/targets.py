@@ -1,0 +1,131 @@
+"""What `explain` is asked about: a step, an epoch's end, or an event, from what people have in their hands."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+from attrs import frozen
+
+from skillopt_es.audit.reading import Reading
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.catalog import (
+    ComparisonDrawn,
+    ComparisonExtended,
+    MetaSkillWritten,
+    Recorded,
+    RolloutCompleted,
+    SkillScored,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+)
+from skillopt_es.projections.lineage import TYPES, Node, lineage
+from skillopt_es.projections.usage import slot_place
+
+Named = Literal["step", "epoch", "event", "candidate", "anything"]
+_HASH = re.compile(r"[0-9a-f]{4,64}")
+
+
+@frozen
+class StepTarget:
+    """A step; `about` is the event, patch or edit of it that was named, if one was."""
+
+    step: int
+    about: str = ""
+
+
+@frozen
+class EpochTarget:
+    """What happened at an epoch's end."""
+
+    epoch: int
+    about: str = ""
+
+
+@frozen
+class EventTarget:
+    """An event that no step and no epoch's end led to."""
+
+    recorded: Recorded
+
+
+Target = StepTarget | EpochTarget | EventTarget
+
+
+def target_of(named: Named, value: str, reading: Reading) -> Target:
+    """What was named; raises NotInRun, which says what there is instead."""
+    name = reading.run.name
+    if named == "step":
+        return StepTarget(_number(value, "step"))
+    if named == "epoch":
+        return EpochTarget(_number(value, "epoch"))
+    if named == "event" or (named == "anything" and value.isdecimal() and int(value) <= reading.until):
+        return _of_event(_number(value, "event"), reading)
+    if named == "candidate" or _HASH.fullmatch(value.lower()):
+        return _of_hash(value.lower(), reading)
+    step, epoch = slot_place(value).step, slot_place(value).epoch
+    if step is not None:
+        return StepTarget(step, about=value)
+    if epoch is not None:
+        return EpochTarget(epoch, about=value)
+    raise NotInRun(
+        f"{name} has nothing called {value}",
+        hint="say `step 3`, `epoch 1`, an event's number, the id of a patch or an edit, or how a skill's hash begins",
+    )
+
+
+def _number(value: str, what: str) -> int:
+    if not value.isdecimal():
+        raise NotInRun(f"{value} is not the number of a {what}", hint=f"say `explain {what} 3`")
+    return int(value)
+
+
+def _of_event(number: int, reading: Reading) -> Target:
+    found = list(reading.read(after=number - 1, until=number)) if 1 <= number <= reading.until else []
+    if not found:
+        name = reading.run.name
+        raise NotInRun(f"{name} has no event {number} that can be read", hint=f"its events are 1 to {reading.until}")
+    event, about = found[0].event, f"event {number}"
+    match event:
+        case ComparisonDrawn() | ComparisonExtended() | SlowUpdateProposed() | SlowUpdateApplied() | MetaSkillWritten():
+            return EpochTarget(event.epoch, about)
+        case RolloutCompleted():
+            return EventTarget(found[0])
+        case SkillScored():
+            place = slot_place(event.place)
+            step, epoch = place.step, place.epoch
+        case _:
+            step, epoch = getattr(event, "step", None), None
+    if step is not None:
+        return StepTarget(step, about)
+    return EventTarget(found[0]) if epoch is None else EpochTarget(epoch, about)
+
+
+def _of_hash(start: str, reading: Reading) -> Target:
+    name = reading.run.name
+    nodes = [node for node in lineage(reading.read(types=TYPES)).nodes if node.skill.startswith(start)]
+    if not nodes:
+        raise NotInRun(f"{name} has no skill whose hash begins with {start}", hint="`skillopt-es lineage` has them all")
+    if len({node.skill for node in nodes}) > 1:
+        raise NotInRun(
+            f"{start} is the beginning of {len({node.skill for node in nodes})} skills", hint="say more of it"
+        )
+    made = [node for node in nodes if node.kind != "initial"]
+    if len(made) > 1:
+        places = ", ".join(node.name for node in made)
+        raise NotInRun(
+            f"the skill {start} was made {len(made)} times: {places}", hint=f"say `explain {_said(made[0])}`"
+        )
+    return _of_node(made[0] if made else nodes[0], reading)
+
+
+def _said(node: Node) -> str:
+    return f"epoch {node.epoch}" if node.step is None else f"step {node.step}"
+
+
+def _of_node(node: Node, reading: Reading) -> Target:
+    if node.step is not None:
+        return StepTarget(node.step)
+    if node.epoch is not None:
+        return EpochTarget(node.epoch)
+    return _of_event(node.seq, reading)

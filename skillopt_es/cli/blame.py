@@ -1,0 +1,228 @@
+"""`blame`: who wrote each line of a skill, what was behind it, and what it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skillopt_es.cli.audit_words import as_found, names, problem_json, proposal_json, proposal_words
+from skillopt_es.cli.moment import moment_option
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.errors import LogDamaged, RunNotFound
+
+if TYPE_CHECKING:
+    from skillopt_es.audit.blame import Attributed, Blame, Maker
+    from skillopt_es.audit.line_costs import BlamedLine, Cost
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.events.values import Json
+    from skillopt_es.moments import Moment
+    from skillopt_es.projections.prices import Prices
+    from skillopt_es.projections.usage import Usage
+
+
+@click.command("blame")
+@click.argument("words", nargs=-1, metavar="[RUN] [FILE]")
+@click.option("--which", type=click.Choice(["best", "current"]), default="best", show_default=True, help="Which skill.")
+@moment_option("--at", "at", "The skill as it was at the end of this step or epoch, or after this event.")
+@click.option(
+    "--line", "numbers", type=click.IntRange(min=1), multiple=True, metavar="N",
+    help="All that is behind this line; may be repeated.",
+)  # fmt: skip
+@directory_option
+@json_option
+def blame_command(
+    words: tuple[str, ...], which: str, at: Moment | None, numbers: tuple[int, ...], directory: Path, as_json: bool
+) -> int:
+    """
+    Who wrote each line of a skill: the event, its step and epoch, and the line's share of the optimizer's tokens.
+
+    A line is of the event that wrote its text as it stands. Tokens are those of the analysts, merges and selections
+    that led to it; each call's are divided equally between the lines (blank ones aside) that it led to, at the time.
+    RUN defaults to the newest, FILE to the skill's main file; --line and --json have edits, patches and items, too.
+
+    \b
+    skillopt-es blame
+    skillopt-es blame my-run --line 12
+    skillopt-es blame my-run SKILL.md --which current --at step 12
+    """
+    from skillopt_es.audit.blame import BLAME_TYPES, blame
+    from skillopt_es.audit.line_costs import blamed_lines, slots_behind
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.projections.prices import recorded_prices
+
+    folder, file = _run_and_file(words, directory)
+    with Reading.of(folder) as reading:
+        found = blame(reading.read(types=BLAME_TYPES, until=_until(at, reading)))
+        if found is None:
+            raise reading.problem or NotInRun(f"{reading.run.name} has no skill yet", hint="the run has not begun")
+        text = found.best if which == "best" else found.current
+        path = file or text.skill.main
+        if path not in text.makers:
+            raise NotInRun(f"the skill has no file {path}", hint=f"it has {names(sorted(text.makers))}")
+        prices = recorded_prices(recorded.event for recorded in reading.read(types=("RunStarted", "RunResumed")))
+        lines = blamed_lines(found, text, path, _usage(slots_behind(found), reading, prices))
+        wanted = _chosen(lines, numbers, path)
+        if as_json:
+            print_json(_json(reading, text, path, prices.currency, wanted))
+        elif numbers:
+            for line in wanted:
+                _print_line(line, found, prices.currency)
+        else:
+            then = f" at {at[0]} {at[1]}" if at else ""
+            click.echo(f"{reading.run.name}: {path} of the {which} skill{then} ({text.skill.hash[:12]})")
+            _print(lines, prices.currency)
+        return as_found(reading)
+
+
+def _run_and_file(words: Sequence[str], directory: Path) -> tuple[Path, str]:
+    """The run's folder and the file; one word that is no run is a file of the newest one."""
+    from skillopt_es.runs import find_run
+
+    if len(words) > 2:
+        raise click.UsageError("blame takes a run and a file of its skill: blame [RUN] [FILE]")
+    if len(words) == 1:
+        try:
+            return find_run(words[0], directory), ""
+        except RunNotFound:
+            if not Path(words[0]).suffix:
+                raise
+            return find_run(None, directory), words[0]
+    return find_run(words[0] if words else None, directory), words[1] if words else ""
+
+
+def _until(at: Moment | None, reading: Reading) -> int | None:
+    from skillopt_es.moments import seq_of
+
+    return None if at is None else seq_of(reading, at)
+
+
+def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, Usage]:
+    """What the calls of each slot came to, failed attempts too."""
+    from skillopt_es.events.journal import Journal
+    from skillopt_es.projections.usage import usage_of
+
+    journal = Journal(reading.log.reader)
+    usage = {}
+    for slot in sorted(slots):
+        try:
+            usage[slot] = usage_of(journal.attempts(slot), prices).total
+        except LogDamaged as error:  # its lines are told without it
+            reading.problem = reading.problem or error
+    return usage
+
+
+def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> Sequence[BlamedLine]:
+    beyond = [number for number in numbers if number > len(lines)]
+    if beyond:
+        raise NotInRun(f"{path} has no line {beyond[0]}", hint=f"it has {len(lines)} lines")
+    return [lines[number - 1] for number in numbers] if numbers else lines
+
+
+def _print(lines: Sequence[BlamedLine], currency: str) -> None:
+    """One row a line; a + behind a number says that it is a lower bound."""
+    rows = [
+        (
+            str(line.number),
+            str(line.maker.seq),
+            _place(line.maker),
+            _tokens(line.behind.cost),
+            *([_money(line.behind.cost)] if currency else []),
+            f"| {line.text}",
+        )
+        for line in lines
+    ]
+    cost = [f"cost {currency}"] if currency else []
+    headers = ("line", "event", "written by", "tokens", *cost, "| text")
+    print_table(headers, rows, right=(0, 1, *range(3, 4 + len(cost))))
+
+
+def _place(maker: Maker) -> str:
+    if maker.kind == "initial":
+        return "initial"
+    if maker.kind == "unknown":
+        return "unknown" if maker.step is None else f"unknown, step {maker.step}"
+    if maker.step is None:
+        return f"guidance, epoch {maker.epoch}"
+    return f"{maker.kind}, step {maker.step}, epoch {maker.epoch}"
+
+
+def _tokens(cost: Cost) -> str:
+    if not cost.calls:
+        return ""
+    if cost.tokens is None:
+        return "?"
+    return f"{cost.tokens:,.0f}{'+' if cost.silent else ''}"
+
+
+def _money(cost: Cost) -> str:
+    if not cost.calls:
+        return ""
+    return "?" if cost.money is None else f"{cost.money:.4f}{'+' if cost.unpriced else ''}"
+
+
+def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
+    """One line with all that is behind it."""
+    from skillopt_es.cli.chain_page import verdict_words
+
+    maker, behind = line.maker, line.behind
+    click.echo(f"line {line.number}: {line.text}")
+    click.echo(f"  written by event {maker.seq}: {_place(maker)}")
+    for proposal in behind.proposals:
+        role = "applied" if proposal.id in maker.proposals else "merged into it"
+        click.echo(f"  {role}: {proposal.id}: {proposal_words(proposal)}")
+    if behind.patches:
+        click.echo(f"  analysts: {names(behind.patches)}")
+    if behind.items:
+        click.echo(f"  items: {names(behind.items)}")
+    if behind.gate is not None and maker.step is not None:
+        gate = behind.gate
+        click.echo(f"  gate: {verdict_words(found.chains[maker.step])}; {_turned(gate.won, gate.lost)}")
+    if behind.cost.calls:
+        money = f", {currency} {_money(behind.cost)}" if currency else ""
+        said = f" ({behind.cost.silent} did not report theirs)" if behind.cost.silent else ""
+        click.echo(f"  its share of {behind.cost.calls} calls: {_tokens(behind.cost)} tokens{money}{said}")
+
+
+def _turned(won: Sequence[str], lost: Sequence[str]) -> str:
+    return f"won {names(won) if won else 'none'}; lost {names(lost) if lost else 'none'}"
+
+
+def _json(reading: Reading, text: Attributed, path: str, currency: str, lines: Sequence[BlamedLine]) -> Json:
+    return {
+        "run": reading.run.name,
+        "problem": problem_json(reading),
+        "skill": text.skill.hash,
+        "file": path,
+        "currency": currency or None,
+        "lines": [_line_json(line) for line in lines],
+    }
+
+
+def _line_json(line: BlamedLine) -> Json:
+    maker, behind = line.maker, line.behind
+    gate, cost = behind.gate, behind.cost
+    return {
+        "line": line.number,
+        "text": line.text,
+        "event": maker.seq,
+        "kind": maker.kind,
+        "step": maker.step,
+        "epoch": maker.epoch,
+        "proposals": list(maker.proposals),
+        "behind": [proposal_json(proposal) for proposal in behind.proposals],
+        "patches": list(behind.patches),
+        "items": list(behind.items),
+        "won": None if gate is None else list(gate.won),
+        "lost": None if gate is None else list(gate.lost),
+        "verdict": None if gate is None else gate.action,
+        "calls": cost.calls,
+        "input_tokens": cost.input,
+        "output_tokens": cost.output,
+        "unreported_calls": cost.silent,
+        "cost": cost.money,
+        "unpriced_calls": cost.unpriced,
+    }

@@ -1,0 +1,217 @@
+"""One step from trajectories to verdict, or one epoch's end, as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from skillopt_es.cli.audit_words import fate_json, names, proposal_json, proposal_words, short
+from skillopt_es.cli.event_lines import counted, in_words
+from skillopt_es.events.catalog import (
+    Event,
+    MetaSkillWritten,
+    PatchesMerged,
+    PatchProposed,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+)
+from skillopt_es.events.values import Json, Proposal
+from skillopt_es.projections.chains import Chain, Seen
+from skillopt_es.projections.epoch_ends import EpochEnd
+from skillopt_es.projections.fates import fates_of, note_fates, verdict_of
+from skillopt_es.projections.plain import plain_payload
+from skillopt_es.projections.trainer import proposals_in
+
+_ADVICE: Mapping[type[Event], str] = {
+    SlowUpdateProposed: "guidance",
+    SlowUpdateApplied: "verdict",
+    MetaSkillWritten: "memory",
+}
+
+
+def step_page(chain: Chain) -> Iterator[str]:
+    """A step for people, in the order in which one thing led to the next."""
+    yield from _trajectories(chain)
+    yield from _analysts(chain)
+    yield from _notes(chain)
+    yield from _merges(chain)
+    yield from _ranking(chain)
+    yield from _candidate(chain)
+    yield from _verdict(chain)
+
+
+def _trajectories(chain: Chain) -> Iterator[str]:
+    if chain.groups is None:
+        return
+    yield f"trajectories, grouped by event {chain.groups.seq}"
+    for group in chain.groups.event.groups:
+        yield f"  {group.id}  {counted(len(group.items), group.kind)}: {names(group.items)}"
+
+
+def _analysts(chain: Chain) -> Iterator[str]:
+    if chain.patches:
+        yield "analysts"
+    for name, made in chain.patches.items():
+        event = made.event
+        reply = event.note if event.result in ("unusable", "failed") else short(event.reasoning)
+        yield f"  {name}  event {made.seq}: {event.result}{f'; {reply}' if reply else ''}"
+        yield from _listed(chain, made)
+
+
+def _listed(chain: Chain, made: Seen[PatchProposed] | Seen[PatchesMerged]) -> Iterator[str]:
+    for proposal in proposals_in(made.event):
+        into = chain.merged_into.get(proposal.id, ())
+        yield f"    {proposal.id.rpartition('#')[2]:>2}  {proposal_words(proposal)}"
+        if isinstance(made.event, PatchesMerged):
+            sure = ", as the merge left unsaid" if proposal.origins_assumed else ""
+            yield f"        from {names(proposal.origins)}{sure}"
+        if into:
+            yield f"        merged into {names(into)}"
+
+
+def _notes(chain: Chain) -> Iterator[str]:
+    fates = note_fates(chain)
+    if fates and chain.extended is not None:
+        yield f"reminder notes, event {chain.extended.seq}"
+    for fate in fates:
+        yield f"  {fate.reason.replace('_', ' ')}: “{short(fate.note)}” of {fate.patch}; {fate.detail}"
+
+
+def _merges(chain: Chain) -> Iterator[str]:
+    if chain.merges:
+        yield "merges"
+    for name, made in chain.merges.items():
+        event = made.event
+        joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
+        reply = f"; {short(event.reasoning)}" if event.reasoning else ""
+        yield f"  {name}  event {made.seq}: from {names(event.inputs)}{joined}{reply}"
+        yield from _listed(chain, made)
+        dropped = [
+            proposal.id
+            for source in event.inputs
+            if source in chain.patches or source in chain.merges
+            for proposal in proposals_in((chain.merges.get(source) or chain.patches[source]).event)
+            if proposal.id not in chain.merged_into
+        ]
+        if dropped:
+            yield f"        merged away: {names(dropped)}"
+
+
+def _ranking(chain: Chain) -> Iterator[str]:
+    if chain.learning_rate is not None:
+        yield f"learning rate, event {chain.learning_rate.seq}: {in_words(chain.learning_rate.event)}"
+    if chain.ranked is None:
+        return
+    event = chain.ranked.event
+    why = event.fallback or short(event.reasoning)
+    budget = "" if event.budget is None else f", budget {event.budget}"
+    said = f"{len(event.chosen)} of {len(event.pool)}{budget}{f'; {why}' if why else ''}"
+    yield f"ranking, event {chain.ranked.seq}: {said}"
+    for name in event.chosen:
+        yield f"  chosen      {name}"
+    for name in event.pool:
+        if name not in event.chosen:
+            yield f"  ranked out  {name}"
+    if chain.rewritten is not None:
+        yield f"rewrite, event {chain.rewritten.seq}: {in_words(chain.rewritten.event)}"
+
+
+def _candidate(chain: Chain) -> Iterator[str]:
+    if chain.built is None:
+        return
+    event = chain.built.event
+    yield f"candidate {event.candidate.hash[:12]} from {event.parent[:12]}, event {chain.built.seq}"
+    for report in event.reports:
+        note = f", {report.note}" if report.note else ""
+        yield f"  {report.status}{note}: {report.edit}"
+        if report.edit in chain.proposals:
+            yield f"    {proposal_words(chain.proposals[report.edit])}"
+    if event.rewrite is not None:
+        kept = sum(run.length for run in event.rewrite.kept)
+        repairs = "".join(f", {each.part} {each.action.replace('_', ' ')}" for each in event.rewrite.repairs)
+        yield f"  a whole new text that keeps {counted(kept, 'line')}{repairs}"
+    if event.notes:
+        yield f"  {counted(event.notes, 'note')} added"
+
+
+def _verdict(chain: Chain) -> Iterator[str]:
+    if chain.gated is not None:
+        gate = chain.gated.event
+        yield f"gate, event {chain.gated.seq}: {in_words(gate)}"
+        yield from (f"  {how}: {names(items)}" for how, items in (("won", gate.won), ("lost", gate.lost)) if items)
+        if gate.known_from:
+            yield f"  the candidate's text had been measured in {gate.known_from}"
+    if chain.skipped is not None:
+        yield f"skipped, event {chain.skipped.seq}: {in_words(chain.skipped.event)}"
+    if chain.written is not None:
+        yield f"notes, event {chain.written.seq}: {in_words(chain.written.event)}"
+    if chain.gap is not None:
+        yield f"unknown, event {chain.gap.seq}: {in_words(chain.gap.event)}"
+    if chain.gated is None and chain.skipped is None and chain.gap is None:
+        yield "no verdict yet"
+
+
+def verdict_words(chain: Chain) -> str:
+    """The verdict on a step in a word or two."""
+    if chain.gated is not None:
+        return chain.gated.event.action.replace("_", " ")
+    if chain.skipped is not None:
+        return f"skipped, {chain.skipped.event.reason.replace('_', ' ')}"
+    return "not over" if chain.gap is None else "end unknown"
+
+
+def step_json(chain: Chain) -> dict[str, Json]:
+    """A step for programs: its events whole, and the fate of everything that was proposed."""
+    reason, detail = verdict_of(chain)
+    return {
+        "step": chain.step,
+        "epoch": chain.epoch,
+        "verdict": reason,
+        "detail": detail,
+        "events": [_event_json(seen) for seen in chain.events],
+        "proposals": [_proposal_json(chain, proposal) for proposal in chain.proposals.values()],
+        "notes": [
+            {"patch": fate.patch, "note": fate.note, "reason": fate.reason, "detail": fate.detail}
+            for fate in note_fates(chain)
+        ],
+    }
+
+
+def _event_json(seen: Seen[Event]) -> Json:
+    return {"seq": seen.seq, "type": type(seen.event).__name__, "data": plain_payload(seen.event)}
+
+
+def _proposal_json(chain: Chain, proposal: Proposal) -> Json:
+    patches = chain.patches_behind(proposal.id)
+    return {
+        "proposal": proposal_json(proposal),
+        "made_by": chain.maker_of[proposal.id],
+        "patches": list(patches),
+        "items": list(chain.items_behind(patches)),
+        "fates": [fate_json(fate) for fate in fates_of(chain, proposal.id)],
+    }
+
+
+def epoch_page(end: EpochEnd) -> Iterator[str]:
+    """The end of an epoch for people."""
+    if end.drawn is not None:
+        drawn = end.drawn.event
+        yield f"compared, event {end.drawn.seq}: {drawn.previous[:12]} and {drawn.current[:12]} on {names(drawn.items)}"
+    for seen in end.extended:
+        yield f"  and, event {seen.seq}: {names(seen.event.items)}"
+    if end.proposed:
+        for category in ("improved", "regressed", "persistent_fail", "stable_success"):
+            items = [pair.item for pair in end.proposed[0].event.pairs if pair.category == category]
+            if items:
+                yield f"  {category.replace('_', ' ')}: {names(items)}"
+    for said in end.events:
+        if type(said.event) in _ADVICE:
+            yield f"{_ADVICE[type(said.event)]}, event {said.seq}: {in_words(said.event)}"
+
+
+def epoch_json(end: EpochEnd) -> dict[str, Json]:
+    """The end of an epoch for programs."""
+    return {
+        "epoch": end.epoch,
+        "verdict": end.applied[-1].event.action if end.applied else None,
+        "events": [_event_json(seen) for seen in end.events],
+    }

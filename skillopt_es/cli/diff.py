@@ -1,0 +1,162 @@
+"""`diff`: what differs between two moments of a run, or between two runs: skill, state, config, scores."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skillopt_es.cli.audit_words import names, short, two_words
+from skillopt_es.cli.options import directory_option, json_option, print_json, shown_value
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.values import Json
+
+if TYPE_CHECKING:
+    from skillopt_es.audit.sides import Side
+    from skillopt_es.projections.state_diff import Changed, ScoreDiff, StateDiff
+    from skillopt_es.projections.trainer import TrainerState
+
+_LEAD = 30
+
+
+@click.command("diff")
+@click.argument("words", nargs=-1, required=True, metavar="[RUN] A B")
+@directory_option
+@json_option
+def diff_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
+    """
+    What differs between two moments of a run, or between two runs: skills, scores, state and config.
+
+    A and B are moments (`step 3`, `epoch 1`, `seq 40`); without B, the moment is compared with now. Two names of runs
+    compare those. RUN defaults to the newest.
+
+    \b
+    skillopt-es diff step 3 step 7
+    skillopt-es diff my-run epoch 1
+    skillopt-es diff one-run another-run
+    skillopt-es diff one-run step 3 another-run step 3
+    """
+    from skillopt_es.audit.sides import sides_of
+    from skillopt_es.projections.state_diff import state_diff
+
+    sides = sides_of(two_words(words))
+    if sides is None:
+        raise click.UsageError("diff takes two moments of a run, or two runs: diff [RUN] A B, with A and B as `step 3`")
+    problems: list[str] = []
+    (old_name, old), (new_name, new) = _states(sides, directory, problems)
+    found = state_diff(old, new)
+    if as_json:
+        print_json({"before": old_name, "after": new_name, "problems": list(problems), **_json(found)})
+    else:
+        click.echo(f"--- {old_name}\n+++ {new_name}")
+        _print(found)
+    for problem in problems:
+        click.echo(f"error: {problem}", err=True)
+    return 1 if problems else 0
+
+
+def _states(
+    sides: tuple[Side, Side], directory: Path, problems: list[str]
+) -> tuple[tuple[str, TrainerState], tuple[str, TrainerState]]:
+    """Both states with their names; a log that both sides share is read once where that can be."""
+    from skillopt_es.runs import find_run
+
+    folders = [find_run(side.run, directory) for side in sides]
+    first, last = _state(sides[0], folders[0], problems), None
+    if folders[0] == folders[1]:
+        last = _state(sides[1], folders[1], problems, after=first)
+    return first[:2], (last or _state(sides[1], folders[1], problems))[:2]
+
+
+def _state(
+    side: Side, folder: Path, problems: list[str], after: tuple[str, TrainerState, int] | None = None
+) -> tuple[str, TrainerState, int]:
+    """A side's name, its state and the number of its last event; `after` is an earlier state of the same log."""
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.moments import seq_of
+    from skillopt_es.projections.trainer import fold
+
+    with Reading.of(folder) as reading:
+        seq = reading.until if side.moment is None else seq_of(reading, side.moment)
+        begin = after if after is not None and after[2] <= seq else None
+        records = reading.read(after=begin[2] if begin else 0, until=seq)
+        state = fold((recorded.event for recorded in records), begin[1] if begin else None)
+        if state.started is None:
+            raise reading.problem or NotInRun(
+                f"{reading.run.name} has not begun", hint="there is nothing to compare yet"
+            )
+        reached = min(seq, reading.until)
+        if reading.problem is not None and (reached < seq or side.moment is None):
+            problems.append(f"{reading.run.name}: {reading.problem}; its state is that after event {reached}")
+        moment = "now" if side.moment is None else f"{side.moment[0]} {side.moment[1]}"
+        return f"{reading.run.name}, {moment} (event {reached:,})", state, reached
+
+
+def _print(found: StateDiff) -> None:
+    for score in found.scores:
+        click.echo(f"\n{score.which} skill  {_score(score)}")
+        for how, items in (("won", score.won), ("lost", score.lost)):
+            if items:
+                click.echo(f"  {how}: {names(items)}")
+        [skill] = [skill for skill in found.skills if skill.which == score.which]
+        if skill.before == skill.after:
+            click.echo(f"  the same text, {skill.after[:12]}")
+        elif skill.which == "best" and (skill.before, skill.after) == _hashes(found, "current"):
+            click.echo("  the same two texts as above")
+        else:
+            click.echo(f"  {skill.before[:12]} -> {skill.after[:12]}")
+            click.echo("\n".join(skill.lines))
+    _print_changed("state", found.state)
+    _print_changed("config", found.config)
+
+
+def _hashes(found: StateDiff, which: str) -> tuple[str, str]:
+    [skill] = [skill for skill in found.skills if skill.which == which]
+    return skill.before, skill.after
+
+
+def _score(score: ScoreDiff) -> str:
+    values = f"{shown_value(score.before)} -> {shown_value(score.after)}"
+    if not score.compared:
+        return f"{values}; no item was measured under both"
+    return f"{values}; won {len(score.won)}, lost {len(score.lost)} of {score.compared} items measured under both"
+
+
+def _print_changed(title: str, rows: tuple[Changed, ...]) -> None:
+    click.echo(f"\n{title}: {'nothing differs' if not rows else ''}".rstrip())
+    for row in rows:
+        before, after = (json.dumps(value, ensure_ascii=False) for value in (row.before, row.after))
+        same = max(0, _shared(before, after) - _LEAD)  # a long common beginning says nothing
+        shown = [
+            f"{'…' if same else ''}{short(text[same:])}" if there else "(not there)"
+            for text, there in ((before, row.was_there), (after, row.is_there))
+        ]
+        click.echo(f"  {row.key}: {' -> '.join(shown)}")
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+
+
+def _json(found: StateDiff) -> dict[str, Json]:
+    return {
+        "skills": {
+            skill.which: {"before": skill.before, "after": skill.after, "diff": list(skill.lines)}
+            for skill in found.skills
+        },
+        "scores": {
+            score.which: {
+                "before": score.before,
+                "after": score.after,
+                "compared": score.compared,
+                "won": list(score.won),
+                "lost": list(score.lost),
+            }
+            for score in found.scores
+        },
+        "state": {row.key: [row.before, row.after] for row in found.state},
+        "config": {row.key: [row.before, row.after] for row in found.config},
+    }

@@ -1,0 +1,157 @@
+"""`explain`: what led to a step's verdict, an epoch's guidance or one result; or one task through the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from skillopt_es.cli.audit_words import as_found, fate_words, problem_json, two_words
+from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.errors import NotInRun
+
+if TYPE_CHECKING:
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.audit.targets import EpochTarget, EventTarget, Named, StepTarget
+    from skillopt_es.projections.chains import Chain
+
+_NAMED = ("step", "epoch", "event", "candidate")
+
+
+@click.command("explain")
+@click.argument("words", nargs=-1, metavar="[RUN] WHAT")
+@click.option("--item", metavar="ID", help="One task through the whole run, instead of WHAT.")
+@directory_option
+@json_option
+def explain_command(words: tuple[str, ...], item: str | None, directory: Path, as_json: bool) -> int:
+    """
+    What led to a verdict: trajectories, analysts, merges, ranking, edits, items won and lost. From the log alone.
+
+    WHAT is `step N`, `epoch N` (its slow update), the number of an event, `candidate HASH`, or the id of a patch or an
+    edit. RUN is a name or a folder; the newest run when left out.
+
+    \b
+    skillopt-es explain step 12
+    skillopt-es explain my-run candidate 9c3355b5
+    skillopt-es explain --item date-03
+    """
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.audit.targets import EpochTarget, StepTarget, target_of
+    from skillopt_es.runs import find_run
+
+    run, named, value = _parsed(two_words(words), item)
+    folder = find_run(run, directory)
+    with Reading.of(folder) as reading:
+        if item is not None:
+            from skillopt_es.cli.item_page import show_item
+
+            show_item(item, reading, as_json=as_json)
+            return as_found(reading)
+        target = target_of(named, value, reading)
+        if isinstance(target, StepTarget):
+            _show_step(target, reading, as_json=as_json)
+        elif isinstance(target, EpochTarget):
+            _show_epoch(target, reading, as_json=as_json)
+        else:
+            _show_event(target, reading, as_json=as_json)
+        return as_found(reading)
+
+
+def _parsed(words: Sequence[str], item: str | None) -> tuple[str | None, Named, str]:
+    """The run, and what is asked for."""
+    if item is not None:
+        if len(words) > 1:
+            raise click.UsageError("--item takes the place of WHAT: explain [RUN] --item ID")
+        return (words[0] if words else None), "anything", ""
+    if not words:
+        raise click.UsageError("explain what? A step (`step 3`), an event's number, `candidate HASH`, or --item ID")
+    if len(words) >= 2 and words[-2] in _NAMED:
+        named, rest = cast("Named", words[-2]), words[:-2]
+    else:
+        named, rest = "anything", words[:-1]
+    if len(rest) > 1 or (named == "anything" and words[-1] in _NAMED):
+        raise click.UsageError("explain takes a run and one thing of it: explain [RUN] WHAT")
+    return (rest[0] if rest else None), named, words[-1]
+
+
+def chain_of(step: int, reading: Reading) -> Chain:
+    """A step's chain; raises NotInRun for a step that the run does not have, or has not come to."""
+    from skillopt_es.projections.chains import CHAIN_TYPES, chains
+
+    total, name = reading.started.total_steps, reading.run.name
+    found = chains(reading.read(types=CHAIN_TYPES))
+    if step in found:
+        return found[step]
+    if not 1 <= step <= total:
+        raise NotInRun(f"{name} has no step {step}: it is a run of {total} steps")
+    far = f"step {max(found)} of {total} is the last that it has come to" if found else "no step has come so far"
+    raise NotInRun(f"nothing that the agent did in step {step} of {name} has been looked at yet: {far}")
+
+
+def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
+    from skillopt_es.cli.chain_page import step_json, step_page, verdict_words
+    from skillopt_es.projections.fates import fates_of
+
+    chain = chain_of(target.step, reading)
+    name, total = reading.run.name, reading.started.total_steps
+    if as_json:
+        print_json({"run": name, "problem": problem_json(reading), **step_json(chain)})
+        return
+    about = f"{target.about} is of " if target.about else ""
+    events = f"events {chain.events[0].seq} to {chain.events[-1].seq}"
+    click.echo(f"{name}: {about}step {chain.step} of {total}, epoch {chain.epoch}: {verdict_words(chain)}; {events}")
+    if target.about in chain.proposals:
+        for fate in fates_of(chain, target.about):
+            click.echo(f"{target.about}: {fate_words(fate)}")
+    click.echo("\n".join(step_page(chain)))
+
+
+def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
+    from skillopt_es.cli.chain_page import epoch_json, epoch_page
+    from skillopt_es.projections.epoch_ends import END_TYPES, epoch_ends
+
+    started, name = reading.started, reading.run.name
+    total = started.total_steps // max(1, started.steps_per_epoch)
+    found = epoch_ends(reading.read(types=END_TYPES))
+    end = found.get(target.epoch)
+    if end is None and not 1 <= target.epoch <= total:
+        raise NotInRun(f"{name} has no epoch {target.epoch}: it is a run of {total} epochs")
+    if end is None:
+        far = f"the last epoch with one is {max(found)} of {total}" if found else "no epoch has one"
+        raise NotInRun(f"nothing is recorded of the end of epoch {target.epoch} of {name}: {far}")
+    if as_json:
+        print_json({"run": name, "problem": problem_json(reading), **epoch_json(end)})
+        return
+    about = f"{target.about} is of " if target.about else ""
+    click.echo(f"{name}: {about}the end of epoch {end.epoch} of {total}")
+    click.echo("\n".join(epoch_page(end)))
+
+
+def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
+    """An event that stands for itself, or one result with what was made of it."""
+    from skillopt_es.cli.event_lines import event_line
+    from skillopt_es.cli.item_page import history_of, use_json, use_lines
+    from skillopt_es.events.catalog import RolloutCompleted
+    from skillopt_es.projections.plain import plain_event
+
+    event = target.recorded.event
+    uses = history_of(event.item, reading).uses if isinstance(event, RolloutCompleted) else ()
+    place = f"{event.place}/" if isinstance(event, RolloutCompleted) else ""
+    uses = tuple(use for use in uses if use.patch.event.patch.startswith(place))
+    if as_json:
+        print_json(
+            {
+                "run": reading.run.name,
+                "problem": problem_json(reading),
+                "event": plain_event(target.recorded),
+                "uses": [use_json(use) for use in uses],
+            }
+        )
+        return
+    click.echo(f"{reading.run.name}, event {event_line(target.recorded).strip()}")
+    for use in uses:
+        click.echo("\n".join(use_lines(use)))
+    if not uses:
+        click.echo("no analyst saw it" if isinstance(event, RolloutCompleted) else "no step led to it")

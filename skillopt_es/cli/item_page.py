@@ -1,0 +1,154 @@
+"""One task through a whole run, as a page."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+import click
+
+from skillopt_es.cli.audit_words import fate_json, fate_words, problem_json, proposal_json, proposal_words, short
+from skillopt_es.cli.event_lines import counted, in_words
+from skillopt_es.cli.options import print_json
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import Failed, Json, Measured, Purpose
+from skillopt_es.projections.chains import Seen
+
+if TYPE_CHECKING:
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.events.catalog import Recorded
+    from skillopt_es.projections.item_history import ItemHistory, Turned, Use
+
+_SPLITS: Mapping[Purpose, str] = {
+    "train": "train",
+    "selection": "validation",
+    "slow_previous": "train",
+    "slow_current": "train",
+    "test": "test",
+}
+
+
+def split_of(item: str, reading: Reading) -> str:
+    """The split that an item is in; raises NotInRun for an item that the run does not have."""
+    splits = reading.started.splits
+    for name, ids in (("train", splits.train), ("validation", splits.val), ("test", splits.test)):
+        if item in ids:
+            return name
+    for recorded in results_of(item, reading):  # an imported run may not know its splits
+        assert isinstance(recorded.event, RolloutCompleted)
+        return _SPLITS[recorded.event.purpose]
+    known = (*splits.train, *splits.val, *splits.test)
+    close = difflib.get_close_matches(item, known) or [each for each in known if item in each][:3]
+    if not known:
+        raise NotInRun(f"{reading.run.name} has no result of an item {item}", hint="nor does it know its items")
+    hint = f"did you mean {', '.join(close)}?" if close else f"its items are called as {', '.join(known[:3])}"
+    raise NotInRun(f"{reading.run.name} has no item {item}", hint=hint)
+
+
+def results_of(item: str, reading: Reading) -> Iterator[Recorded]:
+    """Its rollouts, found without reading those of other items."""
+    for recorded in reading.read(types=("RolloutCompleted",), mentioning=item):
+        if isinstance(recorded.event, RolloutCompleted) and recorded.event.item == item:
+            yield recorded
+
+
+def history_of(item: str, reading: Reading) -> ItemHistory:
+    """Everything that the run recorded of an item."""
+    from skillopt_es.projections.chains import CHAIN_TYPES
+    from skillopt_es.projections.item_history import item_history
+
+    others = reading.read(types=(*CHAIN_TYPES, "SlowUpdateProposed"))
+    records = sorted([*results_of(item, reading), *others], key=lambda recorded: recorded.seq)
+    return item_history(item, (recorded for recorded in records if recorded.seq <= reading.until))
+
+
+def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
+    """Prints the history of an item."""
+    split = split_of(item, reading)
+    history = history_of(item, reading)
+    if as_json:
+        print_json(
+            {
+                "run": reading.run.name,
+                "problem": problem_json(reading),
+                "item": item,
+                "split": split,
+                "results": [result_json(seen) for seen in history.results],
+                "uses": [use_json(use) for use in history.uses],
+                "turned": [_turned_json(turned) for turned in history.turned],
+            }
+        )
+        return
+    click.echo(f"{reading.run.name}: item {item} of the {split} split, {counted(len(history.results), 'result')}")
+    for seen in history.results:
+        click.echo(f"  event {seen.seq:<6} skill {seen.event.skill[:8]}  {in_words(seen.event)}")
+    click.echo("analysts that saw it" if history.uses else "no analyst saw it")
+    for use in history.uses:
+        click.echo("\n".join(use_lines(use)))
+    click.echo("where it turned" if history.turned else "it turned at no gate and in no comparison")
+    for turned in history.turned:
+        click.echo(f"  {_turned_words(turned)}")
+
+
+def result_json(seen: Seen[RolloutCompleted]) -> Json:
+    """One result for programs."""
+    event, outcome = seen.event, seen.event.outcome
+    measured = isinstance(outcome, Measured)
+    kind = "measured" if measured else "failed" if isinstance(outcome, Failed) else "not_run"
+    return {
+        "seq": seen.seq,
+        "place": event.place,
+        "purpose": event.purpose,
+        "skill": event.skill,
+        "outcome": kind,
+        "passed": outcome.passed if isinstance(outcome, Measured) else None,
+        "hard": outcome.hard if isinstance(outcome, Measured) else None,
+        "soft": outcome.soft if isinstance(outcome, Measured) else None,
+        "failure": event.failure,
+    }
+
+
+def use_lines(use: Use) -> Iterator[str]:
+    """What one analyst made of the item's trajectory."""
+    event = use.patch.event
+    yield f"  {event.patch}, event {use.patch.seq}, as a {event.kind}: {event.result}"
+    for proposal, fates in use.proposals:
+        yield f"    {proposal.id}: {proposal_words(proposal)}"
+        yield from (f"      {fate_words(fate)}" for fate in fates)
+    for note in use.notes:
+        yield f"    note “{short(note.note)}”: {note.reason.replace('_', ' ')}, {note.detail}"
+
+
+def use_json(use: Use) -> Json:
+    """The same for programs."""
+    return {
+        "patch": use.patch.event.patch,
+        "seq": use.patch.seq,
+        "step": use.patch.event.step,
+        "kind": use.patch.event.kind,
+        "result": use.patch.event.result,
+        "proposals": [
+            {"proposal": proposal_json(proposal), "fates": [fate_json(fate) for fate in fates]}
+            for proposal, fates in use.proposals
+        ],
+        "notes": [{"note": note.note, "reason": note.reason, "detail": note.detail} for note in use.notes],
+    }
+
+
+def _turned_words(turned: Turned) -> str:
+    if turned.step is None:
+        return f"event {turned.seq:<6} end of epoch {turned.epoch}: {turned.how} between its first and last skill"
+    verdict = turned.action.replace("_", " ")
+    return f"event {turned.seq:<6} gate of step {turned.step}: {turned.how} by the candidate; the verdict: {verdict}"
+
+
+def _turned_json(turned: Turned) -> Json:
+    return {
+        "seq": turned.seq,
+        "step": turned.step,
+        "epoch": turned.epoch,
+        "how": turned.how,
+        "verdict": turned.action or None,
+    }
