@@ -35,3 +35,22 @@ def page(lines: Sequence[str], *, scale: int = 4) -> bytes:
 
 def _chunk(kind: bytes, data: bytes) -> bytes:
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def lines_of(png: bytes, *, scale: int = 4) -> list[str]:
+    """What is written on a page of ours; raises KeyError or ValueError when a pixel is not as it was drawn."""
+    start = png.index(b"IDAT")
+    (length,) = struct.unpack(">I", png[start - 4 : start])
+    width, height = struct.unpack(">II", png[16:24])
+    raw = zlib.decompress(png[start + 4 : start + 4 + length])
+    rows = [raw[at * scale * (width + 1) + 1 :][:width:scale] for at in range(height // scale)]
+    letters = {pixels: letter for letter, pixels in _PIXELS.items()}
+    lines = []
+    for top in range(1, len(rows) - 1, _HEIGHT + 1):
+        columns = range(1, width // scale, _WIDTH + 1)
+        cells = (
+            "".join("01"[pixel == 0] for row in rows[top : top + _HEIGHT] for pixel in row[left : left + _WIDTH])
+            for left in columns
+        )
+        lines.append("".join(letters[cell] for cell in cells).rstrip())
+    return lines
