@@ -61,10 +61,10 @@ def test_a_skill_for_documents_is_trained(tmp_path: Path, form: str) -> None:
         done = command("run", "config.yaml", "--run", "run", "--json", cwd=tmp_path)
     assert done.code == 0, done.err
     shown = command("status", "run", "--json", cwd=tmp_path)
-    assert shown.json["best"]["score"] == 1.0, shown.out
+    assert shown.json["best"]["value"] == 1.0, shown.out
     assert command("verify", "run", cwd=tmp_path).code == 0
     assert command("replay", "run", "--check", cwd=tmp_path).code == 0
-    assert RULE in (tmp_path / "run" / "best" / "SKILL.md").read_text(encoding="utf-8")
+    assert RULE in (tmp_path / "runs" / "run" / "best" / "SKILL.md").read_text(encoding="utf-8")
 
 
 def test_a_target_that_cannot_see_is_refused(tmp_path: Path) -> None:
@@ -75,4 +75,4 @@ def test_a_target_that_cannot_see_is_refused(tmp_path: Path) -> None:
     done = command("run", "config.yaml", "--run", "run", cwd=tmp_path)
     assert done.code == 2, done.err
     assert "env.name is 'docvqa', which needs images" in done.err
-    assert not (tmp_path / "run").exists()
+    assert not (tmp_path / "runs" / "run").exists()
