@@ -18,7 +18,6 @@ from attrs import define, field, frozen
 
 from skillopt_es.adapters.background import in_background
 
-_MOST_ERRORS = 4_096
 _CHUNK = 65_536
 _POLL_SECONDS = 0.02
 
@@ -31,7 +30,11 @@ class NotStartedError(Exception):
 
 @frozen(kw_only=True)
 class Program:
-    """What to run; at its deadline the group has `grace` seconds after a SIGTERM, then it is killed."""
+    """
+    What to run; at its deadline the group has `grace` seconds after a SIGTERM, then it is killed.
+
+    A program that prints more than `most_output` bytes is ended; with `cut` it goes on, and the middle is left out.
+    """
 
     argv: Sequence[str]
     folder: Path
@@ -39,7 +42,10 @@ class Program:
     stdin: bytes = field(repr=False)
     seconds: float
     most_output: int
+    most_errors: int = 4_096
+    cut: bool = False
     grace: float = 0.0
+    pass_fds: Sequence[int] = ()
 
 
 @frozen(kw_only=True)
@@ -69,6 +75,7 @@ def _run(program: Program, stop: threading.Event) -> Ended:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            pass_fds=program.pass_fds,
         )
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
@@ -80,9 +87,33 @@ def _run(program: Program, stop: threading.Event) -> Ended:
     return Ended(
         how=how,
         code=process.returncode,
-        output=bytes(talk.output),
-        errors=talk.errors.decode(errors="replace").strip(),
+        output=talk.output.whole,
+        errors=talk.errors.whole.decode(errors="replace").strip(),
     )
+
+
+class Heard:
+    """What was heard of a stream: its head and its tail, however long it is; without a head, the tail alone."""
+
+    def __init__(self, *, head: int, tail: int) -> None:
+        self._most_head, self._most_tail = head, tail
+        self._head, self._tail = bytearray(), bytearray()
+        self.heard = 0
+
+    def add(self, chunk: bytes) -> None:
+        """Some more of it."""
+        self.heard += len(chunk)
+        room = max(0, self._most_head - len(self._head))
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        del self._tail[: max(0, len(self._tail) - self._most_tail)]
+
+    @property
+    def whole(self) -> bytes:
+        """What was kept; a mark between head and tail says how much is missing."""
+        missing = self.heard - len(self._head) - len(self._tail)
+        mark = f"\n[… {missing} bytes left out …]\n".encode() if missing and self._most_head else b""
+        return bytes(self._head + mark + self._tail)
 
 
 @contextlib.contextmanager
@@ -113,11 +144,23 @@ class _Talk:
     deadline: float
     stop: threading.Event
     unsent: bytes = field(init=False)
-    output: bytearray = field(factory=bytearray)
-    errors: bytearray = field(factory=bytearray)
+    output: Heard = field(init=False)
+    errors: Heard = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.unsent = self.program.stdin
+        program = self.program
+        self.unsent = program.stdin
+        most, most_errors = program.most_output, program.most_errors
+        if program.cut:
+            self.output = Heard(head=most // 2, tail=most // 2)
+            self.errors = Heard(head=most_errors // 2, tail=most_errors // 2)
+        else:
+            self.output = Heard(head=most + _CHUNK, tail=0)
+            self.errors = Heard(head=0, tail=most_errors)
+
+    @property
+    def _floods(self) -> bool:
+        return not self.program.cut and self.output.heard > self.program.most_output
 
     def until_end(self) -> End:
         """Returns when the process has exited (a child of it may still hold the pipes open) or must not go on."""
@@ -125,7 +168,7 @@ class _Talk:
             self._register(pipes)
             while True:
                 busy = self._turn(pipes)
-                if len(self.output) > self.program.most_output:
+                if self._floods:
                     return "flooded"
                 if self.stop.is_set():
                     return "stopped"
@@ -137,11 +180,10 @@ class _Talk:
 
     def last_words(self) -> None:
         """Reads what is left in the pipes, without waiting."""
-        most = self.program.most_output
         for pipe, said in ((self.process.stdout, self.output), (self.process.stderr, self.errors)):
             with contextlib.suppress(BlockingIOError, ValueError):
-                while pipe and len(said) <= most and (chunk := os.read(pipe.fileno(), _CHUNK)):
-                    said += chunk
+                while pipe and not self._floods and (chunk := os.read(pipe.fileno(), _CHUNK)):
+                    said.add(chunk)
 
     def _say_goodbye(self, pipes: selectors.BaseSelector) -> None:
         """A SIGTERM to the group and some time to end well; what it says meanwhile is still heard."""
@@ -151,7 +193,7 @@ class _Talk:
         until = time.monotonic() + self.program.grace
         while self.process.poll() is None and time.monotonic() < until and not self.stop.is_set():
             self._turn(pipes)
-            if len(self.output) > self.program.most_output:
+            if self._floods:
                 return
 
     def _turn(self, pipes: selectors.BaseSelector) -> bool:
@@ -174,11 +216,7 @@ class _Talk:
         if key.fileobj is self.process.stdin:
             return self._write(key.fd)
         chunk = os.read(key.fd, _CHUNK)
-        if key.fileobj is self.process.stdout:
-            self.output += chunk
-        else:
-            self.errors += chunk
-            del self.errors[:-_MOST_ERRORS]
+        (self.output if key.fileobj is self.process.stdout else self.errors).add(chunk)
         return bool(chunk)
 
     def _write(self, descriptor: int) -> bool:

@@ -609,7 +609,8 @@ def _owed_by(state: TrainerState, epoch: EpochState) -> Owed | None:
 def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
     assert state.current is not None
     measured = state.measured[event.skill]
-    return replace(state, best=replace(state.current, score=measured.score, value=measured.value, stale_from=""))
+    standing = replace(state.current, score=measured.score, value=measured.value, stale_from="")
+    return replace(state, current=standing, best=standing)  # one text has one score
 
 
 def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:

@@ -20,6 +20,7 @@ from typing import cast
 from attrs import frozen
 
 from skillopt_es.config import RoleConfig, RunConfig
+from skillopt_es.config.places import recorded_place
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import RunResumed, RunStarted
 from skillopt_es.events.schema import LOG_FILE
@@ -133,7 +134,7 @@ def _started(request: EvaluationRequest, splits: Splits, folder: Path) -> RunSta
     return RunStarted(
         software=software_version(),
         config=request.config.resolved,
-        folder=os.path.relpath(request.config.folder, folder),
+        folder=recorded_place(request.config.folder, folder),
         skill=request.skill,
         splits=split_ids(splits),
         steps_per_epoch=0,

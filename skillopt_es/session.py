@@ -10,6 +10,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from skillopt_es.config import EMPTY, RunConfig, recorded_config, resume_overrides
+from skillopt_es.config.places import config_folder
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunResumed, RunStarted
 from skillopt_es.events.errors import LogDamaged, RunNotFound
@@ -100,9 +101,14 @@ async def resume(folder: Path, session: Session) -> TrainerState:
                 f"{folder.name} was imported from results of {state.imported.source}: it can be read, not gone on with",
                 hint="`skillopt-es export` writes its skill, from which a new run can start",
             )
-        if state.completed is not None:
-            return state
         changed = resume_overrides(session.overrides)
+        if state.completed is not None:
+            if changed:
+                raise ConfigError(
+                    f"{folder.name} is complete: there is nothing left that a setting could change",
+                    hint="give prices and limits when a run starts, or while it is paused",
+                )
+            return state
         run = recorded_run(state.started, folder, {**state.overrides, **changed})
         environment = session.world.environment(run.config)
         try:
@@ -125,10 +131,13 @@ async def resume(folder: Path, session: Session) -> TrainerState:
 
 def recorded_run(started: RunStarted, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunData:
     """The run that a log's first event describes, with the settings that resuming it has changed."""
+    place = config_folder(started.folder, folder)
     try:
-        config = recorded_config(dict(started.config), (folder / started.folder).resolve(), overrides)
+        config = recorded_config(dict(started.config), place)
     except ConfigError as error:
         raise LogDamaged(f"the recorded config cannot be read by this version: {error.message}") from error
+    if overrides:  # a wrong one is the user's mistake, not the log's
+        config = recorded_config(dict(started.config), place, overrides)
     return RunData(config=config, started=started)
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from math import ceil
 from pathlib import Path
 
 from skillopt_es.config import RunConfig, TrainConfig
+from skillopt_es.config.places import recorded_place
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import SkillTree, SplitIds
@@ -31,7 +31,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
     return RunStarted(
         software=software_version(),
         config=config.resolved,
-        folder=os.path.relpath(config.folder, folder),
+        folder=recorded_place(config.folder, folder),
         skill=skill,
         splits=split_ids(splits),
         steps_per_epoch=steps,

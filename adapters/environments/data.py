@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from json import JSONDecodeError, JSONDecoder
 from pathlib import Path
 from typing import NoReturn
@@ -17,7 +17,7 @@ from skillopt_es.events.values import Json
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _LONE_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
-JSON_SUFFIXES = (".json", ".jsonl")
+SUFFIXES = (".json", ".jsonl")
 
 
 @frozen
@@ -60,7 +60,7 @@ def read_rows(path: Path) -> list[tuple[str, Json]]:
     ]
 
 
-def item_files(folder: Path, suffixes: Collection[str] = JSON_SUFFIXES) -> list[Path]:
+def item_files(folder: Path, suffixes: Sequence[str] = SUFFIXES) -> list[Path]:
     """The item files directly in a folder, alphabetically; hidden files do not count."""
     return sorted(
         path
@@ -75,9 +75,9 @@ def canonical_json(value: object) -> bytes:
 
 
 def text_of(path: Path) -> str:
-    """All that a data file holds; raises DataError when it cannot be read, is not UTF-8 or is empty."""
+    """What a file with items holds; raises DataError when it is not there, not text or blank."""
     if path.is_dir():
-        raise DataError(f"{path} is a folder, not a file", hint="name the file that holds the items")
+        raise DataError(f"{path} is a folder, not a file", hint="name the .json or .jsonl file that holds the items")
     try:
         data = path.read_bytes()
     except FileNotFoundError:

@@ -51,6 +51,21 @@ def records_of(messages: Sequence[Message]) -> list[TrajectoryRecord]:
     return [TrajectoryRecord(kinds[message.role], message.content) for message in messages]
 
 
+def records_with_tools(messages: Sequence[Message]) -> list[TrajectoryRecord]:
+    """A conversation in which the target asks for tools: what was said, each request, and what came back."""
+    records: list[TrajectoryRecord] = []
+    for message in messages:
+        if message.role == "system" or message.role == "user":
+            records.append(TrajectoryRecord(message.role, message.content))
+        elif message.role == "tool":
+            records.append(TrajectoryRecord("tool", message.content))
+        else:
+            silent = message.tool_calls and not message.content
+            records += [] if silent else [TrajectoryRecord("reply", message.content)]
+            records += [TrajectoryRecord("tool", f"[{call.name}] {call.arguments}") for call in message.tool_calls]
+    return records
+
+
 def without_answer(
     reply: ChatReply, task: str, records: Sequence[TrajectoryRecord], *, turns: int = 1
 ) -> Episode | None:

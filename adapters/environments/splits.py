@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.adapters.environments.data import JSON_SUFFIXES, RawItem, canonical_json, item_files, read_items
+from skillopt_es.adapters.environments.data import SUFFIXES, RawItem, canonical_json, item_files, read_items
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Split, digest_of
 from skillopt_es.ports import DataSettings, Item, Splits
@@ -29,21 +29,17 @@ _Divided = dict[Split, list[RawItem]]
 Read = Callable[[Path, list[str]], list[RawItem]]
 
 
-@frozen
-class _Reader:
-    """What reads a file or folder, and which files it can read."""
-
-    read: Read
-    suffixes: Collection[str]
-
-    def named(self, between: str) -> str:
-        """The suffixes, for an error."""
-        return between.join(self.suffixes)
-
-
 def plain_items(path: Path, _notes: list[str]) -> list[RawItem]:
     """The items of a file, or of the only data file in a folder."""
     return read_items(sole_file(path))
+
+
+@frozen
+class _Files:
+    """How the files of a benchmark are read, and what their names end in."""
+
+    read: Read
+    suffixes: Sequence[str]
 
 
 def load_splits(
@@ -51,16 +47,16 @@ def load_splits(
     parse: Callable[[RawItem], Item],
     *,
     read: Read = plain_items,
-    suffixes: Collection[str] = JSON_SUFFIXES,
+    suffixes: Sequence[str] = SUFFIXES,
 ) -> Splits:
     """
     The parsed items of the three splits; the same data and settings give the same splits on any machine.
 
     `read` gives the items of a file or folder and may add notes; the default reads our own formats. `suffixes` are
-    those of the files that it can read.
+    those of the files that it reads.
     """
     notes: list[str] = []
-    divided = _MODES[settings.split_mode](settings, notes, _Reader(read, suffixes))
+    divided = _MODES[settings.split_mode](settings, notes, _Files(read, suffixes))
     _refuse_shared_ids(divided)
     if settings.limit > 0:
         divided = {split: items[: settings.limit] for split, items in divided.items()}
@@ -98,17 +94,17 @@ def _weights(ratio: str) -> tuple[int, int, int]:
     return numbers[0], numbers[1], numbers[2]
 
 
-def _by_ratio(settings: DataSettings, notes: list[str], reader: _Reader) -> _Divided:
-    items = reader.read(_data_path(settings), notes)
+def _by_ratio(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
+    items = files.read(_data_path(settings), notes)
     train, val, _ = ratio_counts(len(items), settings.split_ratio)
     random.Random(settings.split_seed).shuffle(items)  # noqa: S311 - a reproducible order is the point
     return {"train": items[:train], "val": items[train : train + val], "test": items[train + val :]}
 
 
-def _by_field(settings: DataSettings, notes: list[str], reader: _Reader) -> _Divided:
+def _by_field(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
     key = settings.split_field or "split"
     divided: _Divided = {split: [] for split in _SPLITS}
-    for item in reader.read(_data_path(settings), notes):
+    for item in files.read(_data_path(settings), notes):
         name = item.fields.get(key)
         if not isinstance(name, str) or name not in _NAMES:
             near = get_close_matches(str(name), _NAMES, n=1)
@@ -118,35 +114,34 @@ def _by_field(settings: DataSettings, notes: list[str], reader: _Reader) -> _Div
     return divided
 
 
-def _by_folders(settings: DataSettings, notes: list[str], reader: _Reader) -> _Divided:
+def _by_folders(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
     folder = _split_folder(settings)
-    return {split: _read_split_folder(folder, split, notes, reader) for split in _SPLITS}
+    return {split: _read_split_folder(folder, split, notes, files) for split in _SPLITS}
 
 
-def _read_split_folder(folder: Path, split: Split, notes: list[str], reader: _Reader) -> list[RawItem]:
-    files = item_files(folder / split, reader.suffixes) if (folder / split).is_dir() else []
-    if not files:
-        what = f"no {reader.named(' or ')} file in it" if (folder / split).is_dir() else "no such folder"
+def _read_split_folder(folder: Path, split: Split, notes: list[str], files: _Files) -> list[RawItem]:
+    found = item_files(folder / split, files.suffixes) if (folder / split).is_dir() else []
+    if not found:
+        what = f"no {_either(files.suffixes)} file in it" if (folder / split).is_dir() else "no such folder"
         return _missing(split, f"{folder / split}: {what}", folder)
-    if len(files) > 1:
-        notes.append(f"{split}: read {files[0].name}, ignored {', '.join(file.name for file in files[1:])}")
-    return reader.read(files[0], notes)
+    if len(found) > 1:
+        notes.append(f"{split}: read {found[0].name}, ignored {', '.join(file.name for file in found[1:])}")
+    return files.read(found[0], notes)
 
 
-def _by_files(settings: DataSettings, notes: list[str], reader: _Reader) -> _Divided:
+def _by_files(settings: DataSettings, notes: list[str], files: _Files) -> _Divided:
     folder = _split_folder(settings)
-    return {split: _read_split_file(folder, split, notes, reader) for split in _SPLITS}
+    return {split: _read_split_file(folder, split, notes, files) for split in _SPLITS}
 
 
-def _read_split_file(folder: Path, split: Split, notes: list[str], reader: _Reader) -> list[RawItem]:
-    named = [f"{split}{suffix}" for suffix in reader.suffixes]
-    files = [folder / name for name in named if (folder / name).is_file()]
-    if not files:
-        return _missing(split, f"{folder}: no {' or '.join(named)} in it", folder)
-    if len(files) > 1:
-        found = " and ".join(file.name for file in files)
-        raise DataError(f"{folder}: both {found} are there", hint="keep the one to use")
-    return reader.read(files[0], notes)
+def _read_split_file(folder: Path, split: Split, notes: list[str], files: _Files) -> list[RawItem]:
+    names = [f"{split}{suffix}" for suffix in reversed(files.suffixes)]
+    found = [folder / name for name in names if (folder / name).is_file()]
+    if not found:
+        return _missing(split, f"{folder}: no {_either(names)} in it", folder)
+    if len(found) > 1:
+        raise DataError(f"{folder}: both {found[0].name} and {found[1].name} are there", hint="keep the one to use")
+    return files.read(found[0], notes)
 
 
 def _missing(split: Split, what: str, folder: Path) -> list[RawItem]:
@@ -170,8 +165,8 @@ def _data_path(settings: DataSettings) -> Path:
     return Path(settings.data_path)
 
 
-def sole_file(path: Path, suffixes: Collection[str] = JSON_SUFFIXES) -> Path:
-    """The file that is meant: the path itself, or the only data file in a folder."""
+def sole_file(path: Path, suffixes: Sequence[str] = SUFFIXES) -> Path:
+    """The file, or the only one with such a suffix in a folder; raises DataError when there is not exactly one."""
     if not path.is_dir():
         return path
     files = item_files(path, suffixes)
@@ -183,9 +178,13 @@ def sole_file(path: Path, suffixes: Collection[str] = JSON_SUFFIXES) -> Path:
         )
     found = ", ".join(file.name for file in files) or "none"
     raise DataError(
-        f"{path} is a folder, not a file, and not one {' or '.join(suffixes)} file is in it but: {found}",
+        f"{path} is a folder, not a file, and not one {_either(suffixes)} file is in it but: {found}",
         hint="set env.data_path to the file that holds the items",
     )
+
+
+def _either(names: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _split_folder(settings: DataSettings) -> Path:
@@ -201,7 +200,7 @@ def _split_folder(settings: DataSettings) -> Path:
     return folder
 
 
-_MODES: Mapping[str, Callable[[DataSettings, list[str], _Reader], _Divided]] = {
+_MODES: Mapping[str, Callable[[DataSettings, list[str], _Files], _Divided]] = {
     "ratio": _by_ratio,
     "field": _by_field,
     "split_dir": _by_folders,

@@ -27,7 +27,7 @@ READ_ONLY, NO_SUID, NO_DEV, NO_EXEC, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4
 DETACH = 2
 DIE_WITH_PARENT, DUMPABLE, NO_NEW_PRIVILEGES = 1, 4, 38
 NOBODY = 65534
-WORK = "/work"
+WORK = "/sandbox"  # a name that no machine has at its root, so that nothing to read can lie inside
 POLL_SECONDS = 0.005
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")

@@ -16,10 +16,10 @@ from pathlib import Path
 import cattrs
 from attrs import field, frozen
 
+from skillopt_es.adapters.processes import Ended, Program, run_program
 from skillopt_es.adapters.sandboxes import inside
 from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, SandboxError
 from skillopt_es.adapters.sandboxes.paths import checked_paths
-from skillopt_es.adapters.sandboxes.programs import Said, talk
 
 _ENVIRONMENT = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -57,17 +57,17 @@ class Namespaces:
         """Runs it to its end or its limit."""
         checked_paths(job)
         async with self._slots:
-            said, report = await _run(job)
+            ended, report = await _run(job)
         if report is None:
-            last = said.stderr.strip().splitlines()[-1:] or ["it did not answer"]
+            last = ended.errors.splitlines()[-1:] or ["it did not answer"]
             raise SandboxError(f"the sandbox could not be set up: {last[0]}")
         if report.refused:
             raise SandboxError(f"the sandbox could not be set up: {report.refused}")
         return Execution(
             ended_by=report.ended_by,
             code=report.code,
-            stdout=said.stdout,
-            stderr=said.stderr,
+            stdout=ended.output.decode(errors="replace"),
+            stderr=ended.errors,
             files={name: base64.b64decode(content) for name, content in report.files.items()},
         )
 
@@ -78,7 +78,7 @@ def readable_places() -> list[str]:
     return sorted(place for place in places if not place.startswith(tuple(f"{one}/" for one in inside.SYSTEM)))
 
 
-async def _run(job: Job) -> tuple[Said, _Report | None]:
+async def _run(job: Job) -> tuple[Ended, _Report | None]:
     limits = job.limits
     wanted = {
         "command": list(job.command),
@@ -98,21 +98,25 @@ async def _run(job: Job) -> tuple[Said, _Report | None]:
     try:
         report = asyncio.ensure_future(asyncio.to_thread(_read_all, reading))
         try:
-            said = await talk(
-                [sys.executable, "-I", "-S", inside.__file__, str(writing)],
-                stdin=json.dumps(wanted).encode(),
-                environment={},
-                folder=Path("/"),
-                seconds=limits.wall_seconds + _GRACE_SECONDS,
-                output_bytes=limits.output_bytes,
-                pass_fds=(writing,),
+            ended = await run_program(
+                Program(
+                    argv=[sys.executable, "-I", "-S", inside.__file__, str(writing)],
+                    folder=Path("/"),
+                    environment={},
+                    stdin=json.dumps(wanted).encode(),
+                    seconds=limits.wall_seconds + _GRACE_SECONDS,
+                    most_output=limits.output_bytes,
+                    most_errors=limits.output_bytes,
+                    cut=True,
+                    pass_fds=(writing,),
+                )
             )
         finally:
             os.close(writing)  # the last writer: the reader comes to its end
             raw = await report
     finally:
         os.close(reading)
-    return said, cattrs.structure(json.loads(raw), _Report) if raw else None
+    return ended, cattrs.structure(json.loads(raw), _Report) if raw else None
 
 
 def _read_all(descriptor: int) -> bytes:

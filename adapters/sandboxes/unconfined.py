@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, Limits, SandboxError
 from skillopt_es.adapters.sandboxes.paths import checked_paths
-from skillopt_es.adapters.sandboxes.programs import Said, talk
 
 _LIMITER = (
     "import json, os, resource, sys\n"
@@ -52,18 +52,21 @@ async def _run(job: Job, folder: Path) -> Execution:
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
     }
+    program = Program(
+        argv=[sys.executable, "-I", "-S", "-c", _LIMITER, _as_json(job.limits), *job.command],
+        folder=folder,
+        environment=environment,
+        stdin=job.stdin,
+        seconds=job.limits.wall_seconds,
+        most_output=job.limits.output_bytes,
+        most_errors=job.limits.output_bytes,
+        cut=True,
+    )
     try:
-        said = await talk(
-            [sys.executable, "-I", "-S", "-c", _LIMITER, _as_json(job.limits), *job.command],
-            stdin=job.stdin,
-            environment=environment,
-            folder=folder,
-            seconds=job.limits.wall_seconds,
-            output_bytes=job.limits.output_bytes,
-        )
-    except OSError as error:
-        raise SandboxError(f"{job.command[0]} cannot be started: {error.strerror}") from error
-    return _execution(said, _collected(folder, job.collect, job.limits.file_bytes))
+        ended = await run_program(program)
+    except NotStartedError as error:
+        raise SandboxError(str(error)) from error
+    return _execution(ended, _collected(folder, job.collect, job.limits.file_bytes))
 
 
 def _as_json(limits: Limits) -> str:
@@ -87,8 +90,12 @@ def _collected(folder: Path, names: Sequence[str], largest: int) -> dict[str, by
     return found
 
 
-def _execution(said: Said, files: dict[str, bytes]) -> Execution:
-    if said.code is None:
-        return Execution(ended_by="timeout", code=-signal.SIGKILL, stdout=said.stdout, stderr=said.stderr, files=files)
-    ended_by: EndedBy = "exit" if said.code >= 0 else "cpu" if said.code == -signal.SIGXCPU else "signal"
-    return Execution(ended_by=ended_by, code=said.code, stdout=said.stdout, stderr=said.stderr, files=files)
+def _execution(ended: Ended, files: dict[str, bytes]) -> Execution:
+    by_itself: EndedBy = "exit" if ended.code >= 0 else "cpu" if ended.code == -signal.SIGXCPU else "signal"
+    return Execution(
+        ended_by=by_itself if ended.how == "exited" else "timeout",
+        code=ended.code,
+        stdout=ended.output.decode(errors="replace"),
+        stderr=ended.errors,
+        files=files,
+    )

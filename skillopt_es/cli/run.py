@@ -53,8 +53,9 @@ def run_command(
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
     folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)
-    simulated = "simulated" in (loaded.target_model.backend, loaded.optimizer_model.backend)
-    notice = _DEMO if config is None else _SIMULATED if simulated else ""
+    backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
+    demonstrates = config is None and backends == {"simulated"}
+    notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else ""
     return _drive(lambda session: start(loaded, folder, session), folder, quiet=quiet, as_json=as_json, notice=notice)
 
 

@@ -10,7 +10,6 @@ import copy
 import math
 import re
 from collections.abc import Mapping, Sequence
-from importlib import resources
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +18,7 @@ from attrs import define, evolve, field
 
 from skillopt_es.config.backends import spellings
 from skillopt_es.config.original import FLAT
+from skillopt_es.config.places import packaged
 from skillopt_es.config.reader import parse_config
 from skillopt_es.config.sections import SECTIONS, RunConfig, Tree
 from skillopt_es.config.translation import translated
@@ -34,7 +34,7 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
     """The run that a file and its overrides describe; without a file, of the bundled demo."""
     file = demo_config() if path is None else path
     layers = _Layers()
-    for source, layer in (_read_yaml(_shipped("base.yaml")), *_chain(file, ())):
+    for source, layer in (_read_yaml(packaged("base.yaml")), *_chain(file, ())):
         layers.add(layer, source)
     for text in overrides:
         layers.add(_parse_override(text), "--set")
@@ -43,7 +43,7 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
 
 def demos() -> tuple[str, ...]:
     """The names of the bundled demos, the first of which needs no name."""
-    others = sorted(file.stem for file in _shipped("demo").glob("*.yaml") if file.stem != _DEMO)
+    others = sorted(file.stem for file in packaged("demo").glob("*.yaml") if file.stem != _DEMO)
     return (_DEMO, *others)
 
 
@@ -51,7 +51,7 @@ def demo_config(name: str = _DEMO) -> Path:
     """The file of a bundled demo; raises ConfigError for a name that none has."""
     if name not in demos():
         raise ConfigError(f"there is no demo {name!r}", hint=f"demos: {', '.join(demos())}")
-    return _shipped(f"demo/{name}.yaml")
+    return packaged(f"demo/{name}.yaml")
 
 
 EMPTY: Mapping[str, Json] = {}
@@ -60,7 +60,7 @@ EMPTY: Mapping[str, Json] = {}
 def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunConfig:
     """The run that a log has recorded; a key that is newer than the log has its default, which keeps what was then."""
     layers = _Layers()
-    for source, layer in (_read_yaml(_shipped("base.yaml")), ("the log", copy.deepcopy(recorded))):
+    for source, layer in (_read_yaml(packaged("base.yaml")), ("the log", copy.deepcopy(recorded))):
         layers.add(layer, source)
     for key, value in overrides.items():
         section, _, name = key.partition(".")
@@ -160,10 +160,6 @@ def _laid_over(old: Json, new: Json) -> Json:
     return {**old, **{key: _laid_over(old.get(key), value) for key, value in new.items()}}
 
 
-def _shipped(name: str) -> Path:
-    return Path(str(resources.files("skillopt_es.configs") / name))
-
-
 def _chain(file: Path, seen: tuple[Path, ...]) -> list[tuple[str, Tree]]:
     """A file's layers, the base of its bases first."""
     file = file.resolve()
@@ -182,7 +178,7 @@ def _base_of(file: Path, base: str) -> Path:
     """A bare word names a preset, anything else a file beside the one that says so."""
     if not _PRESET.fullmatch(base):
         return file.parent / base
-    preset = _shipped(f"presets/{base}.yaml")
+    preset = packaged(f"presets/{base}.yaml")
     if not preset.is_file():
         raise ConfigError(
             f"{file}: _base_ is {base!r}, but there is no such preset",
@@ -193,7 +189,7 @@ def _base_of(file: Path, base: str) -> Path:
 
 def presets() -> tuple[str, ...]:
     """The names that `_base_` knows everywhere."""
-    return tuple(sorted(file.stem for file in _shipped("presets").glob("*.yaml")))
+    return tuple(sorted(file.stem for file in packaged("presets").glob("*.yaml")))
 
 
 def _read_yaml(file: Path) -> tuple[str, Tree]:
@@ -209,6 +205,9 @@ def _read_yaml(file: Path) -> tuple[str, Tree]:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     try:
         tree = yaml.safe_load(text)
+        _require_plain(tree, "", str(file))
+    except RecursionError:
+        raise ConfigError(f"{file}: nested too deeply, or within itself") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""
@@ -217,7 +216,6 @@ def _read_yaml(file: Path) -> tuple[str, Tree]:
         tree = {}
     if not isinstance(tree, dict) or not all(isinstance(key, str) for key in tree):
         raise ConfigError(f"{file}: a config is a mapping of sections ({', '.join(['model', *SECTIONS])})")
-    _require_plain(tree, "", str(file))
     return str(file), cast(Tree, tree)
 
 

@@ -171,6 +171,7 @@ _READ = {
 _OF_BENCHMARKS = (
     "data_root",
     "data_dirs",
+    "docs_dirs",
     "mode",
     "max_turns",
     "max_tool_turns",

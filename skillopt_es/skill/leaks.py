@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from attrs import frozen
 
@@ -16,6 +17,7 @@ _WORD = re.compile(r"[぀-ヿ㐀-鿿]|[^\W぀-ヿ㐀-鿿]+")  # scripts without 
 _PIECE = 4  # words in a row of a question that tell which question it is
 _FEW = 3  # with fewer items, what they have in common may be chance
 _QUOTED = 12
+_MANY = 64
 
 
 @frozen(kw_only=True)
@@ -43,8 +45,11 @@ class LeakGuard:
         self._span = span
         self._known = _joined(_words(known))
         self._items = [_item(each) for each in shown] if span else []
-        # Most runs of a text are in no item: looking each up in long items would take seconds.
-        self._hashes = {code for item in self._items for code in _hashes(item.words.split(), span)}
+
+    @cached_property
+    def _hashes(self) -> frozenset[int]:
+        """A number for each run of words of all items."""
+        return frozenset(code for item in self._items for code in _hashes(item.words.split(), self._span))
 
     def leak(self, text: str) -> str:
         """What a text copies and of which item; empty when it copies nothing."""
@@ -54,9 +59,11 @@ class LeakGuard:
 
     def _span_in(self, text: str) -> str:
         words = _words(text)
-        for code, run in zip(_hashes(words, self._span), _runs(words, self._span), strict=True):
-            if code not in self._hashes:
-                continue
+        runs = _runs(words, self._span)
+        if len(runs) > _MANY:  # most are in no item, and looking each up in long items would take seconds
+            numbered = zip(_hashes(words, self._span), runs, strict=True)
+            runs = [run for code, run in numbered if code in self._hashes]
+        for run in runs:
             holders = [] if run in self._known else [item for item in self._items if run in item.words]
             # What most items have in common is how they are put, not what one of them says.
             if holders and not (len(self._items) >= _FEW and 2 * len(holders) > len(self._items)):

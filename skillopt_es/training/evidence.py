@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import CallRef
 from skillopt_es.ports import Step
 from skillopt_es.training.calls import AllCalls, Texts, read_answer
 from skillopt_es.training.steps import steps_of
+
+_KEPT = 128
 
 
 @frozen
@@ -24,10 +26,11 @@ class Exchange:
 
 @frozen
 class Evidence:
-    """The texts and calls of one log."""
+    """The texts and calls of one log; the last calls that were read are kept, for a step asks for them twice."""
 
     texts: Texts
     journal: AllCalls
+    _last: dict[CallRef, Exchange] = field(factory=dict, init=False, repr=False, eq=False)
 
     def text(self, digest: str) -> str:
         """The text with this digest."""
@@ -35,6 +38,14 @@ class Evidence:
 
     def exchange(self, ref: CallRef) -> Exchange:
         """The call that an event refers to; raises LogDamaged when the journal has no such call."""
+        found = self._last.get(ref)
+        if found is None:
+            if len(self._last) >= _KEPT:
+                self._last.pop(next(iter(self._last)))
+            found = self._last[ref] = self._read(ref)
+        return found
+
+    def _read(self, ref: CallRef) -> Exchange:
         for row in self.journal.attempts(ref.slot):
             if row.digest == ref.digest:
                 messages = json.loads(row.call.request)["messages"]

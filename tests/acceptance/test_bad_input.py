@@ -83,6 +83,8 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "url-with-password": (config(model={"base_url": f"http://u:{KEY}@h/v1"}), "holds credentials", "model.api_key_env"),
     "headers-no-text": (config(model={"extra_headers": {"X-Team": 5}}), "must be a mapping of texts", ""),
     "invalid-yaml": (file("config.yaml", "model: {a: [\n"), "config.yaml, line 2: not valid YAML", ""),
+    "within-itself": (file("config.yaml", "a: &a [*a]\n"), "config.yaml: nested too deeply, or within itself", ""),
+    "too-deep": (file("config.yaml", "a: " + "[" * 3000), "config.yaml: nested too deeply", ""),
     "yaml-list": (file("config.yaml", "- 1\n"), "a config is a mapping of sections", ""),
     "not-utf-8": (file("config.yaml", b"model: {target: \xe9}\n"), "config.yaml: not UTF-8 text (byte 16)", ""),
     "base-cycle": (file("config.yaml", "_base_: config.yaml\n"), "_base_ leads back to this file", "remove one"),
@@ -101,9 +103,9 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
         "config.yaml: model.codex_exec_profile is 'mine', but this setting of Codex is not built yet",
         "instead: ",
     ),
-    "benchmark-not-built": (
-        config(env={"name": "officeqa"}),
-        "the benchmark officeqa is not built yet",
+    "benchmark-never-shipped": (
+        config(env={"name": "sealqa"}),
+        "the original names the benchmark sealqa, but was never shipped with it",
         "env.name: tasks",
     ),
     "no-preset": (first_line("_base_: paper-ish"), "_base_ is 'paper-ish', but there is no such preset", "paper, safe"),

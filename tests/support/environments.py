@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from skillopt_es.adapters.environments import alfworld, docvqa, livemath, searchqa, spreadsheetbench, tasks
+from skillopt_es.adapters.environments import alfworld, docvqa, livemath, officeqa, searchqa, spreadsheetbench, tasks
 from skillopt_es.adapters.sandboxes.opening import problem_with_confinement
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
@@ -31,12 +31,16 @@ OPEN: dict[str, OpenEnvironment] = {
     "alfworld": alfworld.open_environment,
     "docvqa": docvqa.open_environment,
     "livemathematicianbench": livemath.open_environment,
+    "officeqa": officeqa.open_environment,
     "searchqa": searchqa.open_environment,
     "spreadsheetbench": spreadsheetbench.open_environment,
     "tasks": tasks.open_environment,
 }
 CONFINED = not asyncio.run(problem_with_confinement())
-PLAIN: dict[str, dict[str, Any]] = {"alfworld": {"world": "builtin", "max_steps": 2}}  # for rows of any environment
+PLAIN: dict[str, dict[str, Any]] = {  # for rows of any environment
+    "alfworld": {"world": "builtin", "max_steps": 2},
+    "officeqa": {"use_local_tools": False},
+}
 SKILL = SkillTree({"SKILL.md": "# Skill\n\nAnswer briefly.\n"})
 BLANK = SkillTree({"SKILL.md": " \n"})
 
@@ -85,7 +89,7 @@ def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options
     """An environment and its items: these rows, with a plain one each for the splits that have none."""
     filled = [{"split": "train", **row} for row in rows]
     spare = {"input": "?", "expected": "spare", "grader": "exact", "question": "?", "answers": ["spare"],
-             "choices": ["spare"], "correct_choice": "A", "game": rows[0].get("game")}  # fmt: skip
+             "choices": ["spare"], "correct_choice": "A", "answer": "spare", "game": rows[0].get("game")}  # fmt: skip
     missing = sorted({"train", "val", "test"} - {row["split"] for row in filled})
     filled += [{"id": f"spare-{split}", "split": split, **spare} for split in missing]
     if name == "spreadsheetbench":

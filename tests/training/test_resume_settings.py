@@ -63,3 +63,32 @@ def test_items_cannot_take_the_slots_of_others() -> None:
     slots = [unit_slot(Unit(place="e1/s1/b0", purpose="train", item=item, skill=tree, seed=1)) for item in ids]
     assert len(set(slots)) == len(ids)
     assert all(slot.startswith("e1/s1/b0/item/") and slot.count("/") == 4 for slot in slots)
+
+
+def test_a_wrong_value_at_resume_is_the_users_mistake_and_not_the_logs(tmp_path: Path) -> None:
+    """The log is sound, and nothing is recorded."""
+    run = paused_run(tmp_path)
+    before = len(events_of(run))
+    for wrong in ("env.workers=x", "model.attempts=0", "prices.unit=USD"):
+        with pytest.raises(ConfigError, match=wrong.partition("=")[0]):
+            asyncio.run(resume(run, ScriptedWorld().session(overrides=(wrong,))))
+    assert len(events_of(run)) == before
+
+
+def test_a_setting_for_a_run_that_is_complete_is_refused(tmp_path: Path) -> None:
+    """It would change nothing; a wrong key is refused as ever, and without any the run is left as it is."""
+    run = tmp_path / "run"
+    asyncio.run(start(config(tmp_path), run, ScriptedWorld().session()))
+    with pytest.raises(ConfigError, match="is complete"):
+        asyncio.run(resume(run, ScriptedWorld().session(overrides=("env.workers=3",))))
+    with pytest.raises(ConfigError, match="foo"):
+        asyncio.run(resume(run, ScriptedWorld().session(overrides=("foo.bar=3",))))
+    assert asyncio.run(resume(run, ScriptedWorld().session())).status == "completed"
+
+
+def paused_run(folder: Path) -> Path:
+    """A run that stopped at its baseline."""
+    world = ScriptedWorld(target=ScriptedModel("scripted target", lambda request: ChatReply(text="r", finish="length")))
+    asyncio.run(start(config(folder), folder / "run", world.session()))
+    assert isinstance(events_of(folder / "run")[-1], RunPaused)
+    return folder / "run"

@@ -8,7 +8,8 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows
-from skillopt_es.adapters.environments.data import JSON_SUFFIXES, RawItem, read_rows
+from skillopt_es.adapters.environments.data import SUFFIXES as JSON_SUFFIXES
+from skillopt_es.adapters.environments.data import RawItem, read_rows
 from skillopt_es.adapters.environments.docvqa.answers import accepted
 from skillopt_es.adapters.environments.docvqa.evaluator import Scoring
 from skillopt_es.adapters.environments.docvqa.pictures import Picture, UnusableImageError, picture_at

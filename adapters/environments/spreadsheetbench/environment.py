@@ -7,7 +7,7 @@ from pathlib import Path
 
 from attrs import define, evolve
 
-from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, without_answer
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_with_tools, without_answer
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError
 from skillopt_es.adapters.environments.spreadsheetbench.grading import compare, wrong_cells
@@ -26,7 +26,6 @@ from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range
 from skillopt_es.adapters.environments.spreadsheetbench.react import (
     TOOLS,
     Desk,
-    records_with_tools,
     seconds_for_tools,
 )
 from skillopt_es.adapters.environments.spreadsheetbench.results import Result, episode

@@ -6,7 +6,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 
 from attrs import define, field
@@ -14,7 +14,7 @@ from attrs import define, field
 from skillopt_es.adapters.environments.spreadsheetbench import child
 from skillopt_es.adapters.sandboxes.job import Job, Limits, Sandbox
 from skillopt_es.events.values import Json
-from skillopt_es.ports import Message, Tool, ToolCall, TrajectoryRecord
+from skillopt_es.ports import Tool, ToolCall
 
 MOST_OUTPUT = 4000
 _MOST_SECONDS = 60.0
@@ -130,23 +130,8 @@ def seconds_for_tools(script_seconds: float) -> float:
     return min(_MOST_SECONDS, script_seconds)
 
 
-def records_with_tools(messages: Sequence[Message]) -> list[TrajectoryRecord]:
-    """A conversation in which the target asks for tools: what was said, each request, and what came back."""
-    records: list[TrajectoryRecord] = []
-    for message in messages:
-        if message.role == "system" or message.role == "user":
-            records.append(TrajectoryRecord(message.role, message.content))
-        elif message.role == "tool":
-            records.append(TrajectoryRecord("tool", message.content))
-        else:
-            silent = message.tool_calls and not message.content
-            records += [] if silent else [TrajectoryRecord("reply", message.content)]
-            records += [TrajectoryRecord("tool", f"[{call.name}] {call.arguments}") for call in message.tool_calls]
-    return records
-
-
 def _without_places(text: str) -> str:
-    text = _ADDRESS.sub("0x…", _JOB_FOLDER.sub("/work", text))
+    text = _ADDRESS.sub("0x…", _JOB_FOLDER.sub("/sandbox", text))
     for prefix in dict.fromkeys((sys.prefix, sys.base_prefix)):
         text = text.replace(f"{prefix}/", "/python/") if len(prefix) > 1 else text
     return text

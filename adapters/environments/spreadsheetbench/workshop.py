@@ -28,7 +28,7 @@ SourceProblem = Literal["exec_error", "timeout", "no_output", "unreadable_output
 _SOURCE = Path(child.__file__).read_text(encoding="utf-8")
 _READING_SECONDS = 60.0
 _MOST_RESULT = 16 * MIB
-_FOLDER = "/work"
+_FOLDER = "/sandbox"
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")  # of an object: another one in every process
 
 

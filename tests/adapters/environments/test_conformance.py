@@ -44,7 +44,7 @@ MANY = {"spreadsheetbench": 6}  # programs are started for each
 def row(name: str) -> dict[str, Any]:
     return {"id": name, "input": f"Input of {name}", "expected": "gold", "grader": "f1",
             "question": f"Question of {name}", "context": "[DOC] c", "answers": ["gold"],
-            "choices": ["lead", "iron", "gold", "golden"], "correct_choice": "C",
+            "choices": ["lead", "iron", "gold", "golden"], "correct_choice": "C", "answer": "gold",
             "game": {"task": f"Input of {name}", "pddl_problem": GAME}}  # fmt: skip
 
 

@@ -146,7 +146,7 @@ def test_two_files_for_one_split_are_refused(tmp_path: Path) -> None:
     """It is not guessed which of train.json and train.jsonl is meant."""
     write_lines(tmp_path / "train.jsonl", rows("a"))
     write_lines(tmp_path / "train.json", rows("a"))
-    with pytest.raises(DataError, match=r"both train\.json and train\.jsonl"):
+    with pytest.raises(DataError, match=r"both train\.jsonl and train\.json"):
         loaded(split_mode="file", split_dir=str(tmp_path))
 
 

@@ -140,7 +140,7 @@ def test_commands_show_no_place_of_this_machine_and_end(tmp_path: Path) -> None:
     said = [message.content for message in agent.asked[-1] if message.role == "tool"]
     assert len(said[1]) < MOST_OUTPUT + 100
     assert "characters left out" in said[1]
-    assert 'File "/work/quiet.py", line 2' in said[3]
+    assert 'File "/sandbox/quiet.py", line 2' in said[3]
     assert "<object object at 0x…>" in said[3]
     assert "(exit code 1)" in said[3]
     assert said[4].startswith(str(len(sales())))

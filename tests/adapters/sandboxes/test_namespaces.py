@@ -79,7 +79,21 @@ def test_standard_input_reaches_the_job(sandbox: type[Namespaces] | type[Unconfi
 def test_an_error_in_the_code_is_the_codes_own(sandbox: type[Namespaces] | type[Unconfined]) -> None:
     """Its exit code and what it said."""
     ended = run("raise SystemExit('no such sheet')", sandbox=sandbox)
-    assert (ended.ended_by, ended.code, ended.stderr) == ("exit", 1, "no such sheet\n")
+    assert (ended.ended_by, ended.code, ended.stderr) == ("exit", 1, "no such sheet")
+
+
+@pytest.mark.parametrize("sandbox", BOTH)
+def test_a_child_that_goes_on_does_not_make_a_program_late(sandbox: type[Namespaces] | type[Unconfined]) -> None:
+    """It ended by itself, whoever still holds its output open."""
+    code = """
+    import subprocess, sys
+    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(30)"])
+    print("done")
+    """
+    start = time.monotonic()
+    ended = run(code, sandbox=sandbox, wall_seconds=25.0)
+    assert (ended.ended_by, ended.code, ended.stdout) == ("exit", 0, "done\n")
+    assert time.monotonic() - start < 20
 
 
 @pytest.mark.parametrize("sandbox", BOTH)
@@ -189,7 +203,7 @@ def test_nothing_of_this_machine_is_in_sight(tmp_path: Path) -> None:
     code = f"""
     import os
     for path in ({str(gold)!r}, {str(Path(__file__))!r}, "/root/.bashrc", "/etc/passwd", "/etc/shadow", "/home",
-                 "../" * 12 + {str(gold)!r}, "/proc/1/root" + {str(gold)!r}, "/work/../" + {str(gold)!r}):
+                 "../" * 12 + {str(gold)!r}, "/proc/1/root" + {str(gold)!r}, "/sandbox/../" + {str(gold)!r}):
         try:
             print(path, "OPEN", os.listdir(path) if os.path.isdir(path) else open(path).read())
         except OSError as error:

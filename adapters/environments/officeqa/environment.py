@@ -1,0 +1,96 @@
+"""The OfficeQA environment: ask, let the target read or search, grade."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from skillopt_es.adapters.environments.episodes import (
+    TASK_LIMIT,
+    SystemPrompts,
+    records_with_tools,
+    without_answer,
+)
+from skillopt_es.adapters.environments.officeqa.documents import Corpus, UnreadableError, open_corpus
+from skillopt_es.adapters.environments.officeqa.items import SUFFIXES, Library, OfficeItem
+from skillopt_es.adapters.environments.officeqa.options import OfficeOptions
+from skillopt_es.adapters.environments.officeqa.pages import oracle_text
+from skillopt_es.adapters.environments.officeqa.prompt import plain_prompt, search_prompt, tools_prompt, user_prompt
+from skillopt_es.adapters.environments.officeqa.results import graded, unmeasured
+from skillopt_es.adapters.environments.officeqa.search import SearchEngine, SearchFailed, open_search
+from skillopt_es.adapters.environments.officeqa.talk import Talk, asked_once, with_search, with_tools
+from skillopt_es.adapters.environments.officeqa.tools import Desk
+from skillopt_es.adapters.environments.splits import load_splits
+from skillopt_es.adapters.environments.text import shorten
+from skillopt_es.events.values import SkillTree
+from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
+
+
+class OfficeQA:
+    """Questions over Treasury bulletins: hard is an exact match, soft is token F1."""
+
+    def __init__(self, settings: EnvironmentSettings, options: OfficeOptions) -> None:
+        self._settings = settings
+        self._options = options
+        searches = options.search_mode == "custom_search"
+        without_tools = search_prompt if searches else plain_prompt
+        self._systems = SystemPrompts(tools_prompt if options.with_tools else without_tools)
+        self._engine: SearchEngine | None = open_search(options, os.environ) if searches else None
+        self._corpus: Corpus | None = None
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        return self._settings.name
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """What the target has to be able to do."""
+        return frozenset({"text", "tools"}) if self._options.with_tools else frozenset({"text"})
+
+    def load(self) -> Splits:
+        """The items; raises ConfigError for folders that are not there, DataError with file, line and what to do."""
+        options = self._options
+        if options.with_tools or options.oracle_pages:
+            self._corpus = open_corpus(options.folders, Path(self._settings.folder), os.environ)
+        library = Library(self._corpus, options.oracle_pages)
+        return load_splits(self._settings.data, library.item, read=library.read, suffixes=SUFFIXES)
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """Ask one question under one skill and grade the answer."""
+        assert isinstance(item, OfficeItem)
+        task = shorten(item.question, TASK_LIMIT)
+        try:
+            talk = await self._talk(item, await asyncio.to_thread(self._asked, item), skill, ask)
+        except UnreadableError as error:
+            return unmeasured("data", str(error), task)
+        except SearchFailed as error:
+            return unmeasured("search", str(error), task)
+        records = records_with_tools(talk.messages)
+        if not talk.exhausted:
+            records.append(TrajectoryRecord("reply", talk.reply.text))
+        unanswered = without_answer(talk.reply, task, records, turns=talk.turns)
+        return unanswered or graded(item, task, talk, records, self._options.scoring)
+
+    async def aclose(self) -> None:
+        """Close connections to the search engine."""
+        if self._engine:
+            await self._engine.aclose()
+
+    def _asked(self, item: OfficeItem) -> str:
+        """The user message; it may read files."""
+        pages = oracle_text(self._corpus.roots, item.pages) if self._corpus else ""
+        names = [document.name for document in item.documents] if self._options.with_tools else None
+        return user_prompt(item.question, pages=pages, documents=names, sources=item.sources)
+
+    async def _talk(self, item: OfficeItem, asked: str, skill: SkillTree, ask: Ask) -> Talk:
+        messages = [Message("system", self._systems.under(skill)), Message("user", asked)]
+        most = self._settings.max_completion_tokens
+        if self._options.with_tools:
+            desk = Desk(item.documents)
+            return await with_tools(messages, ask, desk, most=self._options.max_tool_turns, max_tokens=most)
+        if self._engine:
+            rounds, queries = self._options.max_tool_turns, self._options.max_queries_per_turn
+            return await with_search(messages, ask, self._engine, most=rounds, queries=queries, max_tokens=most)
+        return await asked_once(messages, ask, max_tokens=most)

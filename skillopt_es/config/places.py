@@ -1,0 +1,30 @@
+"""Where a run's config lies, as its log says it: seen from the run's folder, or as a part of this package."""
+
+from __future__ import annotations
+
+import os
+from importlib import resources
+from pathlib import Path
+
+_PACKAGED = "packaged:"
+
+
+def packaged(name: str = "") -> Path:
+    """A file or folder of the configs that come with this package."""
+    return Path(str(resources.files("skillopt_es.configs") / name))
+
+
+def recorded_place(folder: str, run_folder: Path) -> str:
+    """How a log says where the config lies; a demo's is found again wherever this package is installed by then."""
+    ours = packaged().resolve()
+    here = Path(folder).resolve()
+    if here.is_relative_to(ours):
+        return f"{_PACKAGED}{here.relative_to(ours).as_posix()}"
+    return os.path.relpath(folder, run_folder)
+
+
+def config_folder(recorded: str, run_folder: Path) -> Path:
+    """Where the config lies now."""
+    if recorded.startswith(_PACKAGED):
+        return packaged(recorded.removeprefix(_PACKAGED)).resolve()
+    return (run_folder / recorded).resolve()
