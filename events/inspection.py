@@ -118,8 +118,11 @@ def _check_call(seen: Inspection, columns: Columns, attempts: Counter[str]) -> N
         seen.need("call", "answer", row.call.response, n)
     if row.call.trace is not None:
         seen.need("call", "trace", row.call.trace, n)
-    for _, digest in json.loads(row.call.request).get("messages", ()):
+    request = json.loads(row.call.request)
+    for _, digest in request.get("messages", ()):
         seen.need("call", "request", digest, n)
+    for *_, digest in request.get("images", ()):
+        seen.need("call", "image", digest, n)
 
 
 def check_forms(seen: Inspection) -> None:

@@ -32,7 +32,7 @@ from skillopt_es.events.lock import RunLock
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE, check_file
 from skillopt_es.events.store import Store
-from skillopt_es.events.values import text_digest
+from skillopt_es.events.values import digest_of, text_digest
 
 GROUP = 64
 
@@ -124,9 +124,10 @@ class RunWriter:
         }
         return cast("int", await self._ask(Append(encoded, expected, cause, blobs)))
 
-    async def record(self, call: FinishedCall, texts: Sequence[str] = ()) -> CallRow:
-        """The journal's entry, once it and the texts it refers to are durable."""
-        return cast("CallRow", await self._ask(Record(call, self._text_rows(texts))))
+    async def record(self, call: FinishedCall, texts: Sequence[str] = (), files: Sequence[bytes] = ()) -> CallRow:
+        """The journal's entry, once it and the texts and files it refers to are durable."""
+        blobs = self._text_rows(texts) | self._file_rows(files)
+        return cast("CallRow", await self._ask(Record(call, blobs)))
 
     async def anchor(self) -> None:
         """Says in `head.json` where the log ends now, and empties the write-ahead log."""
@@ -153,6 +154,12 @@ class RunWriter:
         addressed = {text_digest(text): text for text in texts}
         known = self._store.known
         return {digest: blob_row(digest, text.encode()) for digest, text in addressed.items() if digest not in known}
+
+    def _file_rows(self, files: Iterable[bytes]) -> dict[str, Row]:
+        """The rows that store those of the files that may not be stored yet."""
+        addressed = {digest_of(file): file for file in files}
+        known = self._store.known
+        return {digest: blob_row(digest, file) for digest, file in addressed.items() if digest not in known}
 
     async def _ask(self, write: Write) -> int | CallRow:
         if self._closed:

@@ -9,7 +9,7 @@ _LEAST = frozenset({"text"})
 
 
 def provided(model: ChatModel) -> frozenset[str]:
-    """What a model can do: text, messages, tools, images; an adapter that does not say can do text."""
+    """What a model can do: text, messages, tools, images, image_detail; an adapter that does not say can do text."""
     found: frozenset[str] = getattr(model, "provides", _LEAST)
     return found
 

@@ -13,12 +13,14 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 from attrs import field, frozen
 
 from skillopt_es.events.codec import clean_text
-from skillopt_es.events.values import Json, Outcome, Role, SkillTree, Stage
+from skillopt_es.events.values import Json, Outcome, Role, SkillTree, Stage, digest_of
 
 T = TypeVar("T")
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tools", "refused", "filtered", "other"]
+ImageType = Literal["image/png", "image/jpeg"]
+ImageDetail = Literal["auto", "low", "high"]
 FailureKind = Literal[
     "config",
     "auth",
@@ -56,13 +58,37 @@ class ToolCall:
 
 
 @frozen
+class Image:
+    """A picture as it is sent; `detail` is how closely the model should look, where its wire format can say that."""
+
+    media_type: ImageType
+    data: bytes = field(repr=False)
+    detail: ImageDetail = "auto"
+    digest: str = field(init=False)
+
+    @digest.default
+    def _(self) -> str:
+        return digest_of(self.data)
+
+
+@frozen
 class Message:
-    """One message; an assistant's may ask for tools, a tool's answers the request that `tool_call_id` names."""
+    """
+    One message; an assistant's may ask for tools, a tool's answers the request that `tool_call_id` names.
+
+    A user's may show images, which come after its text; raises ValueError for those of anybody else.
+    """
 
     role: MessageRole
     content: str = field(converter=clean_text)
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str = ""
+    images: tuple[Image, ...] = field(default=(), kw_only=True)
+
+    @images.validator
+    def _(self, _attribute: object, images: tuple[Image, ...]) -> None:
+        if images and self.role != "user":
+            raise ValueError(f"no wire format has images in a message of role {self.role!r}")
 
 
 @frozen(kw_only=True)

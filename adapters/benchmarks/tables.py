@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import ast
-import csv
 import json
-import re
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import cast
 
+from skillopt_es.adapters.environments.csv_rows import read_csv_rows
 from skillopt_es.adapters.environments.data import read_rows
+from skillopt_es.adapters.environments.quoted_lists import texts_of
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 
 SUFFIXES = (".parquet", ".jsonl", ".json", ".csv")
 _BATCH = 256
-_TEXT = r"""(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
-_PYTHON_LIST = re.compile(rf"\[\s*{_TEXT}(?:\s*,\s*{_TEXT})*\s*\]")
 Row = Mapping[str, object]
 
 
@@ -62,12 +58,7 @@ def _lines(file: Path) -> Iterator[tuple[str, object]]:
 
 
 def _csv(file: Path) -> Iterator[tuple[str, object]]:
-    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))
-    with file.open(encoding="utf-8-sig", newline="") as text:
-        for number, row in enumerate(csv.DictReader(text), start=1):
-            if None in row:
-                raise DataError(f"{file}: row {number} has more cells than the head", hint="download the file again")
-            yield f"{file}: row {number}", row
+    yield from read_csv_rows(file)
 
 
 def _parquet(file: Path) -> Iterator[tuple[str, object]]:
@@ -96,28 +87,6 @@ def text_of(row: Row, key: str, where: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise DataError(f"{where}: `{key}` is missing or blank", hint="download the file again")
     return value
-
-
-def texts_of(value: object) -> list[str] | None:
-    """A list of texts, also one that a CSV cell holds as JSON or Python; None when it is no such list."""
-    if isinstance(value, str):
-        value = _literal(value)
-    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
-        return None
-    return [str(each) for each in value]
-
-
-def _literal(cell: str) -> object:
-    """
-    What a cell says that is a list in JSON or Python.
-
-    Nothing else is evaluated: a bare 1,000 would become two numbers, and `['a' 'b']`, as arrays are printed, one text.
-    """
-    cell = cell.strip()
-    try:
-        return cast(object, json.loads(cell)) if cell.startswith("[") else None
-    except json.JSONDecodeError:
-        return cast(object, ast.literal_eval(cell)) if _PYTHON_LIST.fullmatch(cell) else None
 
 
 def lines_of(value: object) -> list[Json]:

@@ -19,7 +19,7 @@ from skillopt_es.adapters.models.families import check_anthropic
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.reading import read_reply
 from skillopt_es.adapters.models.settings_check import refuse_others
-from skillopt_es.adapters.models.wire import Feature
+from skillopt_es.adapters.models.wire import Feature, base64_of
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, Message, ModelSettings, Thinking
@@ -73,6 +73,11 @@ class MessagesWire:
     schemas: bool = True
     stream: bool = False
     names: Mapping[Feature, tuple[str, ...]] = field(factory=lambda: _NAMES)
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """Images; how closely to look at them cannot be said."""
+        return frozenset({"images"})
 
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question."""
@@ -150,11 +155,18 @@ def _blocks(message: Message) -> list[Json]:
     if message.role == "tool":
         return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.content}]
     said: list[Json] = [{"type": "text", "text": message.content}] if message.content else []
+    shown: list[Json] = [
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": image.media_type, "data": base64_of(image)},
+        }
+        for image in message.images
+    ]
     calls: list[Json] = [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": _arguments(call.arguments)}
         for call in message.tool_calls
     ]
-    return [*said, *calls]
+    return [*said, *shown, *calls]
 
 
 def _content(blocks: list[Json]) -> Json:

@@ -16,9 +16,9 @@ from attrs import field, frozen
 
 from skillopt_es.adapters.models.chat_reply import parse_reply
 from skillopt_es.adapters.models.errors import Failure
-from skillopt_es.adapters.models.wire import Feature
+from skillopt_es.adapters.models.wire import Feature, data_uri
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings, Tool
+from skillopt_es.ports import ChatReply, ChatRequest, Image, Message, ModelSettings, Tool
 
 TokenField = Literal["max_completion_tokens", "max_tokens"]
 
@@ -42,6 +42,11 @@ class ChatWire:
     stream: bool = False
     split_thinking: bool = False
     extra: Mapping[str, Json] = field(factory=dict)
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """Images, each with how closely to look at it."""
+        return frozenset({"images", "image_detail"})
 
     @property
     def names(self) -> Mapping[Feature, tuple[str, ...]]:
@@ -84,6 +89,9 @@ def token_field(settings: ModelSettings, usual: TokenField = CURRENT) -> TokenFi
 
 def _message(message: Message) -> dict[str, Json]:
     sent: dict[str, Json] = {"role": message.role, "content": message.content}
+    if message.images:
+        said: list[Json] = [{"type": "text", "text": message.content}] if message.content else []
+        sent["content"] = [*said, *map(_image, message.images)]
     if message.tool_calls:
         sent["content"] = message.content or None
         sent["tool_calls"] = [
@@ -93,6 +101,13 @@ def _message(message: Message) -> dict[str, Json]:
     if message.role == "tool":
         sent["tool_call_id"] = message.tool_call_id
     return sent
+
+
+def _image(image: Image) -> dict[str, Json]:
+    shown: dict[str, Json] = {"url": data_uri(image)}
+    if image.detail != "auto":
+        shown["detail"] = image.detail
+    return {"type": "image_url", "image_url": shown}
 
 
 def _tool(tool: Tool) -> dict[str, Json]:

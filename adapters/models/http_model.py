@@ -138,7 +138,7 @@ class HttpModel:
     @property
     def provides(self) -> frozenset[str]:
         """What an environment may ask of it."""
-        return frozenset({"text", "messages", "tools"})
+        return frozenset({"text", "messages", "tools"}) | self._wire.shows
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The answer, after whatever retries make sense; raises CallFailed."""

@@ -22,9 +22,9 @@ from skillopt_es.adapters.models.reading import (
     refused_by_endpoint,
 )
 from skillopt_es.adapters.models.sse import ServerEvent
-from skillopt_es.adapters.models.wire import Feature
+from skillopt_es.adapters.models.wire import Feature, data_uri
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Message, ToolCall, Usage
+from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, ToolCall, Usage
 
 PATH = "/responses"
 _NAMES: Mapping[Feature, tuple[str, ...]] = {
@@ -43,6 +43,11 @@ class ResponsesWire:
     model: str
     schemas: bool = True
     stream: bool = False
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """Images, each with how closely to look at it."""
+        return frozenset({"images", "image_detail"})
 
     @property
     def names(self) -> Mapping[Feature, tuple[str, ...]]:
@@ -88,12 +93,22 @@ def _items(message: Message) -> list[Json]:
         return []
     if message.role == "tool":
         return [{"type": "function_call_output", "call_id": message.tool_call_id, "output": message.content}]
+    if message.images:
+        text: list[Json] = [{"type": "input_text", "text": message.content}] if message.content else []
+        return [{"role": message.role, "content": [*text, *map(_image, message.images)]}]
     said: list[Json] = [{"role": message.role, "content": message.content}] if message.content else []
     calls: list[Json] = [
         {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
         for call in message.tool_calls
     ]
     return [*said, *calls]
+
+
+def _image(image: Image) -> dict[str, Json]:
+    shown: dict[str, Json] = {"type": "input_image", "image_url": data_uri(image)}
+    if image.detail != "auto":
+        shown["detail"] = image.detail
+    return shown
 
 
 def _choice(choice: str) -> Json:

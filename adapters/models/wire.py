@@ -6,6 +6,7 @@ Everything else about a call (address, key, limits, retries, connections) is the
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from typing import Literal, Protocol
 
@@ -13,7 +14,7 @@ from attrs import evolve
 
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatReply, ChatRequest
+from skillopt_es.ports import ChatReply, ChatRequest, Image
 
 Feature = Literal["schema", "temperature", "effort"]
 ALL_FEATURES: tuple[Feature, ...] = ("schema", "temperature", "effort")
@@ -21,6 +22,11 @@ ALL_FEATURES: tuple[Feature, ...] = ("schema", "temperature", "effort")
 
 class Wire(Protocol):
     """One wire format, with whatever its dialect adds."""
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """What a question may show beside text: `images`, and with `image_detail` how closely to look at them."""
+        ...
 
     @property
     def names(self) -> Mapping[Feature, tuple[str, ...]]:
@@ -48,3 +54,13 @@ def without(request: ChatRequest, feature: Feature) -> ChatRequest:
     if feature == "schema":
         return evolve(request, schema=None)
     return evolve(request, temperature=None) if feature == "temperature" else evolve(request, effort="")
+
+
+def base64_of(image: Image) -> str:
+    """The picture as JSON can hold it."""
+    return base64.b64encode(image.data).decode("ascii")
+
+
+def data_uri(image: Image) -> str:
+    """The picture as an address that holds all of it."""
+    return f"data:{image.media_type};base64,{base64_of(image)}"

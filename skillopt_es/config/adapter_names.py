@@ -41,7 +41,6 @@ _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
 
 # Adapters of the original that are not installed here: what they are, and what to use instead.
 ADAPTERS: Mapping[str, tuple[str, str]] = {
-    **{name: (f"the benchmark {name} is not built yet", _BENCHMARKS_INSTEAD) for name in ("docvqa",)},
     **{
         name: (f"the original names the benchmark {name}, but was never shipped with it", _BENCHMARKS_INSTEAD)
         for name in ("babyvision", "mathverse", "mmrb", "sealqa", "swebench")

@@ -73,8 +73,8 @@ class Journal(Protocol):
 class Recorder(Protocol):
     """The part of the writer that calls need."""
 
-    async def record(self, call: FinishedCall, texts: Sequence[str]) -> CallRow:
-        """Commits a finished call; it is durable when this returns."""
+    async def record(self, call: FinishedCall, texts: Sequence[str], files: Sequence[bytes] = ()) -> CallRow:
+        """Commits a finished call with the texts and images that it names; it is durable when this returns."""
         ...
 
 
@@ -120,6 +120,7 @@ class LiveCalls:
             return answer_of(known, self._texts)
         asked = _Asked(role, request, model.identity, recorded)
         texts = [message.content for message in request.messages]
+        images = [image.data for message in request.messages for image in message.images]
         try:
             reply = await self._complete(role, model, request)
         except Unanswered:
@@ -128,10 +129,10 @@ class LiveCalls:
         except CallFailed as failure:
             if failure.perhaps_request and await self._answers_others(model.identity):
                 failure.kind = "bad_request"
-            await self._record(_failed(asked, failure), texts)
+            await self._record(_failed(asked, failure), texts, images)
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
-        row = await self._record(_answered(asked, reply), [*texts, recorded_answer(reply), *did])
+        row = await self._record(_answered(asked, reply), [*texts, recorded_answer(reply), *did], images)
         return Answer(reply.text, reply.finish, row.ref, reply.tool_calls)
 
     async def _complete(self, role: Role, model: ChatModel, request: ChatRequest) -> ChatReply:
@@ -156,8 +157,8 @@ class LiveCalls:
             await self._ended.wait()
         return model in self._answering
 
-    async def _record(self, call: FinishedCall, texts: Sequence[str]) -> CallRow:
-        row = await self._recorder.record(call, texts)
+    async def _record(self, call: FinishedCall, texts: Sequence[str], images: Sequence[bytes]) -> CallRow:
+        row = await self._recorder.record(call, texts, images)
         self._seen(row)
         return row
 
@@ -224,7 +225,7 @@ class Texts(Protocol):
 
 
 def wire_form(request: ChatRequest) -> str:
-    """What is recorded of a request: its message digests and parameters, as canonical JSON."""
+    """What is recorded of a request: the digests of its messages and images, and parameters, as canonical JSON."""
     params: dict[str, object] = {"max_tokens": request.max_tokens}
     if request.temperature is not None:
         params["temperature"] = request.temperature
@@ -239,7 +240,15 @@ def wire_form(request: ChatRequest) -> str:
     if any(used):
         params["tool_use"] = [use for use in used if use]
     messages = [[message.role, text_digest(message.content)] for message in request.messages]
-    return json.dumps({"messages": messages, "params": params}, sort_keys=True, separators=(",", ":"))
+    recorded: dict[str, object] = {"messages": messages, "params": params}
+    images = [
+        [number, image.media_type, image.detail, image.digest]
+        for number, message in enumerate(request.messages)
+        for image in message.images
+    ]
+    if images:
+        recorded["images"] = images
+    return json.dumps(recorded, sort_keys=True, separators=(",", ":"))
 
 
 def _tool_use(number: int, message: Message) -> list[object]:

@@ -103,7 +103,11 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
         "config.yaml: model.codex_exec_profile is 'mine', but this setting of Codex is not built yet",
         "instead: ",
     ),
-    "benchmark-not-built": (config(env={"name": "docvqa"}), "the benchmark docvqa is not built yet", "env.name: tasks"),
+    "benchmark-never-shipped": (
+        config(env={"name": "sealqa"}),
+        "the original names the benchmark sealqa, but was never shipped with it",
+        "env.name: tasks",
+    ),
     "no-preset": (first_line("_base_: paper-ish"), "_base_ is 'paper-ish', but there is no such preset", "paper, safe"),
     "empty-learning-rate": (config(optimizer={"min_learning_rate": 9}), "optimizer.min_learning_rate is 9", ""),
 }

@@ -69,7 +69,7 @@ def test_the_paper_preset_says_every_default_that_it_leans_on() -> None:
     assert changed == {"optimizer.slow_update_gate_with_selection"}
 
 
-SIZES = [("searchqa", 24, 120), ("livemathematicianbench", 64, 300), ("spreadsheetbench", 24, 120)]
+SIZES = [("docvqa", 16, 120), ("searchqa", 24, 120), ("livemathematicianbench", 64, 300), ("spreadsheetbench", 24, 120)]
 
 
 @pytest.mark.parametrize(("name", "workers", "seconds"), SIZES)

@@ -104,7 +104,10 @@ def test_the_last_budget_above_the_first(tmp_path: Path) -> None:
         (
             "sage",
             "_base_ is 'sage', but there is no such preset",
-            "presets: alfworld, livemathematicianbench, officeqa, paper, safe, searchqa, spreadsheetbench, upstream",
+            (
+                "presets: alfworld, docvqa, livemathematicianbench, officeqa, paper, safe, searchqa, spreadsheetbench, "
+                "upstream"
+            ),
         ),
         (["a", "b"], "_base_ is ['a', 'b'], but must be a preset or the path of one YAML file", ""),
     ],

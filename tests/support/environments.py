@@ -10,7 +10,7 @@ from typing import Any
 
 from attrs import define, evolve, field
 
-from skillopt_es.adapters.environments import alfworld, livemath, officeqa, searchqa, spreadsheetbench, tasks
+from skillopt_es.adapters.environments import alfworld, docvqa, livemath, officeqa, searchqa, spreadsheetbench, tasks
 from skillopt_es.adapters.sandboxes.opening import problem_with_confinement
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import (
@@ -24,10 +24,12 @@ from skillopt_es.ports import (
     OpenEnvironment,
     Splits,
 )
+from support.pictures import page
 from support.spreadsheets import sales, sales_with, write_task
 
 OPEN: dict[str, OpenEnvironment] = {
     "alfworld": alfworld.open_environment,
+    "docvqa": docvqa.open_environment,
     "livemathematicianbench": livemath.open_environment,
     "officeqa": officeqa.open_environment,
     "searchqa": searchqa.open_environment,
@@ -93,6 +95,9 @@ def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options
     if name == "spreadsheetbench":
         filled = with_workbooks(folder, filled)
         options = {"sandbox": "confined" if CONFINED else "unconfined", **options}
+    if name == "docvqa":
+        (folder / "page.png").write_bytes(page(["42"]))
+        filled = [{"image_path": "page.png", **row} for row in filled]
     path = write_lines(folder / "items.jsonl", filled)
     data = data_settings(split_mode="field", data_path=str(path))
     environment = open_on(folder, name, data, **{**PLAIN.get(name, {}), **options})

@@ -1,0 +1,50 @@
+"""Reading CSV files with a header: every cell is text, and an error names file and line."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+from pathlib import Path
+
+from skillopt_es.adapters.environments.data import text_of
+from skillopt_es.errors import DataError
+from skillopt_es.events.values import Json
+
+
+def read_csv_rows(path: Path) -> list[tuple[str, dict[str, Json]]]:
+    """The rows by the names of their columns, each with its `file:line`; no cell is taken for a number."""
+    csv.field_size_limit(min(sys.maxsize, 2**31 - 1))  # contexts and pages of text are long
+    reader = csv.reader(io.StringIO(text_of(path), newline=""), strict=True)
+    names: list[str] = []
+    rows: list[tuple[str, dict[str, Json]]] = []
+    line = 1
+    try:
+        for cells in reader:
+            where, line = f"{path}:{line}", reader.line_num + 1
+            if not names:
+                names = _header(where, cells)
+            elif cells:
+                rows.append((where, _row(where, names, cells)))
+    except csv.Error as error:
+        raise DataError(
+            f"{path}:{reader.line_num}: not CSV: {error}", hint="separate cells by commas, and quote with double quotes"
+        ) from None
+    return rows
+
+
+def _header(where: str, cells: list[str]) -> list[str]:
+    names = [cell.strip() for cell in cells]
+    twice = sorted({name for name in names if name and names.count(name) > 1})
+    if twice:
+        raise DataError(f"{where}: the column {twice[0]!r} is there twice", hint="keep one of them")
+    return names
+
+
+def _row(where: str, names: list[str], cells: list[str]) -> dict[str, Json]:
+    if len(cells) != len(names):
+        raise DataError(
+            f"{where}: this row has {len(cells)} cells, but the header has {len(names)} columns",
+            hint="put double quotes around a cell that has a comma in it",
+        )
+    return {name: cell for name, cell in zip(names, cells, strict=True) if name}

@@ -1,0 +1,154 @@
+"""The DocVQA environment: show the page, ask, perhaps ask again for an answer, grade its text."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from attrs import field, frozen
+
+from skillopt_es.adapters.environments.docvqa.evaluator import WHOLE, Scoring, anls, extract, tagged_answer
+from skillopt_es.adapters.environments.docvqa.items import SUFFIXES, DocVQAItem, Shelf
+from skillopt_es.adapters.environments.docvqa.pictures import Picture, UnusableImageError, shown
+from skillopt_es.adapters.environments.docvqa.prompt import RECHECK, system_prompt, user_prompt
+from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, text
+from skillopt_es.adapters.environments.splits import load_splits
+from skillopt_es.adapters.environments.text import shorten
+from skillopt_es.events.values import Failed, Json, Measured, SkillTree
+from skillopt_es.ports import (
+    Ask,
+    EnvironmentSettings,
+    Episode,
+    Image,
+    ImageDetail,
+    Item,
+    Message,
+    Splits,
+    TrajectoryRecord,
+)
+
+
+def _detail(value: Json) -> object:
+    """The value, when it says how closely to look; blank is `auto`, as in the original."""
+    return one_of("auto", "low", "high")("auto" if value == "" else value)
+
+
+@frozen(kw_only=True)
+class DocVQAOptions:
+    """DocVQA's own keys under `env:`."""
+
+    max_turns: int = field(default=1, metadata=parsed_by(positive_int))
+    image_detail: ImageDetail = field(default="auto", metadata=parsed_by(_detail))
+    data_root: str = field(default="", metadata=parsed_by(text))
+    max_image_bytes: int = field(default=20_000_000, metadata=parsed_by(positive_int))
+    scoring: Scoring = field(default="upstream", metadata=parsed_by(one_of("upstream", "extended")))
+
+
+class DocVQA:
+    """Questions about document pages: soft is ANLS, hard is 1 when that is 1."""
+
+    def __init__(self, settings: EnvironmentSettings, options: DocVQAOptions) -> None:
+        self._settings = settings
+        self._options = options
+        self._systems = SystemPrompts(system_prompt)
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        return self._settings.name
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """What the target has to be able to do."""
+        seeing = {"text", "images"}
+        return frozenset(seeing if self._options.image_detail == "auto" else {*seeing, "image_detail"})
+
+    def load(self) -> Splits:
+        """The items; raises DataError with file, line and what to do."""
+        shelf = Shelf(self._root(), self._options.max_image_bytes, self._options.scoring)
+        return load_splits(self._settings.data, shelf.item, read=shelf.read, suffixes=SUFFIXES)
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """Ask one question under one skill and grade the answer."""
+        assert isinstance(item, DocVQAItem)
+        options, task = self._options, shorten(item.question, TASK_LIMIT)
+        try:
+            images = await asyncio.to_thread(_images, item, options)
+        except UnusableImageError as error:
+            return Episode(
+                outcome=Failed("data", str(error)), task=task, records=(), turns=0, failure="data", detail=str(error)
+            )
+        asked = Message("user", user_prompt(item.question), images=images)
+        messages = [Message("system", self._systems.under(skill)), asked]
+        reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
+        turns = 1
+        while turns < options.max_turns and reply.finish in ("stop", "other") and "<answer>" not in reply.text.lower():
+            messages += [Message("assistant", reply.text), Message("user", RECHECK)]
+            reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
+            turns += 1
+        records = [*_told(messages, item.pictures), TrajectoryRecord("reply", reply.text)]
+        return without_answer(reply, task, records, turns=turns) or _graded(
+            item, task, reply.text, records, turns, options.scoring
+        )
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""
+
+    def _root(self) -> Path | None:
+        """Where paths of images start: as configured, else the folder of the splits; None for that of the file."""
+        data = self._settings.data
+        if self._options.data_root:
+            return Path(self._settings.folder, self._options.data_root)
+        return Path(data.split_dir) if data.split_mode in ("split_dir", "file") and data.split_dir else None
+
+
+def _images(item: DocVQAItem, options: DocVQAOptions) -> tuple[Image, ...]:
+    return tuple(shown(each, options.image_detail, most=options.max_image_bytes) for each in item.pictures)
+
+
+def _told(messages: list[Message], pictures: tuple[Picture, ...]) -> list[TrajectoryRecord]:
+    """The conversation for readers of text: the pictures by their names."""
+    names = "\n".join(f"[image] {picture.name}" for picture in pictures)
+    system, asked, *rest = records_of(messages)
+    return [system, TrajectoryRecord(asked.kind, f"{asked.text}\n\n{names}"), *rest]
+
+
+def _graded(
+    item: DocVQAItem, task: str, reply: str, records: list[TrajectoryRecord], turns: int, scoring: Scoring
+) -> Episode:
+    prediction = extract(reply)
+    score = anls(prediction, item.answers, scoring)
+    right = score >= WHOLE
+    failure, detail = ("", "") if right else _failure(item, reply, prediction, score)
+    return Episode(
+        outcome=Measured(float(right), score),
+        task=task,
+        records=(*records, TrajectoryRecord("feedback", _feedback(item, prediction, score))),
+        turns=turns,
+        failure=failure,
+        detail=detail,
+        prediction=prediction,
+        answers=item.answers,
+    )
+
+
+def _failure(item: DocVQAItem, reply: str, prediction: str, score: float) -> tuple[str, str]:
+    expected = f"expected one of {list(item.answers)!r}"
+    if not prediction:
+        return "no_answer", f"the reply holds no answer, {expected}"
+    detail = f"predicted {shorten(prediction, TASK_LIMIT)!r}, {expected}"
+    if tagged_answer(reply) is None:
+        return "format", f"{detail}; the answer is not inside <answer> tags"
+    return ("near_miss", f"{detail}; ANLS {score:.4f}") if score > 0 else ("wrong_answer", detail)
+
+
+def _feedback(item: DocVQAItem, prediction: str, score: float) -> str:
+    lines = [
+        "[EVALUATION RESULT]",
+        f"Question: {item.question}",
+        f"Predicted answer: {prediction!r}",
+        f"Gold answers: {list(item.answers)!r}",
+        f"ANLS: {score:.4f}",
+    ]
+    return "\n".join(lines)
