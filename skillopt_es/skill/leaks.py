@@ -32,10 +32,25 @@ class Shown:
 
 @frozen
 class _Item:
-    name: str
-    pieces: tuple[str, ...]
+    """A shown item as it is compared; its words are read only when a text has enough of its own to copy them."""
+
+    shown: Shown
     answers: tuple[str, ...]
-    words: str
+
+    @property
+    def name(self) -> str:
+        """Its id."""
+        return self.shown.item
+
+    @cached_property
+    def pieces(self) -> tuple[str, ...]:
+        """Pieces of its question."""
+        return tuple(_runs(_words(self.shown.question), _PIECE))
+
+    @cached_property
+    def words(self) -> str:
+        """All of it."""
+        return _joined(_words("\n".join((self.shown.question, *self.shown.answers, self.shown.text))))
 
 
 class LeakGuard:
@@ -95,14 +110,8 @@ class LeakGuard:
 
 
 def _item(shown: Shown) -> _Item:
-    answers = [_joined(_words(answer)) for answer in shown.answers]
-    whole = "\n".join((shown.question, *shown.answers, shown.text))
-    return _Item(
-        name=shown.item,
-        pieces=tuple(_runs(_words(shown.question), _PIECE)),
-        answers=tuple(answer for answer in answers if answer.strip()),
-        words=_joined(_words(whole)),
-    )
+    answers = (_joined(_words(answer)) for answer in shown.answers)
+    return _Item(shown, tuple(answer for answer in answers if answer.strip()))
 
 
 def _words(text: str) -> list[str]:
