@@ -16,7 +16,7 @@ MAKERS = {"searchqa": make_searchqa_demo, "livemathematicianbench": make_livemat
 
 def test_every_benchmark_with_a_demo_is_tested() -> None:
     """Here, or beside its environment; the first demo is the one that needs no name."""
-    assert demos() == ("demo", *sorted([*MAKERS, "spreadsheetbench"]))
+    assert demos() == ("demo", *sorted([*MAKERS, "alfworld", "spreadsheetbench"]))
 
 
 @pytest.mark.parametrize("name", MAKERS)
@@ -42,6 +42,6 @@ def test_an_unknown_demo_is_named(tmp_path: Path) -> None:
     """With those that there are; and a config beside it is one too many."""
     done = command("run", "--demo", "serchqa", cwd=tmp_path)
     assert (done.code, done.out) == (2, "")
-    assert "demos: demo, livemathematicianbench, searchqa, spreadsheetbench" in done.err
+    assert "demos: demo, alfworld, livemathematicianbench, searchqa, spreadsheetbench" in done.err
     assert command("run", "config.yaml", "--demo", "searchqa", cwd=tmp_path).code == 2
     assert list(tmp_path.iterdir()) == []
