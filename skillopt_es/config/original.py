@@ -2,7 +2,7 @@
 The original's own config: its flat names, and what becomes of each of its keys that no section here has.
 
 A key that a section knows is read there. Who builds one of the others adds it to its section and moves its name from
-FATES to _READ; a test names what is left over.
+FATES to READ; a test names what is left over.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ FATES: Mapping[str, Fate] = {
 
 # --- flat names ----------------------------------------------------------------------------------------------------
 
-_READ = {
+READ = {
     "model": ("optimizer_backend", "target_backend", "reasoning_effort"),
     "train": ("num_epochs", "train_size", "batch_size", "accumulation", "seed"),
     "gradient": ("minibatch_size", "merge_batch_size", "analyst_workers", "failure_only"),
@@ -194,7 +194,7 @@ _OF_BENCHMARKS = (
     "search_timeout_seconds",
 )
 
-_RENAMED = {
+RENAMED = {
     "model_backend": "model.backend",
     "optimizer_model": "model.optimizer",
     "target_model": "model.target",
@@ -210,10 +210,10 @@ def _leaves(keys: Iterable[str]) -> dict[str, str]:
 
 
 FLAT: Mapping[str, str] = {
-    **_leaves(f"{section}.{name}" for section, names in _READ.items() for name in names),
+    **_leaves(f"{section}.{name}" for section, names in READ.items() for name in names),
     **_leaves(f"model.{name}" for name in OWN_KEYS),
     **_leaves(key for key in FATES if key != "optimizer.meta_learning_rate"),
     **_leaves(MOVED),
     **_leaves(f"env.{name}" for name in _OF_BENCHMARKS),
-    **_RENAMED,
+    **RENAMED,
 }

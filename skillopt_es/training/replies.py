@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.events.values import Draft, Edit, EditOp, Evidence, FailurePattern, Json, Suggestion
 from skillopt_es.training.json_reader import Unusable, read_object
-from skillopt_es.training.note_replies import read_notes
+from skillopt_es.training.patch_envelope import read_envelope
 from skillopt_es.training.reply_parts import (
     FAILURES,
     INTEGER,
@@ -24,7 +24,6 @@ from skillopt_es.training.reply_parts import (
     list_of,
     object_of,
     parents_of,
-    patterns_in,
     says_something,
     source_of,
     support_of,
@@ -86,32 +85,16 @@ def read_patch(
     text: str, *, patch: str, kind: Evidence, support: int, most: int, most_notes: int = 0
 ) -> PatchReply | Unusable:
     """An analyst's reply: at most `most` edits, each standing on the whole minibatch, and `most_notes` notes."""
-    found = read_object(text)
-    if isinstance(found, Unusable):
-        return found
-    inner = found.get("patch", found)
-    if inner is None and most_notes:
-        inner = {}  # there may be lapses alone
-    if not isinstance(inner, dict):
-        return Unusable("`patch` must be an object with `reasoning` and `edits`")
-    notes = read_notes({**inner, **found}, most=most_notes) if most_notes else ()
-    if isinstance(notes, Unusable):
-        return notes
-    rows = inner.get("edits", [] if notes else None)
-    if not isinstance(rows, list):
-        return Unusable("`patch.edits` must be a list (an empty one if nothing should change)")
+    reply = read_envelope(text, "edits", support=support, most_notes=most_notes)
+    if isinstance(reply, Unusable):
+        return reply
     edits = []
-    for position, row in enumerate(_useful(rows)[:most], start=1):
+    for position, row in enumerate(_useful(reply.rows)[:most], start=1):
         edit = _edit(row, name=f"{patch}#{position}", origins=(patch,), support=support, source=kind)
         if isinstance(edit, Unusable):
             return edit
         edits.append(edit)
-    return PatchReply(
-        edits=tuple(edits),
-        patterns=patterns_in(found.get("failure_summary"), support, with_cause=most_notes > 0),
-        reasoning=text_in(inner, "reasoning"),
-        notes=notes,
-    )
+    return PatchReply(edits=tuple(edits), patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes)
 
 
 def _useful(rows: Sequence[Json]) -> list[Json]:

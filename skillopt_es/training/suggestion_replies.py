@@ -9,7 +9,7 @@ from attrs import evolve
 
 from skillopt_es.events.values import Evidence, Json, Priority, Suggestion, SuggestionKind
 from skillopt_es.training.json_reader import Unusable, read_object
-from skillopt_es.training.note_replies import read_notes
+from skillopt_es.training.patch_envelope import read_envelope
 from skillopt_es.training.replies import MergeReply, PatchReply
 from skillopt_es.training.reply_parts import (
     FAILURES,
@@ -19,7 +19,6 @@ from skillopt_es.training.reply_parts import (
     list_of,
     object_of,
     parents_of,
-    patterns_in,
     says_something,
     source_of,
     support_of,
@@ -34,31 +33,17 @@ def read_suggestions(
     text: str, *, patch: str, kind: Evidence, support: int, most: int, most_notes: int = 0
 ) -> PatchReply | Unusable:
     """An analyst's reply: at most `most` suggestions, each standing on the whole minibatch, and `most_notes` notes."""
-    found = read_object(text)
-    if isinstance(found, Unusable):
-        return found
-    inner = found.get("patch", found)
-    if inner is None and most_notes:
-        inner = {}  # there may be lapses alone
-    if not isinstance(inner, dict):
-        return Unusable("`patch` must be an object with `reasoning` and `revise_suggestions`")
-    notes = read_notes({**inner, **found}, most=most_notes) if most_notes else ()
-    if isinstance(notes, Unusable):
-        return notes
-    rows = inner.get("revise_suggestions", [] if notes else None)
-    if not isinstance(rows, list):
-        return Unusable("`patch.revise_suggestions` must be a list (an empty one if nothing should change)")
+    reply = read_envelope(text, "revise_suggestions", support=support, most_notes=most_notes)
+    if isinstance(reply, Unusable):
+        return reply
     suggestions = []
-    for position, row in enumerate(_useful(rows)[:most], start=1):
+    for position, row in enumerate(_useful(reply.rows)[:most], start=1):
         suggestion = _suggestion(row, name=f"{patch}#{position}", origins=(patch,), support=support, source=kind)
         if isinstance(suggestion, Unusable):
             return suggestion
         suggestions.append(suggestion)
     return PatchReply(
-        suggestions=tuple(suggestions),
-        patterns=patterns_in(found.get("failure_summary"), support, with_cause=most_notes > 0),
-        reasoning=text_in(inner, "reasoning"),
-        notes=notes,
+        suggestions=tuple(suggestions), patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes
     )
 
 

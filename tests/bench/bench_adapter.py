@@ -26,6 +26,9 @@ from skillopt_es.ports import ChatRequest, Message, ModelSettings
 
 PROMPT = "Read the passage, then answer. " * 64
 TESTS = Path(__file__).parents[1]
+sys.path.insert(0, str(TESTS))
+
+from support.chat import settings  # noqa: E402
 
 
 def main() -> None:
@@ -87,39 +90,7 @@ def request(number: int) -> ChatRequest:
 
 def settings_for(base_url: str, concurrency: int) -> ModelSettings:
     """Settings without limits but this many calls in flight."""
-    return ModelSettings(
-        role="target",
-        backend="openai",
-        model="small",
-        base_url=base_url,
-        api_key_env="BENCH_KEY",
-        timeout_seconds=60,
-        concurrency=concurrency,
-        requests_per_minute=0,
-        tokens_per_minute=0,
-        attempts=3,
-        backoff_seconds=1,
-        backoff_cap_seconds=30,
-        token_field="auto",
-        structured_output="auto",
-        extra_body={},
-        extra_headers={},
-        protocol="auto",
-        stream=False,
-        deadline_seconds=3600,
-        max_output_tokens=0,
-        unsupported_fields="error",
-        thinking="server_default",
-        region="",
-        api_version="",
-        auth_mode="auto",
-        ad_scope="",
-        managed_identity_client_id="",
-        allow_hosts="",
-        temperature=None,
-        reasoning_effort="",
-        seed=1,
-    )
+    return settings(base_url, api_key_env="BENCH_KEY", timeout_seconds=60, concurrency=concurrency)
 
 
 @contextmanager

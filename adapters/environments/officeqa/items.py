@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 from collections.abc import Iterator
@@ -12,8 +10,9 @@ from pathlib import Path
 
 from attrs import evolve, field, frozen
 
+from skillopt_es.adapters.environments.csv_rows import read_csv_rows
 from skillopt_es.adapters.environments.data import SUFFIXES as JSON_SUFFIXES
-from skillopt_es.adapters.environments.data import RawItem, read_rows, text_of
+from skillopt_es.adapters.environments.data import RawItem, read_rows
 from skillopt_es.adapters.environments.officeqa.documents import Corpus, Document, digest_of_file
 from skillopt_es.adapters.environments.officeqa.pages import Page, parsed_file, wanted_pages
 from skillopt_es.adapters.environments.splits import sole_file
@@ -53,7 +52,7 @@ class Library:
         file = sole_file(path, SUFFIXES)
         items: list[RawItem] = []
         seen: dict[str, str] = {}
-        for where, row in _csv_rows(file) if file.suffix == ".csv" else read_rows(file):
+        for where, row in _rows(file):
             item = _raw_item(where, row)
             if item.id in seen:
                 raise DataError(f"{where}: id {item.id!r} is already used at {seen[item.id]}", hint="keep one of them")
@@ -130,20 +129,8 @@ def _note(notes: list[str], names: list[str], what: str) -> None:
         notes.append(f"{len(names)} items {what}: {', '.join(names[:_MOST_NAMED])}{more}")
 
 
-def _csv_rows(path: Path) -> Iterator[tuple[str, Json]]:
-    reader = csv.DictReader(io.StringIO(text_of(path), newline=""), strict=True)
-    line = 1
-    try:
-        if reader.fieldnames is None or not {"uid", "id"} & set(reader.fieldnames):
-            raise DataError(f"{path}:1: no column `uid` or `id`", hint="begin with a line of column names")
-        line = reader.line_num
-        for row in reader:
-            if None in row:
-                raise DataError(f"{path}:{line + 1}: more cells than columns", hint="put cells with commas in quotes")
-            yield f"{path}:{line + 1}", {key: cell for key, cell in row.items() if cell is not None}
-            line = reader.line_num
-    except csv.Error as error:
-        raise DataError(f"{path}:{line + 1}: not CSV: {error}", hint="save it as CSV with quotes") from error
+def _rows(file: Path) -> Iterator[tuple[str, Json]]:
+    yield from read_csv_rows(file) if file.suffix == ".csv" else read_rows(file)
 
 
 def _raw_item(where: str, row: Json) -> RawItem:

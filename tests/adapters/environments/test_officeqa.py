@@ -125,11 +125,11 @@ def test_a_csv_file_is_split_by_ratio(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "error"),
     [
-        ("question,answer\n1,2\n", ":1: no column `uid` or `id`"),
+        ("question,answer\n1,2\n", ":2: this item has no `uid` and no `id`"),
         ("uid,question,answer\na,?,1\na,?,2\n", ":3: id 'a' is already used at"),
         ("uid,question,answer\na,,1\n", ":2: item 'a': `question` is missing"),
         ("uid,question,answer\na,?,\n", ":2: item 'a': there is neither `ground_truth` nor `answer`"),
-        ("uid,question,answer\na,?,1,2\n", ":2: more cells than columns"),
+        ("uid,question,answer\na,?,1,2\n", ":2: this row has 4 cells, but the header has 3 columns"),
         ('uid,question,answer\na,"?,1\n', ":2: not CSV"),
         ("uid,question,answer\n,?,1\n", ":2: this item has no `uid`"),
         ("uid,question,answer\n", "holds no item"),

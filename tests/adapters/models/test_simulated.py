@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from importlib import resources
 
 import pytest
+from support.chat import settings
 from support.make_demo_tasks import make_tasks
 
 from skillopt_es.adapters.models.simulated import open_model
@@ -30,39 +31,7 @@ RECHECK = "<!-- SLOW_UPDATE_START -->\nBefore you answer, re-check every rule.\n
 
 
 def _settings(role: Role) -> ModelSettings:
-    return ModelSettings(
-        role=role,
-        backend="simulated",
-        model="any",
-        base_url="",
-        api_key_env="",
-        timeout_seconds=1,
-        concurrency=1,
-        requests_per_minute=0,
-        tokens_per_minute=0,
-        attempts=1,
-        backoff_seconds=0,
-        backoff_cap_seconds=0,
-        token_field="max_tokens",
-        structured_output="auto",
-        extra_body={},
-        extra_headers={},
-        protocol="auto",
-        stream=False,
-        deadline_seconds=3600,
-        max_output_tokens=0,
-        unsupported_fields="error",
-        thinking="server_default",
-        region="",
-        api_version="",
-        auth_mode="auto",
-        ad_scope="",
-        managed_identity_client_id="",
-        allow_hosts="",
-        temperature=None,
-        reasoning_effort="",
-        seed=0,
-    )
+    return settings("", role=role, backend="simulated")
 
 
 def _ask(role: Role, stage: Stage, *messages: Message, max_tokens: int = 1000) -> ChatReply:
