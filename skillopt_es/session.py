@@ -22,7 +22,8 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
-from skillopt_es.projections.trainer import TrainerState, fold
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import fold
 from skillopt_es.start import run_started, split_ids
 from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence

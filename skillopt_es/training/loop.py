@@ -15,7 +15,8 @@ from skillopt_es.errors import BackendError, Divergence, Interrupted
 from skillopt_es.events.catalog import CandidateGated, EpochCompleted, Event, RunPaused, StepSkipped
 from skillopt_es.events.journal import CallRow
 from skillopt_es.ports import Unanswered
-from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
 from skillopt_es.training.run_data import RunData
