@@ -11,6 +11,7 @@ from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.ports import Splits
+from skillopt_es.training.gate_draws import too_little
 from skillopt_es.version import software_version
 
 
@@ -27,6 +28,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
             f"{config.place('train.train_size')}train.train_size is {configured}, but the train split has {size} items",
             hint="leave train.train_size at 0, or set env.limit",
         )
+    check_rule(config, len(splits.val))
     steps = planned_steps(config.train, size)
     return RunStarted(
         software=software_version(),
@@ -38,6 +40,14 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
         total_steps=steps * config.train.num_epochs,
         notes=(*notes, *splits.notes),
     )
+
+
+def check_rule(config: RunConfig, validation_items: int) -> None:
+    """Raises ConfigError where the gate's rule cannot be carried by so many validation items."""
+    why = too_little(config, validation_items)
+    if why:
+        key = why.partition(":")[0].partition(" ")[0]
+        raise ConfigError(f"{config.place(key)}{why}")
 
 
 def planned_steps(train: TrainConfig, size: int) -> int:
