@@ -177,6 +177,7 @@ async def _train(
 
     desk = Desk(writer.log.path.parent)
     desk.clear()
+    evidence = Evidence(writer.log, writer.journal)
     calls = LiveCalls(
         models,
         writer.journal,
@@ -187,6 +188,7 @@ async def _train(
         inherited=state.forked.inherited if state.forked is not None else 0,
         stopping=session.stopping,
         seen=seen,
+        keep=evidence.keep,
         leave=desk.leave,
     )
     executor = session.world.executor(session.stopping)
@@ -197,7 +199,7 @@ async def _train(
         head=writer.log.head().seq,
         state=state,
         run=run,
-        ports=Ports(calls=calls, evidence=Evidence(writer.log, writer.journal), executor=executor, rollouts=rollouts),
+        ports=Ports(calls=calls, evidence=evidence, executor=executor, rollouts=rollouts),
         observers=session.observers,
         stopping=session.stopping,
     )
