@@ -68,10 +68,8 @@ def _not_as_wanted(spent: Spent) -> list[str]:
     """What was asked ahead of a verdict and what was not asked again, where there is any of it."""
     ahead, lines = spent.ahead, []
     if ahead.made.calls:
-        made = f"{ahead.made.calls:,} calls were made ahead of a verdict"
-        lines.append(
-            f"{made}; nobody wanted {ahead.wasted.calls:,} of them: {shown_usage(ahead.wasted, spent.currency)}"
-        )
+        lost = shown_usage(ahead.wasted, spent.currency)
+        lines.append(f"{ahead.made.calls:,} calls were made ahead of a verdict; of no use in the end: {lost}")
     if ahead.repeats:
         lines.append(f"{ahead.repeats:,} calls were not made: the same request had been answered before")
     return lines
