@@ -16,19 +16,27 @@ from support.scripted import config
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,
+    CandidateBuilt,
     CandidateGated,
     Event,
     RolloutCompleted,
     RunCompleted,
+    RunStarted,
     SkillScored,
     SlowUpdateApplied,
     StepSkipped,
 )
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Measured, SkillTree
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.regating import regated
-from skillopt_es.session import read_state, resume, start
+from skillopt_es.session import read_state, recorded_run, resume, start
 from skillopt_es.training.check import check
+from skillopt_es.training.evaluations import measure, selection
+from skillopt_es.training.scores import score
+from skillopt_es.training.tasks import Rollouts, Score
 
 GATED = ("optimizer.slow_update_gate_with_selection=true", "train.num_epochs=2", "train.batch_size=3")
 RULES = {
@@ -299,3 +307,40 @@ def test_what_was_not_run_is_named_and_its_score_is_a_bound(runs: dict[str, Path
         assert event.action in ("reject", "indecisive")
         assert event.current_value is not None
         assert event.candidate_value <= event.current_value or event.reason == "not_confirmed"
+
+
+def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(runs: dict[str, Path]) -> None:
+    """The items that were run are not run again, and only with the others it has a score."""
+    state, run = TrainerState(), None
+    texts: dict[str, SkillTree] = {}
+    for event in events_of(runs["strict, early"]):
+        state = evolve(state, event)
+        if isinstance(event, RunStarted):
+            run = recorded_run(event, runs["strict, early"])
+        if isinstance(event, CandidateBuilt):
+            texts[event.candidate.hash] = event.candidate
+        if isinstance(event, SkillScored) and not event.exact:
+            break
+    assert run is not None
+    assert isinstance(event, SkillScored)
+    assert event.skill not in state.measured
+    later = [selection(run, "later", texts[event.skill])]
+    task = measure(state, later)
+    assert isinstance(task, Rollouts)
+    assert [unit.item for unit in task.units] == list(event.not_run)
+    for unit in task.units:
+        row = RolloutCompleted(
+            place="later", purpose="selection", item=unit.item, skill=event.skill, outcome=Measured(1.0, 1.0),
+            task_type="fern", turns=1,
+        )  # fmt: skip
+        state = evolve(state, row)
+    ended = measure(state, later)
+    assert isinstance(ended, Score)
+    scored = score(ended.evaluation, state, run)
+    assert isinstance(scored, SkillScored)
+    assert (scored.exact, scored.not_run, scored.begun_at) == (True, (), event.place)
+    assert scored.score.hard == pytest.approx(event.score.hard)
+    assert scored.score.measured == 20
+    state = evolve(state, scored)
+    assert len(state.measured[event.skill].items) == 20
+    assert state.partial == {}
