@@ -129,7 +129,7 @@ class _Folder:
             yield f"{step_folder(part.number)}/step_record.json", dumped(record)
 
     def _end(self, part: Segment, evidence: Evidence) -> Iterator[File]:
-        final = part.scored("selection")
+        final = part.scored("selection", "final/val")
         self.final = final.score if final else None
         yield from rollout_files(FINAL, part.rollouts("final/val"), evidence)
         assert part.after.started is not None
