@@ -130,7 +130,7 @@ class _Folder:
 
     def _end(self, part: Segment, evidence: Evidence) -> Iterator[File]:
         final = part.scored("selection", "final/val")
-        self.final = final.score if final else None
+        self.final = final.score if final and final.exact else None
         yield from rollout_files(FINAL, part.rollouts("final/val"), evidence)
         assert part.after.started is not None
         assert part.after.best is not None
