@@ -11,9 +11,8 @@ from skillopt_es.adapters.environments.livemath.evaluator import Scoring, chosen
 from skillopt_es.adapters.environments.livemath.items import LiveMathItem, livemath_item, read_months
 from skillopt_es.adapters.environments.livemath.prompt import RECHECK, system_prompt, user_prompt
 from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, yes_or_no
-from skillopt_es.adapters.environments.searchqa.evaluator import extract
 from skillopt_es.adapters.environments.splits import load_splits
-from skillopt_es.adapters.environments.text import last_tagged, shorten
+from skillopt_es.adapters.environments.text import answer_in, last_tagged, shorten
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
 
@@ -78,7 +77,7 @@ def _tagged(reply: str) -> bool:
 def _graded(
     shown: Choices, task: str, reply: str, records: list[TrajectoryRecord], turns: int, scoring: Scoring
 ) -> Episode:
-    prediction = extract(reply)
+    prediction = answer_in(reply)
     label = chosen(prediction, shown, scoring)
     right = label == shown.correct
     failure, detail = ("", "") if right else _failure(shown, reply, prediction, label)

@@ -11,7 +11,7 @@ from support.environments import BLANK, Target, attempt, data_settings, open_on,
 
 from skillopt_es.adapters.environments.livemath.choices import Choice, Choices, read_choices, shuffled
 from skillopt_es.adapters.environments.livemath.evaluator import chosen
-from skillopt_es.adapters.environments.searchqa.evaluator import extract
+from skillopt_es.adapters.environments.text import answer_in
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Failed, Json, Measured
 from skillopt_es.ports import ChatReply, Episode
@@ -47,8 +47,8 @@ def answered(folder: Path, *replies: str | ChatReply, **options: Any) -> tuple[E
 )
 def test_labels_are_read_as_the_original_reads_them(reply: str) -> None:
     """With the stricter reading and with the wider one."""
-    assert chosen(extract(reply), FIVE, "upstream") == "B"
-    assert chosen(extract(reply), FIVE, "extended") == "B"
+    assert chosen(answer_in(reply), FIVE, "upstream") == "B"
+    assert chosen(answer_in(reply), FIVE, "extended") == "B"
 
 
 @pytest.mark.parametrize(
