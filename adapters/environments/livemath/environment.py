@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.episodes import REFERENCE, TASK_LIMIT, SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.livemath import choices as choosing
 from skillopt_es.adapters.environments.livemath.choices import Choices
 from skillopt_es.adapters.environments.livemath.evaluator import Scoring, chosen
@@ -25,6 +25,7 @@ class LiveMathOptions:
     shuffle_choices: bool = field(default=True, metadata=parsed_by(yes_or_no))
     use_theorem: bool = field(default=False, metadata=parsed_by(yes_or_no))
     use_sketch: bool = field(default=False, metadata=parsed_by(yes_or_no))
+    show_reference: bool = field(default=False, metadata=parsed_by(yes_or_no))
     scoring: Scoring = field(default="upstream", metadata=parsed_by(one_of("upstream", "extended")))
 
 
@@ -43,12 +44,14 @@ class LiveMath:
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
-        return load_splits(self._settings.data, livemath_item, read=read_months)
+        splits = load_splits(self._settings.data, livemath_item, read=read_months)
+        if not self._options.show_reference:
+            return splits
+        return evolve(splits, train=[evolve(_own(item), told=True) for item in splits.train])
 
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Ask one question under one skill and grade the choice."""
-        assert isinstance(item, LiveMathItem)
-        options = self._options
+        item, options = _own(item), self._options
         shown = choosing.shuffled(item.choices, item=item.id, seed=seed) if options.shuffle_choices else item.choices
         theorem = item.theorem if options.use_theorem else ""
         sketch = item.sketch if options.use_sketch else ""
@@ -60,7 +63,7 @@ class LiveMath:
             messages += [Message("assistant", reply.text), Message("user", RECHECK)]
             reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
             turns += 1
-        records = [*records_of(messages), TrajectoryRecord("reply", reply.text)]
+        records = [*records_of(messages), TrajectoryRecord("reply", reply.text), *_reference(item)]
         task = shorten(item.question, TASK_LIMIT)
         return without_answer(reply, task, records, turns=turns) or _graded(
             shown, task, reply.text, records, turns, options.scoring
@@ -68,6 +71,18 @@ class LiveMath:
 
     async def aclose(self) -> None:
         """Nothing to give back."""
+
+
+def _own(item: Item) -> LiveMathItem:
+    assert isinstance(item, LiveMathItem)
+    return item
+
+
+def _reference(item: LiveMathItem) -> list[TrajectoryRecord]:
+    """The theorem and the sketch of its proof, for analysts of an item that tells them."""
+    parts = (("Theorem", item.theorem), ("Proof sketch", item.sketch))
+    text = "\n".join(f"{title}:\n{said}" for title, said in parts if said.strip())
+    return [TrajectoryRecord("feedback", f"{REFERENCE}\n{text}")] if item.told and text else []
 
 
 def _tagged(reply: str) -> bool:

@@ -242,6 +242,22 @@ def test_the_analyst_sees_what_was_chosen_and_what_is_right(tmp_path: Path) -> N
     assert [item.task_type for item in splits.train] == ["Upper bound", "math_mcq"]
 
 
+def test_analysts_of_training_items_may_be_shown_theorem_and_sketch(tmp_path: Path) -> None:
+    """Where the config says so; no target is, and nobody for what is scored."""
+    scored = {**ROW, "id": "2", "split": "val"}
+    for shown in (True, False):
+        environment, splits = open_rows(tmp_path, NAME, [ROW, scored], show_reference=shown)
+        for item, wanted in ((splits.train[0], shown), (splits.val[0], False)):
+            target = Target(["<answer>A</answer>"])
+            records = attempt(environment, item, target).records
+            text = (
+                "[HIDDEN REFERENCE]\nTheorem:\nEvery such graph has at most n + 1 edges.\nProof sketch:\nBy induction."
+            )
+            assert [each.text for each in records if "REFERENCE" in each.text] == [text] * wanted
+            assert records[-1].text.startswith("[EVALUATION RESULT]")
+            assert "induction" not in repr(target.asked)
+
+
 @pytest.mark.parametrize(
     ("key", "value", "allowed"),
     [
