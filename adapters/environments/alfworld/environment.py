@@ -7,6 +7,7 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.environments.alfworld.episode import Play, Rules
+from skillopt_es.adapters.environments.alfworld.guide import GUIDE
 from skillopt_es.adapters.environments.alfworld.items import AlfworldItem, GameReader
 from skillopt_es.adapters.environments.alfworld.world import WorldError
 from skillopt_es.adapters.environments.alfworld.worlds import WorldChoice, Worlds
@@ -52,6 +53,11 @@ class Alfworld:
     def name(self) -> str:
         """The registry name."""
         return self._settings.name
+
+    @property
+    def guide(self) -> str:
+        """What analysts are told of its tasks."""
+        return GUIDE
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""

@@ -8,6 +8,7 @@ from skillopt_es.adapters.environments.episodes import REFERENCE, TASK_LIMIT, Sy
 from skillopt_es.adapters.environments.livemath import choices as choosing
 from skillopt_es.adapters.environments.livemath.choices import Choices
 from skillopt_es.adapters.environments.livemath.evaluator import Scoring, chosen
+from skillopt_es.adapters.environments.livemath.guide import GUIDE
 from skillopt_es.adapters.environments.livemath.items import LiveMathItem, livemath_item, read_months
 from skillopt_es.adapters.environments.livemath.prompt import RECHECK, system_prompt, user_prompt
 from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, yes_or_no
@@ -41,6 +42,11 @@ class LiveMath:
     def name(self) -> str:
         """The registry name."""
         return self._settings.name
+
+    @property
+    def guide(self) -> str:
+        """What analysts are told of its tasks."""
+        return GUIDE
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""

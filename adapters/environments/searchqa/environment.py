@@ -9,6 +9,7 @@ from attrs import field, frozen
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.options import parsed_by, positive_int
 from skillopt_es.adapters.environments.searchqa.evaluator import Grade, grade
+from skillopt_es.adapters.environments.searchqa.guide import GUIDE
 from skillopt_es.adapters.environments.searchqa.items import SearchQAItem, searchqa_item
 from skillopt_es.adapters.environments.searchqa.prompt import RECHECK, system_prompt
 from skillopt_es.adapters.environments.splits import load_splits
@@ -37,6 +38,11 @@ class SearchQA:
     def name(self) -> str:
         """The registry name."""
         return self._settings.name
+
+    @property
+    def guide(self) -> str:
+        """What analysts are told of its tasks."""
+        return GUIDE
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
