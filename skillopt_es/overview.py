@@ -44,7 +44,7 @@ def overview(folder: Path) -> Overview:
         summary = summarize(recorded.event for recorded in log.read(types=OVERVIEW))
         return Overview(
             folder=folder,
-            status=_status(summary, folder),
+            status=status_of(summary, folder),
             summary=summary,
             events=0 if last is None else int(str(last[0])),
             calls=len(Journal(log.reader)),
@@ -52,8 +52,8 @@ def overview(folder: Path) -> Overview:
         )
 
 
-def _status(summary: Summary, folder: Path) -> Status:
-    """An evaluation that nobody is writing and that has a score is done."""
+def status_of(summary: Summary, folder: Path) -> Status:
+    """Where a run stands now; an evaluation that nobody is writing and that has a score is done."""
     status = status_now(summary.status, folder)
     return "scored" if status == "stopped" and summary.is_evaluation and summary.tests else status
 
@@ -89,11 +89,16 @@ _SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
 def spent(folder: Path) -> Spent:
     """The usage of a run, from its journal and the prices it has recorded; raises LogError for one it cannot read."""
     with EventLog.open(folder) as log:
-        sessions = list(log.read(types=_SESSIONS))
-        prices = recorded_prices(recorded.event for recorded in sessions)
-        forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
-        inherited = forks[-1].inherited if forks else 0
-        usage = usage_of(Journal(log.reader).read(after=inherited), prices)
+        return spent_in(log)
+
+
+def spent_in(log: EventLog) -> Spent:
+    """The same of a log that is open."""
+    sessions = list(log.read(types=_SESSIONS))
+    prices = recorded_prices(recorded.event for recorded in sessions)
+    forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
+    inherited = forks[-1].inherited if forks else 0
+    usage = usage_of(Journal(log.reader).read(after=inherited), prices)
     return Spent(usage=usage, currency=prices.currency, crashes=crashes(sessions), inherited=inherited)
 
 
