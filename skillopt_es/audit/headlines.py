@@ -17,8 +17,8 @@ from skillopt_es.projections.intervals import Interval, Paired, draws, hard_mean
 from skillopt_es.projections.item_results import ItemResults, Results
 from skillopt_es.projections.summary import Summary
 
-Name = Literal["initial", "best", "final", "current"]
-Split = Literal["test", "validation"]
+Name = Literal["initial", "best", "final", "current", "skill"]
+Split = Literal["test", "validation", "train"]
 
 
 @frozen(kw_only=True)
@@ -89,7 +89,9 @@ class Headlines:
 def headlines(
     summary: Summary, scored: Sequence[SkillScored], results: ItemResults, steps: Mapping[int, Chain]
 ) -> Headlines:
-    """What can be said of a run's scores."""
+    """What can be said of a run's scores; an evaluation has one text, and a score on each split it was tried on."""
+    if summary.is_evaluation:
+        return Headlines(scores=tuple(_evaluations(scored, results)), differences=(), accepted=(), judged=0)
     final: Name = "current" if summary.completed is None else "final"
     named: tuple[tuple[Name, str], ...] = (
         ("initial", summary.initial), ("best", summary.best.skill), (final, summary.current.skill)
@@ -122,20 +124,29 @@ def _headlines(
         event = scored.get(skill)
         if event is None or event.score.measured == 0:
             continue
-        found.append(
-            Headline(
-                split=split,
-                names=called,
-                skill=skill,
-                hard=event.score.hard,
-                soft=event.score.soft,
-                items=event.score.measured,
-                unmeasured=event.score.unmeasured,
-                draws=draws(results.get(skill, {})),
-                exact=event.exact,
-            )
-        )
+        found.append(_headline(split, called, event, results.get(skill, {})))
     return tuple(found)
+
+
+def _headline(split: Split, names: tuple[Name, ...], event: SkillScored, results: Results) -> Headline:
+    return Headline(
+        split=split,
+        names=names,
+        skill=event.skill,
+        hard=event.score.hard,
+        soft=event.score.soft,
+        items=event.score.measured,
+        unmeasured=event.score.unmeasured,
+        draws=draws(results),
+        exact=event.exact,
+    )
+
+
+def _evaluations(scored: Iterable[SkillScored], results: ItemResults) -> Iterable[Headline]:
+    for event in scored:
+        if event.score.measured != 0:
+            split: Split = "validation" if event.split == "val" else event.split
+            yield _headline(split, ("skill",), event, results.test.get(event.skill, {}))
 
 
 def _differences(scores: Sequence[Headline], results: Mapping[str, Results]) -> Iterable[Difference]:

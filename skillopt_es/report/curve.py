@@ -12,7 +12,8 @@ from skillopt_es.projections.lineage import Lineage, Node
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, note, number, section
-from skillopt_es.report.words import score, verdict_words
+from skillopt_es.report.marks import legend, skip_mark, text_mark
+from skillopt_es.report.words import score
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 14, 40
 
@@ -58,6 +59,7 @@ def curve_section(facts: Facts) -> Html | None:
         return None
     lines = facts.summary.step_lines
     steps = max([facts.summary.step, 1, *(mark.at for mark in marks)])
+    taken = [mark for mark in marks if mark.node.taken]
     wide, narrow = _frame(marks, steps, 920, 320), _frame(marks, steps, 340, 260)
     return section(
         "Validation score by step",
@@ -65,7 +67,7 @@ def curve_section(facts: Facts) -> Html | None:
             "figure",
             _drawing(wide, marks, lines, facts, "wide"),
             _drawing(narrow, marks, lines, facts, "narrow"),
-            el("figcaption", _legend(marks, lines, facts.tree)),
+            el("figcaption", legend([mark.node for mark in marks], lines, best_line=apart(taken, facts.tree))),
             class_="curve",
         ),
         note(
@@ -125,8 +127,8 @@ def _drawing(frame: Frame, marks: Sequence[Mark], lines: Sequence[StepLine], fac
         _band(frame, taken),
         _line(frame, taken, "current-line"),
         _line(frame, bests(taken, facts.tree), "best-line") if apart(taken, facts.tree) else None,
-        *(_skip(frame, line) for line in lines if line.candidate is None),
-        *(_mark(frame, mark, facts.tree) for mark in marks),
+        *(skip_mark(line, frame.x(line.step), frame.height - _BOTTOM) for line in lines if line.candidate is None),
+        *(_placed(frame, mark, facts.tree) for mark in marks),
         class_=kind,
         viewBox=f"0 0 {frame.width} {frame.height}",
         role="group",
@@ -143,6 +145,10 @@ def _told(marks: Sequence[Mark], tree: Lineage) -> str:
         "" if best is None or best.value is None else f"; the best is that of {best.name} with {score(best.value)}"
     )
     return f"Begins at {score(first.value)}{now}{reached}. The table of steps below has every number."
+
+
+def _placed(frame: Frame, mark: Mark, tree: Lineage) -> Html:
+    return text_mark(mark.node, frame.x(mark.at), frame.y(mark.value), best=mark.node.name == tree.best)
 
 
 def _grid(frame: Frame, facts: Facts) -> Html:
@@ -211,86 +217,3 @@ def _band(frame: Frame, taken: Sequence[Mark]) -> Html | None:
             left, right = number(frame.x(mark.at)), number(frame.x(end))
             parts.append(f"M{left} {number(frame.y(high))}H{right}V{number(frame.y(low))}H{left}z")
     return el("path", d="".join(parts), class_="band") if parts else None
-
-
-def _skip(frame: Frame, line: StepLine) -> Html:
-    """A step that ended without a candidate, on the axis."""
-    x = number(frame.x(line.step))
-    tip = el("title", f"Step {line.step}: {verdict_words(line.verdict)}")
-    return el("path", tip, d=f"M{x} {frame.height - _BOTTOM - 5}v10", class_="skip-mark")
-
-
-def _mark(frame: Frame, mark: Mark, tree: Lineage) -> Html:
-    node = mark.node
-    best = node.name == tree.best
-    tip = f"{_named(node)}: {_judged(node)}, {_values(node)}{', the best' if best else ''}"
-    shape = _shape(node, frame.x(mark.at), frame.y(mark.value), best=best)
-    link = f"#{anchor(node)}" if anchor(node) else None
-    drawn = (el("title", tip), shape)
-    return el("a", *drawn, href=link, aria_label=tip) if link else el("g", *drawn)
-
-
-def _shape(node: Node, x: float, y: float, *, best: bool) -> Html:
-    at, up = number(x), number(y)
-    if best:
-        return el("path", d=f"M{at} {number(y - 8.5)}{_STAR}", class_="star")
-    if node.verdict == "reject":
-        return el("path", d=f"M{number(x - 4.5)} {number(y - 4.5)}l9 9m0 -9l-9 9", class_="rejected")
-    if node.kind == "guidance":
-        return el("path", d=f"M{at} {number(y - 6)}l6 6l-6 6l-6 -6z", class_="guided")
-    if node.kind == "initial" or node.verdict == "force_accept":
-        return el("circle", cx=at, cy=up, r=4.5, class_="ungated")
-    if not node.taken:
-        return el("circle", cx=at, cy=up, r=4.5, class_="open")
-    return el("circle", cx=at, cy=up, r=4.5, class_="accepted")
-
-
-_STAR = "l2.5 5.3 5.8 .8-4.2 4.1 1 5.8-5.1-2.8-5.1 2.8 1-5.8-4.2-4.1 5.8-.8z"
-
-
-def anchor(node: Node) -> str:
-    """Where on the page a text's story is told; nothing for the initial one."""
-    if node.step is not None:
-        return f"step-{node.step}"
-    return "" if node.epoch is None else f"epoch-{node.epoch}"
-
-
-def _named(node: Node) -> str:
-    return {"initial": "Initial skill", "guidance": f"Guidance of epoch {node.epoch}"}.get(
-        node.kind, node.name[:1].upper() + node.name[1:]
-    )
-
-
-def _judged(node: Node) -> str:
-    return "measured" if node.kind == "initial" else verdict_words(node.verdict)
-
-
-def _values(node: Node) -> str:
-    return score(node.value) if node.against is None else f"{score(node.against)} → {score(node.value)}"
-
-
-def _legend(marks: Sequence[Mark], lines: Sequence[StepLine], tree: Lineage) -> Html:
-    """Only what the drawing has."""
-    nodes = [mark.node for mark in marks]
-    there = (
-        (True, el("path", d="M1 9H17", class_="current-line"), "current skill"),
-        (apart([mark for mark in marks if mark.node.taken], tree),
-         el("path", d="M1 9H17", class_="best-line"), "best so far"),
-        (True, el("path", d=f"M9 .5{_STAR}", class_="star"), "the best"),
-        (any(n.taken and n.kind == "candidate" and n.verdict != "force_accept" for n in nodes),
-         el("circle", cx=9, cy=9, r=4.5, class_="accepted"), "accepted"),
-        (any(n.verdict == "reject" for n in nodes),
-         el("path", d="M4.5 4.5l9 9m0 -9l-9 9", class_="rejected"), "rejected"),
-        (any(n.kind == "initial" or n.verdict == "force_accept" for n in nodes),
-         el("circle", cx=9, cy=9, r=4.5, class_="ungated"), "measured, no gate"),
-        (any(n.kind == "guidance" and n.taken for n in nodes),
-         el("path", d="M9 3l6 6l-6 6l-6 -6z", class_="guided"), "guidance"),
-        (any(line.candidate is None for line in lines),
-         el("path", d="M9 4v10", class_="skip-mark"), "no candidate"),
-    )  # fmt: skip
-    keys = [
-        el("span", el("svg", drawn, viewBox="0 0 18 18", width=18, height=18, aria_hidden="true"), words, class_="key")
-        for shown, drawn, words in there
-        if shown
-    ]
-    return el("span", *keys, class_="legend")

@@ -33,7 +33,7 @@ def diff_block(before: SkillTree | None, after: SkillTree | None, what: str) -> 
     added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
     gone = sum(line.startswith("-") and not line.startswith("---") for line in lines)
     label = f"{what}: {counted(added, 'line')} added, {counted(gone, 'line')} removed"
-    return join([el("h4", label), el("pre", *parts, class_="diff", tabindex=0, role="region", aria_label=label), rest])
+    return join([el("h3", label), el("pre", *parts, class_="diff", tabindex=0, role="group", aria_label=label), rest])
 
 
 def _kind(line: str) -> str:

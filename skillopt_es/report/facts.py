@@ -85,7 +85,7 @@ def facts_of(reading: Reading, folder: Path) -> Facts:
     """The facts of a run, up to the first damage of its log."""
     for _ in reading.read(types=BY_NAME):
         pass  # so that everything below ends where the log stops being whole
-    problems = [] if reading.problem is None else [str(reading.problem)]
+    problems: list[str] = [] if reading.problem is None else [str(reading.problem)]
     sessions = list(reading.read(types=_SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
     summary = summarize(recorded.event for recorded in reading.read(types=DETAILS))
@@ -103,7 +103,7 @@ def facts_of(reading: Reading, folder: Path) -> Facts:
         written=_last_moment(reading),
         read=reading.until,
         end=reading.end,
-        problems=tuple(problems),
+        problems=tuple(problem.replace(f"{folder}/", "") for problem in problems),
         summary=summary,
         started=next((row.event for row in sessions if isinstance(row.event, RunStarted)), None),
         sessions=tuple(_sessions(sessions)),

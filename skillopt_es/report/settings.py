@@ -45,6 +45,9 @@ def _data(started: RunStarted | None) -> Iterator[tuple[str, str]]:
     if isinstance(environment, dict):
         yield "tasks", shown(environment.get("name"))
     splits = started.splits
+    if not splits.digests:
+        yield "items", "not in the log"
+        return
     for name, items in (("train", splits.train), ("validation", splits.val), ("test", splits.test)):
         digest = splits.digests.get("val" if name == "validation" else name, "")
         yield f"{name} items", f"{len(items):,}{f', digest {digest[:16]}' if digest else ''}"

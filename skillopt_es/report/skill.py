@@ -41,15 +41,15 @@ def skill_section(facts: Facts) -> Html | None:
 def _text(facts: Facts, found: Blame, text: Attributed, which: str) -> Iterable[Html]:
     """Each file of a text, the main one first, and its makers as a table."""
     files = sorted(text.skill.files, key=lambda file: (file != text.skill.main, file))
-    for file in files:
+    for at, file in enumerate(files):
         lines = blamed_lines(found, text, file, facts.line_usage)
         title = f"{file} of the {which} skill"
         head = el("h3", title, " ", el("small", text.skill.hash[:12]))
-        blocks = join(_block(facts, found, block) for block in _blocks(lines))
+        blocks = join(_block(facts, found, block, f"behind-{which}-{at}") for block in _blocks(lines))
         yield head
         yield el("div", blocks, class_="skill", role="group", aria_label=title) if lines else note("an empty file")
         if lines:
-            yield fold(f"Who wrote {file}, as a table", _makers(facts, found, lines, file))
+            yield fold(f"Who wrote {file}, as a table", _makers(facts, found, lines, title))
 
 
 def _blocks(lines: Sequence[BlamedLine]) -> list[list[BlamedLine]]:
@@ -63,15 +63,17 @@ def _blocks(lines: Sequence[BlamedLine]) -> list[list[BlamedLine]]:
     return blocks
 
 
-def _block(facts: Facts, found: Blame, lines: Sequence[BlamedLine]) -> Html:
+def _block(facts: Facts, found: Blame, lines: Sequence[BlamedLine], text: str) -> Html:
     maker = lines[0].maker
     target = _target(maker)
-    mark: Html = (
-        el("a", short_place(maker), href=f"#{target}") if target else el("span", short_place(maker), tabindex=0)
-    )
+    card = f"{text}-{lines[0].number}"
+    if target:
+        mark = el("a", short_place(maker), href=f"#{target}", aria_describedby=card)
+    else:
+        mark = el("span", short_place(maker), tabindex=0, role="note", aria_describedby=card)
     return el(
         "div",
-        el("div", mark, _card(facts, found, lines[0]), class_="who"),
+        el("div", mark, _card(facts, found, lines[0], card), class_="who"),
         el("div", *(el("div", line.text, class_="l") for line in lines), class_="code"),
         class_=f"block {maker.kind}",
     )
@@ -101,7 +103,7 @@ def place(maker: Maker) -> str:
     return f"{maker.kind} of {where}"
 
 
-def _card(facts: Facts, found: Blame, line: BlamedLine) -> Html:
+def _card(facts: Facts, found: Blame, line: BlamedLine, name: str) -> Html:
     """What is behind a block, beside it."""
     maker, behind = line.maker, line.behind
     rows = [("written by", f"{place(maker)} (event {maker.seq})")]
@@ -115,7 +117,7 @@ def _card(facts: Facts, found: Blame, line: BlamedLine) -> Html:
     if behind.cost.calls:
         rows.append(("a line cost", cost_words(behind.cost, facts)))
     pairs = [part for name, said in rows for part in (el("dt", name), el("dd", said))]
-    return el("dl", *pairs, class_="card")
+    return el("dl", *pairs, class_="card", id=name)
 
 
 def _verdict(chain: Chain) -> str:
@@ -138,7 +140,7 @@ def cost_words(cost: Cost, facts: Facts) -> str:
     return f"{tokens}, {facts.spent.currency} {cost.money:.4f}{'+' if cost.unpriced else ''}"
 
 
-def _makers(facts: Facts, found: Blame, lines: Sequence[BlamedLine], file: str) -> Html:
+def _makers(facts: Facts, found: Blame, lines: Sequence[BlamedLine], title: str) -> Html:
     """One row for each part that has one maker, with its lines."""
     headers = [("lines", False), ("written by", False), ("event", True), ("verdict", False), ("won", True),
                ("lost", True), ("trajectories", True), ("each line cost", True)]  # fmt: skip
@@ -158,4 +160,4 @@ def _makers(facts: Facts, found: Blame, lines: Sequence[BlamedLine], file: str) 
             (cost_words(behind.cost, facts), True),
         )
         rows.append(row(str(first) if first == last else f"{first} to {last}", cells))
-    return table(f"What wrote the lines of {file}", headers, rows)
+    return table(f"What wrote the lines of {title}", headers, rows)

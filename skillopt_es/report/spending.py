@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from skillopt_es.cli.compare import shown_seconds
 from skillopt_es.cli.usage import lower_bounds, shown_cost, shown_tokens
+from skillopt_es.events.values import ImportedUsage
 from skillopt_es.overview import Spent
 from skillopt_es.projections.imported_usage import UsageThere, together
 from skillopt_es.projections.usage import Usage
@@ -14,12 +15,13 @@ from skillopt_es.report.html import Html, el, note, number, row, section, table
 from skillopt_es.report.words import DASH, count
 
 _BAR = 120
+_WHOLE = "run"  # what an imported run calls its whole time
 
 
 def spending_section(facts: Facts) -> Html | None:
     """What the run used; None where nothing of it can be read."""
     if facts.there is not None:
-        return section("Calls, tokens and time", *_there(facts.there, facts), name="spending")
+        return section("Calls and tokens", *_there(facts.there, facts), name="spending")
     if facts.spent is None:
         return None
     spent = facts.spent
@@ -80,17 +82,15 @@ def _there(there: UsageThere, facts: Facts) -> list[Html]:
     """What the results of another trainer say; money is not in them."""
     imported = facts.summary.imported
     times = {} if imported is None else imported.seconds
-    stages = dict.fromkeys((*there.by_stage, *times))
-    rows = []
-    for stage in stages:
-        usage = there.by_stage.get(stage)
-        numbers = (None,) * 3 if usage is None else (usage.calls, usage.input_tokens, usage.output_tokens)
-        seconds = DASH if stage not in times else shown_seconds(times[stage])
-        rows.append(row(stage.replace("_", " "), [*((count(each), True) for each in numbers), (seconds, True)]))
-    whole = together(there.by_stage.values())
-    total = ((count(each), True) for each in (whole.calls, whole.input_tokens, whole.output_tokens))
-    rows.append(row("all", [*total, (DASH, True)], class_="total"))
-    headers = [("stage", False), ("calls", True), ("tokens in", True), ("tokens out", True), ("time", True)]
+    rows = [row(stage.replace("_", " "), _numbers_there(usage)) for stage, usage in there.by_stage.items()]
+    rows.append(row("all", _numbers_there(together(there.by_stage.values())), class_="total"))
+    headers = [("stage", False), ("calls", True), ("tokens in", True), ("tokens out", True)]
     said = note("As the trainer that made this run counted; what it did not count is a dash, not 0.")
     part = [] if there.whole else [note("Of the recorded steps only: there is no summary of the whole run.")]
+    if _WHOLE in times:
+        part.append(note(f"The run took {shown_seconds(times[_WHOLE])}."))
     return [table("What each stage used, as the imported results say", headers, rows), said, *part]
+
+
+def _numbers_there(usage: ImportedUsage) -> list[tuple[str, bool]]:
+    return [(count(each), True) for each in (usage.calls, usage.input_tokens, usage.output_tokens)]

@@ -128,7 +128,7 @@ def _seen(chain: Chain) -> Iterator[Html]:
         el("li", el("b", kind), f" ×{number}: ", short(description, 300))
         for (kind, description), number in patterns[:_MOST_PATTERNS]
     ]
-    yield el("h4", "What the analysts saw")
+    yield el("h3", "What the analysts saw")
     yield el("ul", *rows)
     if len(patterns) > _MOST_PATTERNS:
         yield note(
@@ -148,7 +148,7 @@ def _edits(chain: Chain) -> Iterator[Html]:
         why = f": {report.note}" if report.note else ""
         behind = el("small", f" from {counted(len(items), 'trajectory', 'trajectories')}") if items else None
         rows.append(el("li", el("b", f"{_status(report.status, proposal)}{why}"), " ", words, behind))
-    yield el("h4", "Edits")
+    yield el("h3", "Edits")
     yield el("ul", *rows)
     left = sum(not _chosen(chain, name) for name in (chain.ranked.event.pool if chain.ranked is not None else ()))
     if left:
@@ -169,7 +169,7 @@ def _chosen(chain: Chain, name: str) -> bool:
 def _turned(gate: CandidateGated) -> Iterator[Html]:
     rows = [(how, items) for how, items in (("won", gate.won), ("lost", gate.lost)) if items]
     if rows:
-        yield el("h4", "Items that turned")
+        yield el("h3", "Items that turned")
         yield _pairs([(how, names(items, _MOST_ITEMS)) for how, items in rows])
 
 
@@ -201,7 +201,7 @@ def _advice(facts: Facts, end: EpochEnd) -> Iterator[Html]:
     for applied in end.applied:
         event = applied.event
         if event.guidance:
-            yield el("h4", "Guidance")
+            yield el("h3", "Guidance")
             yield el("blockquote", event.guidance)
         before = facts.skills.get(_parent_of(facts, applied.seq))
         after = facts.skills.get(event.candidate or event.skill.hash)
@@ -209,7 +209,7 @@ def _advice(facts: Facts, end: EpochEnd) -> Iterator[Html]:
             yield diff_block(before, after, "What the guidance changed")
     for meta in end.meta:
         if meta.event.content:
-            yield el("h4", "The optimizer's memory for later epochs")
+            yield el("h3", "The optimizer's memory for later epochs")
             yield el("blockquote", meta.event.content)
 
 

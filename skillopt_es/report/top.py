@@ -19,7 +19,9 @@ _ACCEPTED = ("accept", "accept_new_best", "force_accept")
 def top(facts: Facts, found: Headlines) -> Html:
     """Name, status, one sentence, the numbers people look for first."""
     kind = "evaluation" if facts.summary.is_evaluation else "training run"
-    status = el("span", facts.status, class_=f"badge {_STATUS[facts.status]}")
+    whole = facts.read == facts.end
+    said = facts.status if whole else "readable in part"
+    status = el("span", said, class_=f"badge {_STATUS[facts.status] if whole else 'bad'}")
     return el(
         "header",
         el("p", f"skillopt-es · {kind}", class_="kicker"),
@@ -62,7 +64,7 @@ def _problems(facts: Facts) -> list[Html]:
 
 def _numbers(facts: Facts, found: Headlines) -> list[Html]:
     tiles = []
-    for split in ("test", "validation"):
+    for split in ("test", "validation", "train"):
         scores = [each for each in found.scores if each.split == split]
         if scores:
             tiles.append(_score_tile(split, scores))
@@ -78,7 +80,7 @@ def _score_tile(split: str, scores: list[Headline]) -> Html:
     best = next((each for each in scores if "best" in each.names), scores[-1])
     values = score(best.hard) if first is best else f"{score(first.hard)} → {score(best.hard)}"
     items = "" if best.items is None else f", {counted(best.items, 'item')}"
-    what = "one text" if first is best else "initial → best"
+    what = f"{' and '.join(best.names)}" if first is best else "initial → best"
     return _tile(f"{split} score", values, f"{what}{items}")
 
 

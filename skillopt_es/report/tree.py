@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from skillopt_es.projections.lineage import Lineage, Node
-from skillopt_es.report.curve import anchor
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, note, section, table
+from skillopt_es.report.marks import anchor
 from skillopt_es.report.words import DASH, badge, score
 
 _MARKS = {"reject": "✕", "unchanged": "="}
