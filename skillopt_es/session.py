@@ -22,7 +22,8 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
-from skillopt_es.projections.trainer import TrainerState, fold
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import fold
 from skillopt_es.start import run_started, split_ids
 from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence
@@ -176,6 +177,7 @@ async def _train(
 
     desk = Desk(writer.log.path.parent)
     desk.clear()
+    evidence = Evidence(writer.log, writer.journal)
     calls = LiveCalls(
         models,
         writer.journal,
@@ -186,6 +188,7 @@ async def _train(
         inherited=state.forked.inherited if state.forked is not None else 0,
         stopping=session.stopping,
         seen=seen,
+        keep=evidence.keep,
         leave=desk.leave,
     )
     executor = session.world.executor(session.stopping)
@@ -196,7 +199,7 @@ async def _train(
         head=writer.log.head().seq,
         state=state,
         run=run,
-        ports=Ports(calls=calls, evidence=Evidence(writer.log, writer.journal), executor=executor, rollouts=rollouts),
+        ports=Ports(calls=calls, evidence=evidence, executor=executor, rollouts=rollouts),
         observers=session.observers,
         stopping=session.stopping,
     )

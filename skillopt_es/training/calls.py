@@ -33,6 +33,7 @@ from skillopt_es.ports import (
     Unanswered,
     Usage,
 )
+from skillopt_es.training.exchange import Exchange
 from skillopt_es.training.steps import steps_text
 
 
@@ -93,6 +94,7 @@ class LiveCalls:
         inherited: int = 0,
         stopping: Callable[[], bool] = lambda: False,
         seen: Callable[[CallRow], None] = lambda row: None,
+        keep: Callable[[CallRef, Exchange], None] = lambda ref, exchange: None,
         leave: Callable[[FinishedCall, ChatRequest], None] = lambda call, request: None,
     ) -> None:
         self._models = models
@@ -105,6 +107,7 @@ class LiveCalls:
         self._inherited = inherited
         self._stopping = stopping
         self._seen = seen
+        self._keep = keep
         self._leave = leave
         self._answering: set[str] = set()
         self._under_way: Counter[str] = Counter()
@@ -114,8 +117,7 @@ class LiveCalls:
         """The answer, from the journal if it is there."""
         model = self._models[role]
         recorded = wire_form(request)
-        digest = request_digest(model.identity, recorded)
-        known = self._known(request.slot, digest)
+        known = self._known(request.slot, model.identity, recorded)
         if known is not None:
             return answer_of(known, self._texts)
         asked = _Asked(role, request, model.identity, recorded)
@@ -133,7 +135,9 @@ class LiveCalls:
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
         row = await self._record(_answered(asked, reply), [*texts, recorded_answer(reply), *did], images)
-        return Answer(reply.text, reply.finish, row.ref, reply.tool_calls)
+        ref = row.ref
+        self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
+        return Answer(reply.text, reply.finish, ref, reply.tool_calls)
 
     async def _complete(self, role: Role, model: ChatModel, request: ChatRequest) -> ChatReply:
         self._under_way[model.identity] += 1
@@ -162,8 +166,10 @@ class LiveCalls:
         self._seen(row)
         return row
 
-    def _known(self, slot: str, digest: str) -> CallRow | None:
-        rows = self._journal.answers(slot) if slot in self._slots else ()
+    def _known(self, slot: str, model: str, recorded: str) -> CallRow | None:
+        if slot not in self._slots:
+            return None
+        rows, digest = self._journal.answers(slot), request_digest(model, recorded)
         for row in reversed(rows):  # the last one is what was used where a question was asked again
             if row.call.request_digest == digest and not (self._ask_again and row.call.finish == "length"):
                 return row

@@ -11,7 +11,7 @@ from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, text_digest
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Environment, Episode, Executor, Item, Message, Tool
 from skillopt_es.training.calls import Answer, Calls
-from skillopt_es.training.evidence import Exchange
+from skillopt_es.training.exchange import Exchange
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Rollouts, Unit
 from skillopt_es.training.trajectories import packed
