@@ -13,7 +13,7 @@ from skillopt_es.audit.durations import Durations, durations, moments_of
 from skillopt_es.audit.line_costs import slots_behind
 from skillopt_es.audit.reading import Reading
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunForked, RunResumed, RunStarted, SkillScored
-from skillopt_es.events.errors import LogError
+from skillopt_es.events.inspection import ODD
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import Head
 from skillopt_es.events.values import Json, SkillTree
@@ -125,7 +125,7 @@ def _tried(read: Callable[[], T], what: str, problems: list[str]) -> T | None:
     """What can be read beside the events; None, and why, where it cannot."""
     try:
         return read()
-    except LogError as error:
+    except ODD as error:
         problems.append(f"{what} cannot be read: {error}")
         return None
 

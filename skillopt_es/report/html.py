@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+_CODE = re.compile(r"`([^`\n]+)`")
 _VOID = frozenset({"br", "col", "hr", "link", "meta"})
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SPECIAL = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
@@ -92,8 +93,7 @@ def fold(summary: Child, *children: Child, open_: bool = False, **attributes: Va
 
 def prose(words: str) -> Html:
     """A sentence in which what stands between backticks is code."""
-    parts = words.split("`")
-    return join(el("code", part) if at % 2 and at < len(parts) - 1 else part for at, part in enumerate(parts))
+    return join(el("code", part) if at % 2 else part for at, part in enumerate(_CODE.split(words)))
 
 
 def note(words: str) -> Html:
