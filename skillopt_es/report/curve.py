@@ -99,7 +99,9 @@ def _place(node: Node, per_epoch: int) -> float:
 
 
 def _frame(marks: Sequence[Mark], steps: float, width: int, height: int) -> Frame:
-    values = [mark.value for mark in marks]
+    """A scale that has room for the values and for how far they can be trusted, so that noise does not look large."""
+    bands = [mark.interval for mark in marks if mark.interval is not None and mark.node.taken]
+    values = [*(mark.value for mark in marks), *(band.low for band in bands), *(band.high for band in bands)]
     tick = _tick(min(values), max(values))
     low = math.floor(min(values) / tick) * tick
     high = math.ceil(max(values) / tick) * tick
@@ -148,7 +150,9 @@ def _told(marks: Sequence[Mark], tree: Lineage) -> str:
 
 
 def _placed(frame: Frame, mark: Mark, tree: Lineage) -> Html:
-    return text_mark(mark.node, frame.x(mark.at), frame.y(mark.value), best=mark.node.name == tree.best)
+    room = frame.x(1) - frame.x(0)
+    size = min(4.5, max(2.2, 0.45 * room))
+    return text_mark(mark.node, frame.x(mark.at), frame.y(mark.value), best=mark.node.name == tree.best, size=size)
 
 
 def _grid(frame: Frame, facts: Facts) -> Html:

@@ -107,7 +107,7 @@ def _map(caption: str, columns: Sequence[Column]) -> Html:
         if rest
         else None
     )
-    return join([el("div", body, class_="scroll", tabindex=0, role="region", aria_label=caption), more])
+    return join([el("div", body, class_="scroll tall", tabindex=0, role="region", aria_label=caption), more])
 
 
 def _row(item: str, columns: Sequence[Column]) -> Html:

@@ -18,28 +18,34 @@ def skip_mark(line: StepLine, x: float, axis: float) -> Html:
     return el("path", tip, d=f"M{number(x)} {number(axis - 5)}v10", class_="skip-mark")
 
 
-def text_mark(node: Node, x: float, y: float, *, best: bool) -> Html:
-    """A text that was measured, at its place."""
+def text_mark(node: Node, x: float, y: float, *, best: bool, size: float) -> Html:
+    """A text that was measured, at its place; `size` is half of a mark's width."""
     tip = f"{_named(node)}: {_judged(node)}, {_values(node)}{', the best' if best else ''}"
-    shape = _shape(node, x, y, best=best)
+    shape = _shape(node, x, y, best=best, size=size)
     link = f"#{anchor(node)}" if anchor(node) else None
     drawn = (el("title", tip), shape)
     return el("a", *drawn, href=link, aria_label=tip) if link else el("g", *drawn)
 
 
-def _shape(node: Node, x: float, y: float, *, best: bool) -> Html:
-    at, up = number(x), number(y)
+def _shape(node: Node, x: float, y: float, *, best: bool, size: float) -> Html:
+    at, up, half, whole = number(x), number(y), number(size), number(2 * size)
     if best:
         return el("path", d=f"M{at} {number(y - 8.5)}{_STAR}", class_="star")
     if node.verdict == "reject":
-        return el("path", d=f"M{number(x - 4.5)} {number(y - 4.5)}l9 9m0 -9l-9 9", class_="rejected")
+        return el(
+            "path",
+            d=f"M{number(x - size)} {number(y - size)}l{whole} {whole}m0 -{whole}l-{whole} {whole}",
+            class_="rejected",
+        )
     if node.kind == "guidance":
-        return el("path", d=f"M{at} {number(y - 6)}l6 6l-6 6l-6 -6z", class_="guided")
+        reach = number(size * 1.3)
+        path = f"M{at} {number(y - size * 1.3)}l{reach} {reach}l-{reach} {reach}l-{reach} -{reach}z"
+        return el("path", d=path, class_="guided")
     if node.kind == "initial" or node.verdict == "force_accept":
-        return el("circle", cx=at, cy=up, r=4.5, class_="ungated")
+        return el("circle", cx=at, cy=up, r=half, class_="ungated")
     if not node.taken:
-        return el("circle", cx=at, cy=up, r=4.5, class_="open")
-    return el("circle", cx=at, cy=up, r=4.5, class_="accepted")
+        return el("circle", cx=at, cy=up, r=half, class_="open")
+    return el("circle", cx=at, cy=up, r=half, class_="accepted")
 
 
 def anchor(node: Node) -> str:

@@ -10,6 +10,7 @@ from skillopt_es.report.html import Html, el, note, number, prose, row, section,
 from skillopt_es.report.words import chance, change, count, counted, listed, score
 
 _WIDTH, _HEIGHT, _EDGE = 180, 22, 6
+_MOST_STEPS = 12
 
 
 def scores_section(found: Headlines) -> Html | None:
@@ -107,11 +108,15 @@ def _accepted(found: Headlines) -> str:
     whole = len(found.accepted)
     if not noise:
         return f"Each of the {counted(whole, 'accepted candidate')} won by more than noise."
-    steps = f"{'step' if len(noise) == 1 else 'steps'} {listed([str(each.step) for each in noise])}"
-    return (
-        f"Of {counted(whole, 'accepted candidate')}, {len(noise)} won by no more than noise against the text they took "
-        f"the place of: {steps}. The gate's rule takes them all the same."
-    )
+    taken = "the text that it took the place of; the gate's rule takes it all the same"
+    if len(noise) == whole:
+        return f"None of the {counted(whole, 'accepted candidate')} won by more than noise against {taken}."
+    names = [str(each.step) for each in noise]
+    rest = len(names) - _MOST_STEPS
+    names = names if rest <= 0 else [*names[:_MOST_STEPS], f"{rest} more"]
+    steps = f"{'step' if len(noise) == 1 else 'steps'} {listed(names)}"
+    lead = f"Of {counted(whole, 'accepted candidate')}, {len(noise)} won by no more than noise ({steps})"
+    return f"{lead}, each against {taken}."
 
 
 def _missing(found: Headlines) -> Iterator[str]:

@@ -85,6 +85,8 @@ def _score_tile(split: str, scores: list[Headline]) -> Html:
 
 
 def _used(facts: Facts, total: Usage, currency: str) -> list[Html]:
+    if not total.calls:
+        return []
     tiles = [_tile("calls", f"{total.calls:,}", f"{total.failed:,} failed" if total.failed else "none failed")]
     if total.input.known is not None or total.output.known is not None:
         more = "+" if total.input.silent or total.output.silent else ""

@@ -38,12 +38,15 @@ def score(value: float | None) -> str:
 
 def change(value: float) -> str:
     """A difference, with its sign."""
+    if abs(value) < 1e-9:
+        return "no difference"
     return f"{value:+.4f}".replace("-", "−")
 
 
 def chance(probability: float) -> str:
-    """A probability in as many digits as say something."""
-    return "p < 0.0001" if probability < 0.0001 else f"p = {probability:.2g}"
+    """A probability in as many digits as say something, on one line."""
+    said = "p < 0.0001" if probability < 0.0001 else f"p = {probability:.2g}"
+    return said.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def count(number: int | None) -> str:
