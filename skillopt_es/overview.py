@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.catalog import RunForked, RunStarted
+from skillopt_es.events.catalog import CandidateGated, Recorded, RunForked, RunStarted
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.liveness import Status, status_now
+from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
 from skillopt_es.projections.usage import RunUsage, crashes, usage_of
@@ -78,28 +80,39 @@ class Spent:
     """
 
     usage: RunUsage
+    ahead: Ahead
     currency: str
     crashes: int
     inherited: int = 0
 
 
-_SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
+SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
+"""The events that say who wrote a log, and at which prices."""
 
 
 def spent(folder: Path) -> Spent:
     """The usage of a run, from its journal and the prices it has recorded; raises LogError for one it cannot read."""
     with EventLog.open(folder) as log:
-        return spent_in(log)
+        gates = log.read(types=("CandidateGated",))
+        return spent_of(Journal(log.reader), list(log.read(types=SESSIONS)), gates)
 
 
-def spent_in(log: EventLog) -> Spent:
-    """The same of a log that is open."""
-    sessions = list(log.read(types=_SESSIONS))
+def spent_of(journal: Journal, sessions: Sequence[Recorded], gates: Iterable[Recorded]) -> Spent:
+    """The same from a journal and the events of SESSIONS and the gates; raises LogError for what cannot be read."""
     prices = recorded_prices(recorded.event for recorded in sessions)
     forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
     inherited = forks[-1].inherited if forks else 0
-    usage = usage_of(Journal(log.reader).read(after=inherited), prices)
-    return Spent(usage=usage, currency=prices.currency, crashes=crashes(sessions), inherited=inherited)
+    tally = AheadTally()
+    usage = usage_of(tally.passing(journal.read(after=inherited)), prices)
+    verdicts = [recorded.event for recorded in gates]
+    taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action != "reject"}
+    return Spent(
+        usage=usage,
+        ahead=tally.result(taken, prices),
+        currency=prices.currency,
+        crashes=crashes(sessions),
+        inherited=inherited,
+    )
 
 
 @frozen(kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from skillopt_es.cli.compare import shown_seconds
-from skillopt_es.cli.usage import lower_bounds, shown_cost, shown_tokens
+from skillopt_es.cli.usage import lower_bounds, not_as_wanted, shown_cost, shown_tokens
 from skillopt_es.events.values import ImportedUsage
 from skillopt_es.overview import Spent
 from skillopt_es.projections.imported_usage import UsageThere, together
@@ -25,7 +25,7 @@ def spending_section(facts: Facts) -> Html | None:
     if facts.spent is None:
         return None
     spent = facts.spent
-    said = [note(f"+ at least: {line}") for line in lower_bounds(spent)]
+    said = [*(note(f"+ at least: {line}.") for line in lower_bounds(spent)), *map(_sentence, not_as_wanted(spent))]
     if spent.inherited:
         said.append(note(f"A fork: {spent.inherited:,} calls that came along from its parent are not counted."))
     times = {} if facts.durations is None else facts.durations.by_stage
@@ -37,6 +37,10 @@ def spending_section(facts: Facts) -> Html | None:
             )
         )
     return section("Calls, tokens, money and time", _table(spent, times, facts), *said, name="spending")
+
+
+def _sentence(words: str) -> Html:
+    return note(f"{words}.")
 
 
 def _table(spent: Spent, times: Mapping[str, float], facts: Facts) -> Html:
