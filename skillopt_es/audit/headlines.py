@@ -15,6 +15,7 @@ from skillopt_es.events.catalog import SkillScored
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.intervals import Interval, Paired, draws, hard_means, paired, wilson
 from skillopt_es.projections.item_results import ItemResults, Results
+from skillopt_es.projections.lineage import Lineage
 from skillopt_es.projections.summary import Summary
 
 Name = Literal["initial", "best", "final", "current", "skill"]
@@ -69,9 +70,10 @@ class Difference:
 
 @frozen(kw_only=True)
 class Accepted:
-    """A candidate that the gate took, against the text that was current, by the items that it won and lost."""
+    """A text that a gate took, against the one that was current: a step's candidate, or guidance at an epoch's end."""
 
-    step: int
+    step: int | None
+    epoch: int | None
     paired: Paired
 
 
@@ -87,7 +89,11 @@ class Headlines:
 
 
 def headlines(
-    summary: Summary, scored: Sequence[SkillScored], results: ItemResults, steps: Mapping[int, Chain]
+    summary: Summary,
+    scored: Sequence[SkillScored],
+    results: ItemResults,
+    steps: Mapping[int, Chain],
+    tree: Lineage,
 ) -> Headlines:
     """What can be said of a run's scores; an evaluation has one text, and a score on each split it was tried on."""
     if summary.is_evaluation:
@@ -101,7 +107,7 @@ def headlines(
     return Headlines(
         scores=(*test, *validation),
         differences=(*_differences(test, results.test), *_differences(validation, results.validation)),
-        accepted=tuple(_accepted(steps.values())),
+        accepted=(*_candidates(steps.values()), *_guidance(tree, results.validation)),
         judged=len({event.skill for event in scored if event.purpose == "selection"}),
     )
 
@@ -157,8 +163,19 @@ def _differences(scores: Sequence[Headline], results: Mapping[str, Results]) -> 
         yield Difference(split=after.split, before=before, after=after, paired=pair)
 
 
-def _accepted(steps: Iterable[Chain]) -> Iterable[Accepted]:
+def _candidates(steps: Iterable[Chain]) -> Iterable[Accepted]:
     for chain in steps:
         gate = None if chain.gated is None else chain.gated.event
         if gate is not None and chain.taken and gate.compared is not None and gate.current_score is not None:
-            yield Accepted(step=chain.step, paired=Paired(items=gate.compared, won=gate.won, lost=gate.lost))
+            pair = Paired(items=gate.compared, won=gate.won, lost=gate.lost)
+            yield Accepted(step=chain.step, epoch=None, paired=pair)
+
+
+def _guidance(tree: Lineage, results: Mapping[str, Results]) -> Iterable[Accepted]:
+    """Guidance that won at a gate; its event has no items, so they come from the results under both texts."""
+    for node in tree.nodes:
+        if node.kind == "guidance" and node.verdict in ("accept", "accept_new_best"):
+            before = node.stale_from or tree.by_name[node.parent].skill
+            pair = paired(hard_means(results.get(before, {})), hard_means(results.get(node.skill, {})))
+            if pair is not None:
+                yield Accepted(step=None, epoch=node.epoch, paired=pair)

@@ -82,7 +82,7 @@ def _difference(each: Difference) -> Json:
 
 
 def _accepted(each: Accepted) -> Json:
-    return {"step": each.step, **_pair(each.paired)}
+    return {"step": each.step, "epoch": each.epoch, **_pair(each.paired)}
 
 
 def _pair(pair: Paired) -> dict[str, Json]:

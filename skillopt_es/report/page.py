@@ -70,7 +70,7 @@ def page(facts: Facts) -> str:
 
 def headlines_of(facts: Facts) -> Headlines:
     """What can be said of the run's scores."""
-    return headlines(facts.summary, facts.scored, facts.results, facts.chains)
+    return headlines(facts.summary, facts.scored, facts.results, facts.chains, facts.tree)
 
 
 def _head(facts: Facts) -> Html:

@@ -10,7 +10,7 @@ from skillopt_es.report.html import Html, el, note, number, prose, row, section,
 from skillopt_es.report.words import chance, change, count, counted, listed, score
 
 _WIDTH, _HEIGHT, _EDGE = 180, 22, 6
-_MOST_STEPS = 12
+_MOST_NAMES = 12
 
 
 def scores_section(found: Headlines) -> Html | None:
@@ -105,18 +105,17 @@ def _difference(each: Difference) -> str:
 
 def _accepted(found: Headlines) -> str:
     noise = [each for each in found.accepted if each.paired.within_noise]
-    whole = len(found.accepted)
+    whole = counted(len(found.accepted), "accepted text")
+    taken = "the text that it took the place of"
     if not noise:
-        return f"Each of the {counted(whole, 'accepted candidate')} won by more than noise."
-    taken = "the text that it took the place of; the gate's rule takes it all the same"
-    if len(noise) == whole:
-        return f"None of the {counted(whole, 'accepted candidate')} won by more than noise against {taken}."
-    names = [str(each.step) for each in noise]
-    rest = len(names) - _MOST_STEPS
-    names = names if rest <= 0 else [*names[:_MOST_STEPS], f"{rest} more"]
-    steps = f"{'step' if len(noise) == 1 else 'steps'} {listed(names)}"
-    lead = f"Of {counted(whole, 'accepted candidate')}, {len(noise)} won by no more than noise ({steps})"
-    return f"{lead}, each against {taken}."
+        return f"Each of the {whole} won by more than noise against {taken}."
+    if len(noise) == len(found.accepted):
+        return f"None of the {whole} won by more than noise against {taken}; the gate's rule takes it all the same."
+    names = [f"step {each.step}" if each.epoch is None else f"guidance of epoch {each.epoch}" for each in noise]
+    rest = len(names) - _MOST_NAMES
+    shown = listed(names if rest <= 0 else [*names[:_MOST_NAMES], f"{rest} more"])
+    lead = f"Of {whole}, {len(noise)} won by no more than noise ({shown})"
+    return f"{lead}, each against {taken}; the gate's rule takes it all the same."
 
 
 def _missing(found: Headlines) -> Iterator[str]:
