@@ -93,7 +93,7 @@ def _used(facts: Facts, total: Usage, currency: str) -> list[Html]:
         tokens = (total.input.known or 0) + (total.output.known or 0)
         tiles.append(_tile("tokens", f"{tokens:,}{more}", f"{total.output.known or 0:,} of them written"))
     if currency:
-        tiles.append(_tile("cost", f"{currency} {shown_cost(total.cost)}", "by the prices in the config"))
+        tiles.append(_tile("cost", f"{currency} {shown_cost(total.cost)}", "by its recorded prices"))
     return tiles
 
 
