@@ -7,7 +7,7 @@ A log is laid out under another name and renamed when it is whole and durable: t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -31,12 +31,12 @@ class ForkPoint:
     """
     Where a fork leaves its parent: the parent's folder and the last event they share.
 
-    `opening` is the fork's own first event, given how many calls came along; it stands in the log from the beginning.
+    `opening` gives the fork's own first events, given how many calls came along; they are there from the beginning.
     """
 
     folder: Path
     seq: int
-    opening: Callable[[int], Event] | None = None
+    opening: Callable[[int], Sequence[Event]] | None = None
 
 
 def create_log(folder: Path, *, run_id: str, name: str, created_at: str, fork: ForkPoint | None) -> None:
@@ -98,14 +98,18 @@ def _copy_prefix(connection: sqlite3.Connection, seq: int) -> None:
     connection.execute("insert into events select * from parent.events where seq <= ? order by seq", (seq,))
 
 
-def _open(connection: sqlite3.Connection, run: RunInfo, seq: int, opening: Callable[[int], Event]) -> None:
-    """Adds the fork's own first event, in the transaction that copies what stands before it."""
+def _open(
+    connection: sqlite3.Connection, run: RunInfo, seq: int, opening: Callable[[int], Sequence[Event]]
+) -> None:
+    """Adds the fork's own first events, in the transaction that copies what stands before them."""
     [(calls,)] = connection.execute("select count(*) from calls").fetchall()
-    encoded = encode(opening(calls))
     assert run.parent_head is not None
-    row, _ = event_row(encoded, seq + 1, raw_digest(run.parent_head), run.created_at, None)
-    put_blobs(connection, {digest: blob_row(digest, raw) for digest, raw in encoded.blobs})
-    insert_rows(connection, "events", [row])
+    prev_hash = raw_digest(run.parent_head)
+    for number, event in enumerate(opening(calls), start=seq + 1):
+        encoded = encode(event)
+        row, prev_hash = event_row(encoded, number, prev_hash, run.created_at, None)
+        put_blobs(connection, {digest: blob_row(digest, raw) for digest, raw in encoded.blobs})
+        insert_rows(connection, "events", [row])
 
 
 def _remove(draft: Path) -> None:

@@ -26,6 +26,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    EvidenceRetracted,
     GapFound,
     LearningRateChosen,
     MetaSkillWritten,
@@ -45,6 +46,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepImported,
     StepSkipped,
+    TextsErased,
 )
 from skillopt_es.events.values import (
     REFUSED_LEAK,
@@ -232,6 +234,44 @@ def _forked(state: TrainerState, event: RunForked) -> TrainerState:
         current=_revalued(state.current, event.values),
         best=_revalued(state.best, event.values),
     )
+
+
+def _retracted(state: TrainerState, event: EvidenceRetracted) -> TrainerState:
+    """What is still to be drawn and tried is so without the retracted items."""
+    assert state.started is not None
+    splits = state.started.splits
+    if not event.place:
+        splits = replace(
+            splits,
+            train=_but(splits.train, event.items),
+            val=_but(splits.val, event.items),
+            test=_but(splits.test, event.items),
+        )
+    state = replace(state, started=replace(state.started, splits=splits))
+    if state.epoch is not None:
+        first = (state.epoch.number - 1) * state.started.steps_per_epoch + 1
+        share = len(state.epoch.batches) // state.started.steps_per_epoch
+        batches = tuple(
+            _without_items(batch, f"e{state.epoch.number}/s{first + index // share}/b{index % share}", event)
+            for index, batch in enumerate(state.epoch.batches)
+        )
+        state = replace(state, epoch=replace(state.epoch, batches=batches))
+        if state.step is not None:
+            state = replace(state, step=_next_step(state, replace(state.epoch, batches=batches), state.step.number))
+    return state
+
+
+def _without_items(batch: Batch, place: str, event: EvidenceRetracted) -> Batch:
+    return replace(batch, items=_but(batch.items, event.items)) if event.place in ("", place) else batch
+
+
+def _but(items: tuple[str, ...], gone: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(item for item in items if item not in gone)
+
+
+def _erased(state: TrainerState, event: TextsErased) -> TrainerState:
+    """What happened has happened all the same."""
+    return state
 
 
 def _revalued(standing: Standing | None, values: Mapping[str, float]) -> Standing | None:
@@ -671,6 +711,8 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     RunStarted: _started,
     RunResumed: _resumed,
     RunForked: _forked,
+    EvidenceRetracted: _retracted,
+    TextsErased: _erased,
     RunPaused: _paused,
     EpochPlanned: _epoch_planned,
     RolloutCompleted: _rollout,

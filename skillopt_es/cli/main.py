@@ -29,6 +29,7 @@ COMMANDS = {
     "why-not": ("why_not", "What was proposed and not taken, and why."),
     "blame": ("blame", "Who wrote each line of a skill, and what it cost."),
     "diff": ("diff", "What differs between two moments of a run, or between two runs."),
+    "retract": ("retract", "What goes back to an item; a fork without it; its texts erased."),
     "bisect": ("bisect", "When a task began to fail or to pass."),
     "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that a log is what was written."),

@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import define, field, frozen
+from attrs import evolve as changed
 
 from skillopt_es.events.catalog import (
     EditsRanked,
     Event,
+    EvidenceRetracted,
     LearningRateChosen,
     MetaSkillWritten,
     PatchesMerged,
@@ -29,6 +31,7 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SkillRewritten,
     SlowUpdateProposed,
+    TextsErased,
 )
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import Journal
@@ -42,7 +45,7 @@ from skillopt_es.training.calls import RecordedCalls
 from skillopt_es.training.check_evaluation import check_evaluation, is_evaluation
 from skillopt_es.training.differences import Mismatch, differences, mapping_differences, mismatch
 from skillopt_es.training.evidence import Evidence
-from skillopt_es.training.forks import contradiction, gate_values, skills_in
+from skillopt_es.training.forks import contradiction, gate_values, skills_in, under_way
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
 from skillopt_es.training.run_data import RunData
@@ -168,6 +171,9 @@ class _Walk:
             self._fold(event)
             if isinstance(event, RunResumed) and event.overrides:
                 self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
+            if isinstance(event, EvidenceRetracted):
+                assert self.state.started is not None
+                self.run = changed(self.run, started=self.state.started)
             return None
         if self.state.status == "paused":
             return mismatch(recorded, "follows a pause without a RunResumed")
@@ -208,6 +214,10 @@ class _Walk:
         """Whether nothing but the outside world can say that this happened."""
         if isinstance(event, RunResumed):
             return self.state.completed is None
+        if isinstance(event, TextsErased):
+            return True
+        if isinstance(event, EvidenceRetracted):
+            return self.state.forked is not None and not under_way(self.state)
         outside = ("interrupt", "error", "handoff")
         return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 

@@ -142,7 +142,7 @@ def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
     groups: list[Minibatch] = []
     for index, batch in enumerate(step.batches):
         at = f"{place}/b{index}"
-        rows = state.rollouts[at]
+        rows: Mapping[str, RolloutCompleted] = state.rollouts.get(at, {})
         measured = [(item, outcome) for item in batch.items if isinstance(outcome := rows[item].outcome, Measured)]
         failures = [item for item, outcome in measured if not run.passes(outcome)]
         successes = [item for item, outcome in measured if run.passes(outcome)]

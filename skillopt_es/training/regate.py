@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateGated,
     Event,
+    EvidenceRetracted,
     Recorded,
     RunCompleted,
     RunForked,
@@ -112,7 +113,7 @@ class _Walk:
         self.recorded = after(self.recorded, event)
         if followed is not None:
             self.other = after(self.other, followed)
-        if isinstance(event, RunStarted | RunResumed | RunForked):
+        if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
             self.run = self.run_at(self.recorded)
 
     def _followed(self, seq: int, event: Event) -> Event | None:
