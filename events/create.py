@@ -18,6 +18,7 @@ from skillopt_es.events.blobs import blob_row, put_blobs
 from skillopt_es.events.bulk import insert_rows
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.codec import encode
+from skillopt_es.events.erasures import erasures_in
 from skillopt_es.events.errors import LogError, RunExists
 from skillopt_es.events.faults import sqlite_fault, system_fault
 from skillopt_es.events.group import event_row
@@ -85,7 +86,7 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
         if fork is not None:
             _copy_prefix(connection, fork.seq)
             if fork.opening is not None:
-                _open(connection, run, fork.seq, fork.opening)
+                _open(connection, run, fork, fork.opening)
         connection.execute("commit")
         # Closing would move the rows into the file as well, but does not say when the disk is too full for it.
         connection.execute("pragma main.wal_checkpoint(truncate)").fetchall()
@@ -99,17 +100,29 @@ def _copy_prefix(connection: sqlite3.Connection, seq: int) -> None:
 
 
 def _open(
-    connection: sqlite3.Connection, run: RunInfo, seq: int, opening: Callable[[int], Sequence[Event]]
+    connection: sqlite3.Connection, run: RunInfo, fork: ForkPoint, opening: Callable[[int], Sequence[Event]]
 ) -> None:
-    """Adds the fork's own first events, in the transaction that copies what stands before them."""
+    """
+    Adds the fork's own first events, in the transaction that copies what stands before them.
+
+    What the parent erased later is erased in the copy too, so the fork says so itself, after whose fork it is.
+    """
     [(calls,)] = connection.execute("select count(*) from calls").fetchall()
     assert run.parent_head is not None
+    first, *others = opening(calls)
     prev_hash = raw_digest(run.parent_head)
-    for number, event in enumerate(opening(calls), start=seq + 1):
+    for number, event in enumerate((first, *_erased_later(fork), *others), start=fork.seq + 1):
         encoded = encode(event)
         row, prev_hash = event_row(encoded, number, prev_hash, run.created_at, None)
         put_blobs(connection, {digest: blob_row(digest, raw) for digest, raw in encoded.blobs})
         insert_rows(connection, "events", [row])
+
+
+def _erased_later(fork: ForkPoint) -> list[Event]:
+    """The parent's erasures after the fork point, as far as they are about what both share."""
+    with EventLog.open(fork.folder) as parent:
+        later = [event for seq, _, event in erasures_in(parent.reader) if seq > fork.seq]
+    return [evolve(event, events=tuple(each for each in event.events if each.seq <= fork.seq)) for event in later]
 
 
 def _remove(draft: Path) -> None:

@@ -247,18 +247,18 @@ def _retracted(state: TrainerState, event: EvidenceRetracted) -> TrainerState:
             val=_but(splits.val, event.items),
             test=_but(splits.test, event.items),
         )
-    state = replace(state, started=replace(state.started, splits=splits))
-    if state.epoch is not None:
-        first = (state.epoch.number - 1) * state.started.steps_per_epoch + 1
-        share = len(state.epoch.batches) // state.started.steps_per_epoch
-        batches = tuple(
-            _without_items(batch, f"e{state.epoch.number}/s{first + index // share}/b{index % share}", event)
-            for index, batch in enumerate(state.epoch.batches)
-        )
-        state = replace(state, epoch=replace(state.epoch, batches=batches))
-        if state.step is not None:
-            state = replace(state, step=_next_step(state, replace(state.epoch, batches=batches), state.step.number))
-    return state
+    started = replace(state.started, splits=splits)
+    if state.epoch is None:
+        return replace(state, started=started)
+    first = (state.epoch.number - 1) * started.steps_per_epoch + 1
+    share = len(state.epoch.batches) // started.steps_per_epoch
+    batches = tuple(
+        _without_items(batch, f"e{state.epoch.number}/s{first + index // share}/b{index % share}", event)
+        for index, batch in enumerate(state.epoch.batches)
+    )
+    epoch = replace(state.epoch, batches=batches)
+    step = None if state.step is None else _next_step(state, epoch, state.step.number)
+    return replace(state, started=started, epoch=epoch, step=step)
 
 
 def _without_items(batch: Batch, place: str, event: EvidenceRetracted) -> Batch:

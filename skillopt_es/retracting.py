@@ -34,7 +34,7 @@ class Retracted:
 def retracted(
     parent: Path, evidence: Evidence, folder: Path, *, reason: str, by: str, now: Callable[[], datetime]
 ) -> Retracted:
-    """A fork of the run in `parent` without the evidence; raises ConfigError where there is nothing to do without it."""
+    """A fork of the run in `parent` without the evidence; raises ConfigError where none can be or is needed."""
     event = EvidenceRetracted(items=(evidence.item,), reason=reason, by=by, place=evidence.place)
     with EventLog.open(parent) as log:
         _check_trajectory(evidence, log)

@@ -30,7 +30,14 @@ from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
 from skillopt_es.projections.usage import slot_place
 from skillopt_es.skill.alignment import lines_of
 
-DESCENT_TYPES = (*BLAME_TYPES, "RolloutCompleted", "SkillScored", "ComparisonDrawn", "ComparisonExtended", "MetaSkillWritten")
+DESCENT_TYPES = (
+    *BLAME_TYPES,
+    "RolloutCompleted",
+    "SkillScored",
+    "ComparisonDrawn",
+    "ComparisonExtended",
+    "MetaSkillWritten",
+)
 """The events that descent is read from."""
 
 Kind = Literal["result", "score", "patch", "merge", "proposal", "note", "candidate", "verdict", "guidance", "memory"]
@@ -112,9 +119,7 @@ def descent(evidence: Evidence, records: Iterable[Recorded]) -> Descent:
     taken: list[int] = []
     lines: tuple[DerivedLine, ...] = ()
     if written is not None:
-        for chain in written.chains.values():
-            if _step(walk, chain) and chain.taken:
-                taken.append(chain.step)
+        taken = [chain.step for chain in written.chains.values() if _step(walk, chain) and chain.taken]
         lines = tuple(_lines(evidence, written, walk.advised))
     derived = sorted(walk.found, key=lambda each: each.seq)
     return Descent(evidence=evidence, derived=tuple(derived), lines=lines, taken=tuple(taken))
@@ -135,11 +140,15 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
             place = slot_place(event.place)
             walk.say("score", seq, event.place, f"hard {event.score.hard:.4f}", step=place.step, epoch=place.epoch)
         case CandidateGated() if event.candidate in walk.skills:
-            turned = "won" if walk.evidence.item in event.won else "lost" if walk.evidence.item in event.lost else "same"
+            turned = (
+                "won" if walk.evidence.item in event.won else "lost" if walk.evidence.item in event.lost else "same"
+            )
             fate = f"{event.action.replace('_', ' ')}; the item: {turned}"
             walk.say("verdict", seq, f"gate of step {event.step}", fate, step=event.step, epoch=None)
         case SlowUpdateApplied() if event.action in _GATED and event.candidate in walk.skills:
-            walk.say("verdict", seq, f"guidance of epoch {event.epoch}", event.action.replace("_", " "), epoch=event.epoch)
+            walk.say(
+                "verdict", seq, f"guidance of epoch {event.epoch}", event.action.replace("_", " "), epoch=event.epoch
+            )
         case BestPromoted() if event.skill in walk.skills:
             walk.say("verdict", seq, "promotion of the final skill", "promoted", epoch=None)
 

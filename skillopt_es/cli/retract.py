@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import getpass
-from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 from attrs import asdict
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from skillopt_es.retracting import Retracted
 
 _TITLES = {
-    "result": ("result", "results"),
-    "score": ("score", "scores that count it"),
-    "patch": ("patch", "patches of analysts that saw it"),
-    "merge": ("merge", "merges"),
-    "proposal": ("proposal", "edits, suggestions or drafts"),
-    "note": ("note", "reminder notes"),
-    "candidate": ("candidate", "candidates"),
-    "verdict": ("verdict", "verdicts that count it"),
-    "guidance": ("guidance", "epoch guidance"),
-    "memory": ("memory", "optimizer memory"),
+    "result": "results",
+    "score": "scores that count it",
+    "patch": "patches of analysts that saw it",
+    "merge": "merges",
+    "proposal": "edits, suggestions or drafts",
+    "note": "reminder notes",
+    "candidate": "candidates",
+    "verdict": "verdicts that count it",
+    "guidance": "epoch guidance",
+    "memory": "optimizer memory",
 }
 
 
@@ -42,6 +42,10 @@ _TITLES = {
 @click.option("--trajectory", metavar="T", help="One result only: its event's number, slot or digest.")
 @click.option("--apply", "apply", is_flag=True, help="Make a fork that never met it and goes on without it.")
 @click.option("--erase", is_flag=True, help="Take its texts out of this run's log, for good.")
+@click.option(
+    "--also", type=click.File(encoding="utf-8"), metavar="FILE",
+    help="With --erase: also what says one of this file's lines, such as names; - reads them from stdin.",
+)  # fmt: skip
 @click.option("--reason", metavar="TEXT", default="", help="Why; recorded. --apply and --erase need it.")
 @click.option("--by", metavar="NAME", default="", help="Who; recorded. By default the name you are logged in with.")
 @click.option("--name", help="The fork's name; by default the run's and the item.")
@@ -53,6 +57,7 @@ def retract_command(
     trajectory: str | None,
     apply: bool,
     erase: bool,
+    also: TextIO | None,
     reason: str,
     by: str,
     name: str | None,
@@ -74,7 +79,7 @@ def retract_command(
     from skillopt_es.audit.reading import Reading
     from skillopt_es.runs import find_run
 
-    _check_words(item, trajectory, apply=apply, erase=erase, reason=reason.strip(), name=name)
+    _check_words(item, trajectory, apply=apply, erase=erase, reason=reason.strip(), name=name, also=also)
     folder = find_run(run, directory)
     folder = folder if folder.name not in ("", "..") else folder.resolve()
     with Reading.of(folder) as reading:
@@ -93,7 +98,8 @@ def retract_command(
         done["fork"] = _fork_json(made)
     erased = []
     if erase:
-        erased = [_erased(each, evidence, why, who) for each in (folder, *([made.fork.folder] if made else []))]
+        lines = [line.strip() for line in also or () if line.strip()]
+        erased = [_erased(each, evidence, why, who, lines) for each in (folder, *([made.fork.folder] if made else []))]
         done["erased"] = [each.as_json() for each in erased]
     if as_json:
         print_json({"run": folder.name, "problem": None, **_json(found), **done})
@@ -106,7 +112,14 @@ def retract_command(
 
 
 def _check_words(
-    item: str | None, trajectory: str | None, *, apply: bool, erase: bool, reason: str, name: str | None
+    item: str | None,
+    trajectory: str | None,
+    *,
+    apply: bool,
+    erase: bool,
+    reason: str,
+    name: str | None,
+    also: TextIO | None,
 ) -> None:
     if (item is None) == (trajectory is None):
         raise click.UsageError("retract what? Say --item ID or --trajectory T")
@@ -114,6 +127,8 @@ def _check_words(
         raise click.UsageError("--reason says why, for those who come later: --reason 'wrong label'")
     if name is not None and not apply:
         raise click.UsageError("--name names the fork that --apply makes")
+    if also is not None and not erase:
+        raise click.UsageError("--also says what --erase looks for")
 
 
 def _user() -> str:
@@ -143,10 +158,10 @@ def _forked(folder: Path, evidence: Evidence, name: str | None, reason: str, by:
     return retracted(folder, evidence, fork, reason=reason, by=by, now=lambda: datetime.now(UTC))
 
 
-def _erased(folder: Path, evidence: Evidence, reason: str, by: str) -> Erased:
+def _erased(folder: Path, evidence: Evidence, reason: str, by: str, also: Sequence[str]) -> Erased:
     from skillopt_es.erasing import erase_evidence
 
-    return erase_evidence(folder, evidence, reason=reason, by=by, now=lambda: datetime.now(UTC))
+    return erase_evidence(folder, evidence, reason=reason, by=by, now=lambda: datetime.now(UTC), also=also)
 
 
 # --- what is printed -----------------------------------------------------------------------------------------------
@@ -187,11 +202,10 @@ def _print_list(reading: Reading, found: Descent, *, as_json: bool) -> None:
     if not found.derived:
         click.echo("nothing: nobody has met it yet")
         return
-    counts = Counter(each.kind for each in found.derived)
-    for kind, (_, title) in _TITLES.items():
+    for kind, title in _TITLES.items():
         rows = [each for each in found.derived if each.kind == kind]
         if rows:
-            click.echo(f"\n{title}: {counts[kind]}")
+            click.echo(f"\n{title}: {len(rows)}")
             for each in rows:
                 click.echo(f"  event {each.seq:<6} {_words(each)}")
     _print_lines(found)

@@ -12,11 +12,14 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Protocol, cast
 
 from attrs import asdict, frozen
 
 from skillopt_es.errors import BackendError, Divergence
+from skillopt_es.events.erasures import ErasedText
+from skillopt_es.events.errors import TextErased
 from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import (
@@ -117,7 +120,7 @@ class LiveCalls:
         digest = request_digest(model.identity, recorded)
         known = self._known(request.slot, digest)
         if known is not None:
-            return answer_of(known, self._texts)
+            return known
         asked = _Asked(role, request, model.identity, recorded)
         texts = [message.content for message in request.messages]
         images = [image.data for message in request.messages for image in message.images]
@@ -162,12 +165,14 @@ class LiveCalls:
         self._seen(row)
         return row
 
-    def _known(self, slot: str, digest: str) -> CallRow | None:
+    def _known(self, slot: str, digest: str) -> Answer | None:
         rows = self._journal.answers(slot) if slot in self._slots else ()
-        for row in reversed(rows):  # the last one is what was used where a question was asked again
-            if row.call.request_digest == digest and not (self._ask_again and row.call.finish == "length"):
-                return row
-        own = [row for row in rows if row.n > self._inherited]  # past a fork point another request is a new call
+        same = [row for row in rows if row.call.request_digest == digest]
+        for row in reversed(same):  # the last one is what was used where a question was asked again
+            if not (self._ask_again and row.call.finish == "length"):
+                with suppress(TextErased):  # it is asked anew
+                    return answer_of(row, self._texts)
+        own = [row for row in rows if row.n > self._inherited and row not in same]  # past a fork point it is a new call
         if own and not self._ask_again:
             raise Divergence(
                 f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
@@ -267,8 +272,8 @@ def recorded_answer(reply: ChatReply) -> str:
 
 
 def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """Text and tool calls of a recorded answer."""
-    if finish != "tools":
+    """Text and tool calls of a recorded answer; of one that was erased, what is shown in its place."""
+    if finish != "tools" or isinstance(recorded, ErasedText):
         return recorded, ()
     parsed = json.loads(recorded)
     return parsed["text"], tuple(ToolCall(**call) for call in parsed["tool_calls"])
@@ -356,5 +361,8 @@ def _try(one: Try) -> dict[str, object]:
 def answer_of(row: CallRow, texts: Texts) -> Answer:
     """A recorded answer, read back."""
     assert row.call.response is not None
-    text, calls = read_answer(texts.text(row.call.response), row.call.finish)
+    recorded = texts.text(row.call.response)
+    if isinstance(recorded, ErasedText):
+        raise TextErased(f"the answer to {row.call.slot} was erased")
+    text, calls = read_answer(recorded, row.call.finish)
     return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls)

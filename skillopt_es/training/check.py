@@ -33,7 +33,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     TextsErased,
 )
-from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.errors import LogDamaged, TextErased
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
@@ -73,7 +73,11 @@ def _not_reached(event: Event) -> bool:
 
 @frozen(kw_only=True)
 class CheckReport:
-    """How much was derived again, and the first event that came out differently, if any."""
+    """
+    How much was derived again, and the first event that came out differently, if any.
+
+    `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
+    """
 
     events: int
     decisions: int
@@ -109,9 +113,11 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
             mismatch=found.mismatch,
         )
     executor = REAL_WORLD.executor(lambda: False)
-    evidence = Evidence(log, journal)
-    ports = Ports(calls=RecordedCalls(journal, log), evidence=evidence, executor=executor, rollouts=None)
-    walk = _Walk(run, folder, ports)
+    texts = _Noticing(log, log.erasures.texts)
+    ports = Ports(
+        calls=RecordedCalls(journal, texts), evidence=Evidence(texts, journal), executor=executor, rollouts=None
+    )
+    walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
     wrong = walk.start(first, first.event)
     while wrong is None and (recorded := next(events, None)) is not None:
         wrong = await walk.step(recorded)
@@ -121,7 +127,22 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         rollouts=walk.rollouts,
         status=walk.state.status,
         mismatch=wrong,
+        unchecked={"decisions whose evidence was erased": walk.erased} if walk.erased else {},
     )
+
+
+@define
+class _Noticing:
+    """The texts of a log; notices when one was asked for that was erased, also if it has come back since."""
+
+    log: EventLog
+    erased: frozenset[str]
+    missed: bool = False
+
+    def text(self, digest: str) -> str:
+        """The text, or what is shown in its place."""
+        self.missed = self.missed or digest in self.erased
+        return self.log.text(digest)
 
 
 def _check_imported(log: EventLog, until: int | None) -> CheckReport:
@@ -145,12 +166,16 @@ class _Walk:
     run: RunData
     folder: Path
     ports: Ports
+    evidence: _Noticing
+    redacted: frozenset[int]
     state: TrainerState = field(factory=TrainerState)
     coming: deque[Unit | Event] = field(factory=deque)
     texts: dict[str, SkillTree] = field(factory=dict)
     events: int = 0
     decisions: int = 0
     rollouts: int = 0
+    erased: int = 0
+    blind: tuple[int, int] | None = None
 
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
@@ -177,7 +202,30 @@ class _Walk:
             return None
         if self.state.status == "paused":
             return mismatch(recorded, "follows a pause without a RunResumed")
-        return self._follows(recorded, await self._next())
+        try:
+            due = await self._next()
+        except TextErased:
+            self.evidence.missed = True
+            due = None
+        wrong = self._follows(recorded, due)
+        if wrong is not None and self._is_blind(recorded):
+            self._take_on_trust(recorded)
+            return None
+        return wrong
+
+    def _is_blind(self, recorded: Recorded) -> bool:
+        """Whether what is derived in this step goes back to texts that were erased."""
+        here = (self.state.epochs_done, self.state.steps_done)
+        redacted = recorded.seq in self.redacted and not isinstance(recorded.event, RolloutCompleted)
+        if self.evidence.missed or redacted:
+            self.blind, self.evidence.missed = here, False
+        return self.blind == here
+
+    def _take_on_trust(self, recorded: Recorded) -> None:
+        """The event as it stands, in the place of one that nobody can derive any more; what follows is planned anew."""
+        self.coming.clear()
+        self.erased += 1
+        self._fold(recorded.event)
 
     def _forked(self, recorded: Recorded, event: RunForked) -> Mismatch | None:
         """That a fork begins here, and what it changes, is evidence; what measured skills then count follows."""

@@ -223,5 +223,3 @@ def test_a_trajectory_has_less_behind_it_than_its_item(parent: Path) -> None:
         each for each in whole.derived if each.kind == "patch"
     }
     assert all(len(part.derived) < len(whole.derived) for part in parts)
-
-
