@@ -71,7 +71,8 @@ def test_a_fork_without_the_item_goes_on(cli: Cli) -> None:
 
 READING = (
     ("show", "175"), ("show", "e1/s3/b0/item/name-02"), ("show", "e1/s3/b0/success-0"),
-    ("explain", "--item", "name-02"), ("explain", "step", "3"), ("explain", "175"), ("explain", "epoch", "2"), ("why-not",), ("blame",), ("lineage",),
+    ("explain", "--item", "name-02"), ("explain", "step", "3"), ("explain", "175"), ("explain", "epoch", "2"),
+    ("why-not",), ("blame",), ("lineage",),
     ("log",), ("log", "--type", "TextsErased"), ("status",), ("usage",), ("regate",), ("bisect", "--item", "name-02"),
     ("diff", "step", "2", "step", "3"), ("replay", "--until", "step", "3"), ("replay", "--check"), ("compare", "demo"),
     ("retract", "--item", "name-02"),
