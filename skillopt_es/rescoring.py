@@ -33,13 +33,13 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, FailureKind, Item
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve as after
 from skillopt_es.session import recorded_run
 from skillopt_es.training.calls import Answer, answer_of, wire_form
 from skillopt_es.training.forks import skills_in
 from skillopt_es.training.regate import Regated, Regraded, RunAt, regate
-from skillopt_es.training.rollout import RolloutPorts, job, jobs_at_once
+from skillopt_es.training.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.sampling import comparison_seed
 from skillopt_es.training.tasks import Unit
@@ -224,7 +224,7 @@ class _Again:
             environment=self.environment, items=self.items, executor=self.world.executor(lambda: False), calls=calls
         )
         try:
-            again, _ = await job(self.tried.unit, self.tried.run, ports)()
+            again, _ = await rollout_job(self.tried.unit, self.tried.run, ports)()
         except (_NotRecordedError, TextErased) as error:
             return self._grade(None, error.message)
         if isinstance(again.outcome, Failed) and isinstance(event.outcome, Measured):

@@ -15,7 +15,8 @@ from skillopt_es.events.catalog import (
     RolloutCompleted,
 )
 from skillopt_es.events.log import EventLog
-from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.training.forks import under_way
 
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")

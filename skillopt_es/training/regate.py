@@ -29,11 +29,13 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
 )
 from skillopt_es.events.values import Outcome, Purpose, Score, SkillTree
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve as after
-from skillopt_es.training.decisions import is_better, judge, mean_score
+from skillopt_es.training.decisions import judge
 from skillopt_es.training.forks import gate_values, skills_in
+from skillopt_es.training.gate import is_better
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.scores import mean_score
 from skillopt_es.training.stale import counts_as_measured
 
 Zone = Literal["exact", "estimate"]
