@@ -95,9 +95,10 @@ async def rescored(folder: Path, overrides: Sequence[str] = (), *, world: World 
                 f"no answer of {folder.name} can be graded with these settings; of the first: {grades[0].why}",
                 hint="settings that change what the target is asked need a run of their own",
             )
+        untold = (each.seq for each in grades if each.derived is None)
         graded = Regraded(
             outcomes={each.seq: each.derived for each in grades if each.derived is not None},
-            unknown=frozenset(each.seq for each in grades if each.derived is None),
+            unknown=frozenset(untold if changed else ()),  # the recorded grader's grade is the recorded one
         )
         return Rescoring(grades=grades, regated=regate(log.read(), _as_it_was(folder), graded))
 
@@ -158,10 +159,10 @@ def _tried(log: EventLog, folder: Path) -> _Tried:
     texts: dict[str, SkillTree] = {}
     seeds: dict[str, int] = {}
     run: RunData | None = None
+    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
+        raise ConfigError(f"{folder.name} was imported: its log has no answers that could be graded again")
     for recorded in log.read():
         event = recorded.event
-        if isinstance(event, RunImported):
-            raise ConfigError(f"{folder.name} was imported: its log has no answers that could be graded again")
         texts.update({skill.hash: skill for skill in skills_in(event)})
         state = after(state, event)
         if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):

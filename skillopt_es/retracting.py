@@ -16,9 +16,10 @@ from attrs import frozen
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.audit.retraction import before
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import EvidenceRetracted, RolloutCompleted, RunStarted
+from skillopt_es.events.catalog import EvidenceRetracted, RolloutCompleted
 from skillopt_es.events.log import EventLog
 from skillopt_es.forking import Fork, make_fork
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import read_state
 
 
@@ -42,15 +43,15 @@ def retracted(
         done = sum(1 for _ in log.read(after=seq, types=("CandidateGated", "StepSkipped")))
         if met is None and any(log.read(types=("RunCompleted",))):
             raise ConfigError(f"nothing in {parent.name} goes back to {evidence.item}: there is nothing to rebuild")
-    _check_splits(evidence, parent, read_state(parent, seq).started)
+    _check_splits(evidence, parent, read_state(parent, seq))
     return Retracted(make_fork(parent, seq, folder, then=(event,), now=now), event, done)
 
 
-def _check_splits(evidence: Evidence, parent: Path, started: RunStarted | None) -> None:
-    """That the run goes on with the item, and can go on without it."""
-    if started is None or evidence.place:
+def _check_splits(evidence: Evidence, parent: Path, state: TrainerState) -> None:
+    """That the run goes on with the item, and can go on without it; what cannot be forked, `make_fork` refuses."""
+    if state.started is None or state.imported is not None or evidence.place:
         return
-    splits = started.splits
+    splits = state.started.splits
     if evidence.item not in (*splits.train, *splits.val, *splits.test):
         raise ConfigError(f"{evidence.item} is retracted in {parent.name} already")
     for name, ids in (("train", splits.train), ("validation", splits.val)):

@@ -73,7 +73,7 @@ def print_verdicts(name: str, found: Regated, by: str) -> None:
         click.echo(f"{name} has judged no candidate yet")
         return
     first = found.first_change
-    parts = "analysts read another result" if found.read is not None else "the first changed verdict"
+    parts = "the first changed verdict" if found.read is None else f"event {found.read}, a result with another grade"
     click.echo(f"EXACT: what {by} decides up to {'the end' if first is None and found.read is None else parts}")
     if exact:
         _print_zone(exact, by)

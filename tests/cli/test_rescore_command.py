@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,10 +10,11 @@ from support.in_process import Cli, called
 
 
 @pytest.fixture
-def cli(demo_run: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    """Runs a command in this process, over the demo's run."""
+def cli(demo_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs a command in this process, over a copy of the demo's run."""
+    shutil.copytree(demo_run, tmp_path / "runs" / "demo")
     run = called(capsys)
-    return lambda *words: run(*words, "--dir", demo_run.parent)
+    return lambda *words: run(*words, "--dir", tmp_path / "runs")
 
 
 def test_the_recorded_grader_is_said_to_change_nothing(cli: Cli) -> None:
@@ -75,3 +77,19 @@ def test_mended_data_are_another_grader(cli: Cli, tmp_path: Path) -> None:
     assert {each["item"] for each in found["changed"]} == {"name-06"}
     assert found["first_grade_that_analysts_read"] is None
     assert found["exact"]
+
+
+def test_an_imported_run_has_no_answers(cli: Cli, tmp_path: Path) -> None:
+    """Nor can it be forked without an item, nor be erased from."""
+    assert cli("export", "demo", str(tmp_path / "folder"), "--format", "skillopt").code == 0
+    assert cli("import", str(tmp_path / "folder"), "--out", "imported").code == 0
+    run = ("imported", "--item", "date-03")
+    assert "results: 3" in cli("retract", *run).out
+    for words in (
+        ("rescore", "imported"),
+        ("retract", *run, "--apply", "--reason", "r"),
+        ("retract", *run, "--erase", "--reason", "r"),
+    ):
+        done = cli(*words)
+        assert (done.code, done.out) == (2, "")
+        assert "was imported" in done.err

@@ -64,6 +64,7 @@ def test_a_fork_without_the_item_goes_on(cli: Cli) -> None:
     assert "without     name-02: wrong label" in cli("status", "demo-retracted").out
     assert "without name-02" in cli("lineage", "demo-retracted").out
     assert cli("blame", "demo-retracted").code == 0
+    assert "retracted: name-02, by me: wrong label" in cli("explain", "demo-retracted", "--item", "name-02").out
     assert cli("explain", "demo-retracted", "step", "3").code == 0
     assert "by me: wrong label" in cli("log", "demo-retracted", "--type", "EvidenceRetracted").out
     assert cli("retract", "demo-retracted", "--item", "name-02", "--json").json["derived"] == []

@@ -71,10 +71,10 @@ def trained(folder: Path, *overrides: str, there: ScriptedWorld | None = None) -
     return folder / "run"
 
 
-def by(run: Path, environment: ScriptedEnvironment) -> Rescoring:
+def by(run: Path, environment: ScriptedEnvironment, *overrides: str) -> Rescoring:
     """What this environment says of the run's answers; no model may be asked."""
     there = ScriptedWorld(environment=environment)
-    found = asyncio.run(rescored(run, world=there.session().world))
+    found = asyncio.run(rescored(run, overrides, world=there.session().world))
     assert there.calls == 0
     return found
 
@@ -203,7 +203,7 @@ class Otherwise(ScriptedEnvironment):
 
 def test_what_would_have_been_asked_otherwise_cannot_be_told(tmp_path: Path) -> None:
     """And nothing after it is exact."""
-    found = by(trained(tmp_path), Otherwise(**SIZES))
+    found = by(trained(tmp_path), Otherwise(**SIZES), "env.grader=other")
     unknown = [grade for grade in found.grades if grade.derived is None]
     assert {grade.item for grade in unknown} == {"t0", "v0", "x0"}
     assert found.regated.read == unknown[0].seq
@@ -242,6 +242,9 @@ def test_an_answer_that_was_erased_cannot_be_told(tmp_path: Path) -> None:
     erase_evidence(run, Evidence("v0"), reason="private", by="me", now=lambda: NOON)
     found = by(run, ScriptedEnvironment(**SIZES))
     assert {(grade.item, "erased" in grade.why) for grade in found.grades if grade.changed} == {("v0", True)}
+    assert found.regated == regated(run)  # the recorded grader gave the recorded grade
+    other = by(run, ScriptedEnvironment(**SIZES), "env.grader=other")
+    assert not any(each.zone == "exact" for each in other.regated.verdicts)
 
 
 @pytest.mark.parametrize("environment", [Alfworld, SpreadsheetBench])
