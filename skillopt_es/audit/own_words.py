@@ -64,7 +64,7 @@ def own_words(evidence: Evidence, log: EventLog, also: Sequence[str]) -> OwnWord
     others = (digest for digest, users in uses.items() if len(users) == 1 and users <= {"another"})
     lines = [line for digest in found.own for line in _lines(_text(log, digest))]
     found.short = len({line for line in lines if len(line) < SHORTEST})
-    own = _only_here(_pieces(lines, SHORTEST), (_text(log, digest) for digest in others))
+    own = _only_here(_thinned(_pieces(lines, SHORTEST)), (_text(log, digest) for digest in others))
     found.pieces = (*own, *_pieces(also, 1))
     for digest in _digests(log):
         if digest not in found.own and digest not in kept and found.says(_text(log, digest)):
@@ -172,9 +172,12 @@ def _pieces(lines: Iterable[str], shortest: int) -> list[str]:
         for part in parts:
             if len(part) >= shortest:
                 pieces.update(dict.fromkeys((part, json.dumps(part)[1:-1], json.dumps(part, ensure_ascii=False)[1:-1])))
-    found = list(pieces)
-    step = -(-len(found) // _MOST_PIECES) or 1
-    return found[::step]
+    return list(pieces)
+
+
+def _thinned(pieces: list[str]) -> list[str]:
+    """No more than can be looked for in good time; of a long text, a prompt that shows a part has many pieces."""
+    return pieces[:: -(-len(pieces) // _MOST_PIECES) or 1]
 
 
 def _only_here(pieces: list[str], others: Iterable[str]) -> tuple[str, ...]:
