@@ -7,7 +7,7 @@ notes written after a verdict. Its parent is the text that was current when it w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from attrs import define, evolve, field, frozen
@@ -97,6 +97,11 @@ class Lineage:
     current: str
     best: str
     forks: tuple[Branch, ...] = ()
+
+    @property
+    def by_name(self) -> Mapping[str, Node]:
+        """The nodes by name."""
+        return {node.name: node for node in self.nodes}
 
 
 @define
