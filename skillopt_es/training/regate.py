@@ -69,7 +69,7 @@ class Verdict:
 
 @frozen(kw_only=True)
 class Rescored:
-    """One recorded evaluation beside its score by other grades."""
+    """One recorded evaluation beside its score by other grades; where `bound`, both are the most that they could be."""
 
     seq: int
     place: str
@@ -77,6 +77,7 @@ class Rescored:
     skill: str
     recorded: Score
     derived: Score
+    bound: bool = False
 
 
 @frozen(kw_only=True)
@@ -195,7 +196,7 @@ class _Walk:
         score = event.score if recorded == derived else anew
         self.evaluations.append(
             Rescored(seq=seq, place=event.place, purpose=event.purpose, skill=event.skill,
-                     recorded=event.score, derived=score)
+                     recorded=event.score, derived=score, bound=not event.exact)
         )  # fmt: skip
         if event.purpose != "selection":
             return evolve(event, score=score)
