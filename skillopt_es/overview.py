@@ -93,7 +93,7 @@ def spent(folder: Path) -> Spent:
         prices = recorded_prices(recorded.event for recorded in sessions)
         forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
         inherited = forks[-1].inherited if forks else 0
-        usage = usage_of(Journal(log.reader).read(after=inherited), prices)
+        usage = usage_of(Journal(log.reader).charges(after=inherited), prices)
     return Spent(usage=usage, currency=prices.currency, crashes=crashes(sessions), inherited=inherited)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,7 +15,9 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.moments import Moment
 from skillopt_es.projections.trainer import Standing, TrainerState
-from skillopt_es.training.check import CheckReport
+
+if TYPE_CHECKING:
+    from skillopt_es.training.check import CheckReport
 
 
 @click.command("replay")
