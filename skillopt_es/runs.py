@@ -49,21 +49,20 @@ def find_run(name: str | None, directory: Path) -> Path:
 def new_run_name(given: str | None, stem: str, now: datetime, directory: Path) -> str:
     """The name of a new run: as given, or from the config's name and the time."""
     if given is not None:
-        if not _NAME.fullmatch(given):
-            raise _bad_name("--run", given)
-        return given
+        return checked_name("--run", given)
     return _free_name(f"{stem}-{now:%Y%m%d-%H%M%S}", directory)
 
 
 def fork_name(given: str | None, parent: str, moment: str, directory: Path) -> str:
     """The name of a fork: as given, or from its parent's name and the moment."""
-    if given is not None and not _NAME.fullmatch(given):
-        raise _bad_name("--name", given)
-    return given if given is not None else _free_name(f"{parent[:60]}-{moment}", directory)
+    return checked_name("--name", given) if given is not None else _free_name(f"{parent[:60]}-{moment}", directory)
 
 
-def _bad_name(option: str, given: str) -> ConfigError:
-    return ConfigError(f"{option} {given}: a run's name has letters, digits, dots, dashes and underscores only")
+def checked_name(option: str, given: str) -> str:
+    """The name, if a run may be called so; it never leads out of the directory of runs."""
+    if not _NAME.fullmatch(given):
+        raise ConfigError(f"{option} {given}: a run's name has letters, digits, dots, dashes and underscores only")
+    return given
 
 
 def _free_name(base: str, directory: Path) -> str:

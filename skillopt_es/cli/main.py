@@ -34,6 +34,8 @@ COMMANDS = {
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),
     "export": ("export", "Write a run's skill, events or results to files."),
+    "freeze": ("freeze", "Pack a run with its journal into one file, for tests and for others."),
+    "thaw": ("freeze", "Lay such a file out as a run that can be read."),
     "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
     "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
     "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
