@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -44,6 +45,19 @@ def find_run(name: str | None, directory: Path) -> Path:
     close = [other for other in known if name in other]
     hint = f"did you mean {', '.join(close[:3])}?" if close else "`skillopt-es runs` lists them"
     raise RunNotFound(f"there is no run {name} in {directory}", hint=hint)
+
+
+def find_runs(names: Sequence[str], directory: Path) -> list[Path]:
+    """The folders of several runs; a folder that is no run stands for all runs in it, however deep."""
+    found: list[Path] = []
+    for name in names:
+        below = [] if _is_run(name, directory) else sorted(path.parent for path in Path(name).rglob(LOG_FILE))
+        found += below or [find_run(name, directory)]
+    return list(dict.fromkeys(found))
+
+
+def _is_run(name: str, directory: Path) -> bool:
+    return any((folder / LOG_FILE).is_file() for folder in (directory / name, Path(name)))
 
 
 def new_run_name(given: str | None, stem: str, now: datetime, directory: Path) -> str:
