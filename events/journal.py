@@ -138,7 +138,7 @@ CALLS_QUERY = (
 
 _CHARGES_QUERY = (
     "select n, slot, role, stage, outcome, input_tokens, output_tokens, cached_tokens, reasoning_tokens, tries,"
-    " error_kind from calls join forms on forms.id = calls.form"
+    " error_kind from calls left join forms on forms.id = calls.form"
 )
 
 
@@ -220,6 +220,8 @@ class Journal:
             for row in rows:
                 cells: Any = row
                 after = cells[0]
+                if type(cells[2]) is not str:
+                    raise LogDamaged(f"call {after!r} is damaged: what it has in common with others is missing")
                 yield ChargeRow(after, Charge(*cells[1:]))
 
     def __len__(self) -> int:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import frozen
 
+from skillopt_es.audit.reading import Reading
 from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
@@ -40,16 +41,19 @@ class Unreadable:
 def overview(folder: Path) -> Overview:
     """Where a run stands; raises LogError for one that cannot be read."""
     with EventLog.open(folder) as log:
-        last = log.reader.row("select seq, recorded_at from events order by seq desc limit 1")
-        summary = summarize(recorded.event for recorded in log.read(types=OVERVIEW))
-        return Overview(
-            folder=folder,
-            status=_status(summary, folder),
-            summary=summary,
-            events=0 if last is None else int(str(last[0])),
-            calls=len(Journal(log.reader)),
-            written=log.run.created_at if last is None else str(last[1]),
-        )
+        return _overview(log, folder, summarize(recorded.event for recorded in log.read(types=OVERVIEW)))
+
+
+def _overview(log: EventLog, folder: Path, summary: Summary) -> Overview:
+    last = log.reader.row("select seq, recorded_at from events order by seq desc limit 1")
+    return Overview(
+        folder=folder,
+        status=_status(summary, folder),
+        summary=summary,
+        events=0 if last is None else int(str(last[0])),
+        calls=len(Journal(log.reader)),
+        written=log.run.created_at if last is None else str(last[1]),
+    )
 
 
 def _status(summary: Summary, folder: Path) -> Status:
@@ -88,29 +92,37 @@ _SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
 
 def spent(folder: Path) -> Spent:
     """The usage of a run, from its journal and the prices it has recorded; raises LogError for one it cannot read."""
-    with EventLog.open(folder) as log:
-        sessions = list(log.read(types=_SESSIONS))
-        prices = recorded_prices(recorded.event for recorded in sessions)
-        forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
-        inherited = forks[-1].inherited if forks else 0
-        usage = usage_of(Journal(log.reader).charges(after=inherited), prices)
+    with Reading.of(folder) as reading:
+        found = spent_in(reading)
+        if reading.problem is not None:
+            raise reading.problem
+        return found
+
+
+def spent_in(reading: Reading) -> Spent:
+    """The usage of a run as far as it can be read; what is wrong with its log is in `reading.problem`."""
+    sessions = list(reading.read(types=_SESSIONS))
+    prices = recorded_prices(recorded.event for recorded in sessions)
+    forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
+    inherited = forks[-1].inherited if forks else 0
+    usage = usage_of(reading.whole(Journal(reading.log.reader).charges(after=inherited)), prices)
     return Spent(usage=usage, currency=prices.currency, crashes=crashes(sessions), inherited=inherited)
 
 
 @frozen(kw_only=True)
 class Detailed:
-    """One run in full: its summary from all events, and its first one."""
+    """One run in full: its summary from all events, and its first one; of a damaged log, what can be read."""
 
     overview: Overview
     started: RunStarted | None
     spent: Spent
 
 
-def detailed(folder: Path) -> Detailed:
-    """A run with every number of every line; raises LogError for one that cannot be read."""
-    with EventLog.open(folder) as log:
-        first = next(log.read(until=1), None)
-        full = summarize(recorded.event for recorded in log.read(types=DETAILS))
-    short = overview(folder)
+def detailed(reading: Reading, folder: Path) -> Detailed:
+    """A run with every number of every line; what is wrong with its log is in `reading.problem`."""
+    full = summarize(recorded.event for recorded in reading.read(types=DETAILS))
+    first = next(reading.read(until=1), None)
+    if first is None and reading.problem is not None:
+        raise reading.problem
     started = first.event if first is not None and isinstance(first.event, RunStarted) else None
-    return Detailed(overview=evolve(short, summary=full), started=started, spent=spent(folder))
+    return Detailed(overview=_overview(reading.log, folder, full), started=started, spent=spent_in(reading))

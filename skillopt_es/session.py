@@ -21,6 +21,7 @@ from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
 from skillopt_es.matrix import check_target
+from skillopt_es.moments import Events
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.trainer import TrainerState, fold
 from skillopt_es.start import run_started, split_ids
@@ -129,7 +130,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
         await asyncio.to_thread(writer.close)
 
 
-def recorded_settings(log: EventLog) -> dict[str, Json]:
+def recorded_settings(log: Events) -> dict[str, Json]:
     """The settings that resuming or forking a run has changed, by key."""
     found: dict[str, Json] = {}
     for recorded in log.read(types=("RunResumed", "RunForked")):

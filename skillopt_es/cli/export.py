@@ -41,12 +41,16 @@ def export_command(
 
     OUT may be - (standard output) for skill and jsonl.
     """
+    from skillopt_es.audit.reading import Reading
     from skillopt_es.runs import find_run
 
     if form != "skill" and (at is not None or which != "best"):
         raise click.UsageError(f"--which and --at choose a skill; they do not go with --format {form}")
     run, to = _run_and_place(words, out)
-    with EventLog.open(find_run(run, directory)) as log:
+    with Reading.of(find_run(run, directory)) as reading:
+        if reading.problem is not None:  # a file that is not whole looks like one that is
+            raise reading.problem
+        log = reading.log
         match form:
             case "skill":
                 _export_skill(_skill(log, which, at), to, force=force)

@@ -48,20 +48,23 @@ def log_command(
     follow: bool,
     directory: Path,
     as_json: bool,
-) -> None:
+) -> int:
     """
     The events of a run, one line each. RUN is a name or a folder; the newest run when left out.
 
     With --type, --last counts the events of that type. Times are UTC.
     """
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.cli.audit_words import as_found
     from skillopt_es.cli.event_lines import event_line
     from skillopt_es.events.codec import canonical_json
     from skillopt_es.projections.plain import plain_event
     from skillopt_es.runs import find_run
 
-    with EventLog.open(find_run(run, directory)) as log:
-        for recorded in _events(log, types, after, last, follow=follow):
+    with Reading.of(find_run(run, directory)) as reading:
+        for recorded in reading.whole(_events(reading.log, types, after, last, follow=follow)):
             click.echo(canonical_json(plain_event(recorded)) if as_json else event_line(recorded))
+        return as_found(reading, shown=False)
 
 
 def _events(log: EventLog, types: tuple[str, ...], after: int, last: int | None, *, follow: bool) -> Iterator[Recorded]:

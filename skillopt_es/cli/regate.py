@@ -16,6 +16,7 @@ from skillopt_es.cli.options import (
     run_argument,
     shown_value,
 )
+from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
     from skillopt_es.training.regate import Regated, Verdict
@@ -31,7 +32,7 @@ _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "t
 )  # fmt: skip
 @directory_option
 @json_option
-def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> None:
+def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> int:
     """
     What another rule would have decided for each recorded candidate: no model calls. RUN defaults to the newest.
 
@@ -42,24 +43,30 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     skillopt-es regate my-run --set evaluation.gate_metric=soft
     skillopt-es regate my-run --set evaluation.use_gate=false
     """
-    from skillopt_es.regating import regated
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.regating import regated_log
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
-    found = regated(folder, overrides)
-    if as_json:
-        print_json(
-            {
-                "run": folder.name,
-                "first_change": None if found.first_change is None else found.first_change.seq,
-                "other_scores_told_after_step": found.told,
-                "best": {"recorded": found.best_recorded, "derived": found.best_derived},
-                "exact": [asdict(each) for each in found.verdicts if each.zone == "exact"],
-                "estimate": [asdict(each) for each in found.verdicts if each.zone == "estimate"],
-            }
-        )
-    else:
-        _print(folder.name, found)
+    with Reading.of(folder) as reading:
+        _ = reading.started
+        found = regated_log(reading, folder, overrides)
+        if as_json:
+            print_json({"run": folder.name, **_as_json(found), "problem": problem_json(reading)})
+        else:
+            _print(folder.name, found)
+        return as_found(reading)
+
+
+def _as_json(found: Regated) -> dict[str, Json]:
+    return {
+        "first_change": None if found.first_change is None else found.first_change.seq,
+        "other_scores_told_after_step": found.told,
+        "best": {"recorded": found.best_recorded, "derived": found.best_derived},
+        "exact": [asdict(each) for each in found.verdicts if each.zone == "exact"],
+        "estimate": [asdict(each) for each in found.verdicts if each.zone == "estimate"],
+    }
 
 
 def _print(name: str, found: Regated) -> None:

@@ -17,6 +17,7 @@ from skillopt_es.moments import Moment
 from skillopt_es.projections.trainer import Standing, TrainerState
 
 if TYPE_CHECKING:
+    from skillopt_es.audit.reading import Reading
     from skillopt_es.training.check import CheckReport
 
 
@@ -44,33 +45,47 @@ def replay_command(
     skillopt-es replay my-run --check
     skillopt-es replay --check runs/
     """
-    from skillopt_es.projections.trainer import fold
+    from skillopt_es.audit.reading import Reading
     from skillopt_es.runs import find_run, find_runs
 
     folders = find_runs(runs, directory) if runs else [find_run(None, directory)]
     if len(folders) > 1:
         return _check_all(folders, checking, until, out, as_json=as_json)
     folder = folders[0]
-    with EventLog.open(folder) as log:
-        seq = _seq(log, until)
-        state = fold(recorded.event for recorded in log.read(until=seq))
-        report = _check(log, folder, seq) if checking else None
-        head = log.head().seq
+    with Reading.of(folder) as reading:
+        return _replay(reading, folder, until, checking, out, as_json=as_json)
+
+
+def _replay(
+    reading: Reading, folder: Path, until: Moment | None, checking: bool, out: Path | None, *, as_json: bool
+) -> int:
+    """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
+    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.projections.trainer import fold
+
+    seq = _seq(reading, until)
+    state = fold(recorded.event for recorded in reading.read(until=seq))
+    cut = reading.until < seq
+    if reading.problem is not None and (cut or until is None) and (out is not None or state.started is None):
+        raise reading.problem
+    seq, head = min(seq, reading.until), reading.head().seq
+    report = _check(reading.log, folder, seq) if checking and not cut else None
     if out is not None:
         _write(state, out)
     if as_json:
-        print_json(_as_json(folder, state, seq, head, report))
+        print_json({**_as_json(folder, state, seq, head, report), "problem": problem_json(reading)})
     else:
         _print(folder, state, seq, head, report)
         if out is not None:
             click.echo(f"written    {out}/ (current, best, state.json)")
-    return _verdict(report, quiet=as_json)
+    found = as_found(reading) if cut or until is None else 0
+    return found or _verdict(report, quiet=as_json)
 
 
-def _seq(log: EventLog, until: Moment | None) -> int:
+def _seq(reading: Reading, until: Moment | None) -> int:
     from skillopt_es.moments import seq_of
 
-    return log.head().seq if until is None else seq_of(log, until)
+    return reading.end if until is None else seq_of(reading, until)
 
 
 def _check(log: EventLog, folder: Path, until: int) -> CheckReport:
@@ -116,7 +131,7 @@ def _write(state: TrainerState, out: Path) -> None:
     write_file(out / "state.json", f"{text}\n")
 
 
-def _as_json(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> Json:
+def _as_json(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> dict[str, Json]:
     from skillopt_es.projections.snapshot import snapshot
 
     document: dict[str, Json] = {"run": folder.name, "seq": seq, "head": head, **snapshot(state)}

@@ -94,7 +94,7 @@ def fork_json(forked: RunForked | None) -> Json:
     return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
 
 
-def status_json(found: Detailed) -> Json:
+def status_json(found: Detailed) -> dict[str, Json]:
     """One run as JSON, with its lines and evaluations."""
     summary = found.overview.summary
     lines: list[Json] = [
