@@ -41,18 +41,22 @@ class Unreadable:
 def overview(folder: Path) -> Overview:
     """Where a run stands; raises LogError for one that cannot be read."""
     with EventLog.open(folder) as log:
-        return _overview(log, folder, summarize(recorded.event for recorded in log.read(types=OVERVIEW)))
+        reading = Reading(log)
+        reading.until = reading.end = log.head().seq
+        found = _overview(reading, folder, summarize(recorded.event for recorded in log.read(types=OVERVIEW)))
+        if reading.problem is not None:
+            raise reading.problem
+        return found
 
 
-def _overview(log: EventLog, folder: Path, summary: Summary) -> Overview:
-    last = log.reader.row("select seq, recorded_at from events order by seq desc limit 1")
+def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
     return Overview(
         folder=folder,
         status=_status(summary, folder),
         summary=summary,
-        events=0 if last is None else int(str(last[0])),
-        calls=len(Journal(log.reader)),
-        written=log.run.created_at if last is None else str(last[1]),
+        events=reading.end,
+        calls=reading.calls(),
+        written=reading.last_written(),
     )
 
 
@@ -125,4 +129,4 @@ def detailed(reading: Reading, folder: Path) -> Detailed:
     if first is None and reading.problem is not None:
         raise reading.problem
     started = first.event if first is not None and isinstance(first.event, RunStarted) else None
-    return Detailed(overview=_overview(reading.log, folder, full), started=started, spent=spent_in(reading))
+    return Detailed(overview=_overview(reading, folder, full), started=started, spent=spent_in(reading))

@@ -38,9 +38,13 @@ def find_run(name: str | None, directory: Path) -> Path:
                 f"there is no run in {directory}", hint="`skillopt-es run` starts one; `--dir` looks elsewhere"
             )
         return folders[-1]
-    for folder in (directory / name, Path(name)):
-        if (folder / LOG_FILE).is_file():
-            return folder
+    found = [folder for folder in (directory / name, Path(name)) if (folder / LOG_FILE).is_file()]
+    if len(found) == 2 and not found[0].samefile(found[1]):
+        raise ConfigError(
+            f"{name} names two runs, {found[0]} and {found[1]}", hint=f"say which by its path: {found[1].resolve()}"
+        )
+    if found:
+        return found[0]
     known = [path.name for path in run_folders(directory)]
     close = [other for other in known if name in other]
     hint = f"did you mean {', '.join(close[:3])}?" if close else "`skillopt-es runs` lists them"

@@ -13,6 +13,7 @@ from skillopt_es.errors import NotInRun
 from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, read_anchor
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunStarted
 from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew
+from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog, Head, RunInfo
 from skillopt_es.events.schema import missing_bytes
 
@@ -106,6 +107,22 @@ class Reading:
         """The run that the log belongs to."""
         return self.log.run
 
+    def last_written(self) -> str:
+        """When the last event was recorded; when the run was created, where there is none that can be read."""
+        try:
+            row = self.log.reader.row("select recorded_at from events order by seq desc limit 1")
+        except LogDamaged:
+            row = None
+        return self.run.created_at if row is None else str(row[0])
+
+    def calls(self) -> int:
+        """How many calls the journal has, as far as it can be told."""
+        try:
+            return len(Journal(self.log.reader))
+        except LogDamaged as error:
+            self.problem = self.problem or error
+            return 0
+
     def head(self) -> Head:
         """Where the log ends; without a hash where the last event cannot be read, and only its anchor knows."""
         try:
@@ -126,23 +143,27 @@ class Reading:
 
     def _look(self, folder: Path) -> None:
         """The end of the log, the first gap in it, what its anchor misses, and types that are newer than we are."""
-        anchor = read_anchor(folder)
-        self.until = self.end = anchor.seq if anchor is not None else 0
-        self.until = self.end = self.log.head().seq
-        if anchor is not None and anchor.seq > self.end:
-            self.problem = LogDamaged(
-                f"the log ends at event {self.end}, but {ANCHOR_FILE} says that there were {anchor.seq}"
-            )
+        anchor = None
+        try:
+            anchor = read_anchor(folder)
+        except LogDamaged as error:
+            self.problem = error
         missing = missing_bytes(self.log.path)
         if missing:
             self.problem = LogDamaged(f"{self.log.path} was cut: its last {missing:,} bytes are missing")
+        self.until = self.end = anchor.seq if anchor is not None else 0
+        self.until = self.end = self.log.head().seq
+        if anchor is not None and anchor.seq > self.end:
+            self.problem = self.problem or LogDamaged(
+                f"the log ends at event {self.end}, but {ANCHOR_FILE} says that there were {anchor.seq}"
+            )
         self._look_at_calls(anchor)
         rows = self.log.reader.rows(_COUNTS, (self.end,))  # a writer may be at work
         counts = cast("list[tuple[str, int]]", rows)
         if sum(count for _, count in counts) != self.end:
             [(gap,)] = cast("list[tuple[int]]", self.log.reader.rows(_GAP))
             self.until = gap - 1
-            self.problem = LogDamaged(f"event {gap} is missing from the log", seq=gap)
+            self.problem = self.problem or LogDamaged(f"event {gap} is missing from the log", seq=gap)
         unknown = [str(kind) for kind, _ in counts if kind not in BY_NAME]
         if unknown and self.problem is None:
             self.problem = LogTooNew(
