@@ -24,6 +24,14 @@ from skillopt_es.events.values import CallRef, Json, digest_of, raw_digest
 
 _CHUNK = 1000
 
+# Two remarks on a call that stand where its tries stand, before them.
+AHEAD = "ahead"
+REPEATS = "repeats"
+
+
+def _remarked(tries: str, remark: str) -> bool:
+    return tries != "[]" and tries.startswith(f'[{{"kind":"{remark}"')
+
 
 @frozen(kw_only=True)
 class FinishedCall:
@@ -53,6 +61,16 @@ class FinishedCall:
     @request_digest.default
     def _(self) -> str:
         return request_digest(self.model, self.request)
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it was made before it was known to be wanted: while a candidate was judged."""
+        return _remarked(self.tries, AHEAD)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether nobody was asked: the answer is that of the same request elsewhere in the run."""
+        return _remarked(self.tries, REPEATS)
 
     @cached_property
     def digest(self) -> str:
@@ -106,6 +124,23 @@ class Charge:
     reasoning_tokens: int | None
     tries: str
     error_kind: str
+    form: int
+    texts: bytes
+
+    @property
+    def request_digest(self) -> str:
+        """Names what was asked, among the calls of one log."""
+        return f"{self.form} {self.texts.hex()}"
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it was made before it was known to be wanted."""
+        return _remarked(self.tries, AHEAD)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether nobody was asked."""
+        return _remarked(self.tries, REPEATS)
 
 
 @frozen
@@ -138,7 +173,7 @@ CALLS_QUERY = (
 
 _CHARGES_QUERY = (
     "select n, slot, role, stage, outcome, input_tokens, output_tokens, cached_tokens, reasoning_tokens, tries,"
-    " error_kind from calls left join forms on forms.id = calls.form"
+    " error_kind, form, texts from calls left join forms on forms.id = calls.form"
 )
 
 
