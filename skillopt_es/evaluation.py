@@ -174,6 +174,7 @@ async def _open_scoring(request: EvaluationRequest, session: Session, splits: Sp
         writer.log,
         workers=at_once,
         ask_again=True,
+        in_flight=session.in_flight,
         stopping=session.stopping,
         leave=desk.leave,
     )

@@ -27,7 +27,7 @@ from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
 from skillopt_es.start import run_started, split_ids
 from skillopt_es.training.ahead import Ahead
-from skillopt_es.training.calls import LiveCalls
+from skillopt_es.training.calls import InFlight, LiveCalls
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
@@ -46,6 +46,7 @@ class Session:
     world: World = REAL_WORLD
     observers: Sequence[Observer] = ()
     stopping: Callable[[], bool] = field(default=lambda: False)
+    in_flight: InFlight = field(factory=InFlight)
     ask_again: bool = False
     overrides: Sequence[str] = ()
 
@@ -190,6 +191,7 @@ async def _train(
         ask_again=session.ask_again,
         inherited=state.forked.inherited if state.forked is not None else 0,
         repeats=Repeats(writer.journal.read()) if run.config.train.reuse == "identical" else None,
+        in_flight=session.in_flight,
         stopping=session.stopping,
         seen=seen,
         keep=evidence.keep,

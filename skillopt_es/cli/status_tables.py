@@ -252,4 +252,6 @@ def _next(each: Overview, directory: Path) -> str:
         return f"skillopt-es log {name} --follow{where}"
     if each.status == "new":
         return f"skillopt-es run CONFIG --run {name}{where}   (it stopped before its first event)"
+    if each.status == "paused" and each.summary.pause == "handoff":
+        return f"skillopt-es handoff list {name}{where}"
     return f"skillopt-es resume {name}{where}"
