@@ -17,6 +17,7 @@ from support.logs import call_slots, decisions_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.events.catalog import Event
+from skillopt_es.events.schema import LOG_FILE, has_wal
 from skillopt_es.events.verify import verify
 from skillopt_es.overview import spent
 from skillopt_es.projections.usage import RunUsage
@@ -102,7 +103,8 @@ def test_killed_at_random_moments_a_run_recovers(whole: Path, tmp_path: Path, ti
                 begin(folder, KillAt())
             finally:
                 os._exit(0)
-        time.sleep(moments.uniform(0.005, 0.12))
+        wait_for_a_commit(folder / "run")  # on a busy machine a run may be long in coming
+        time.sleep(moments.uniform(0.0, 0.1))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         if not decisions_of_or_none(folder):
@@ -111,6 +113,13 @@ def test_killed_at_random_moments_a_run_recovers(whole: Path, tmp_path: Path, ti
         if decisions_of(folder / "run") != decisions_of(whole):
             assert_recovers(folder, whole)
     assert killed > times // 5
+
+
+def wait_for_a_commit(run: Path) -> None:
+    """Until something stands in the write-ahead log, or for as long as no run takes."""
+    until = time.monotonic() + 5
+    while not has_wal(run / LOG_FILE) and time.monotonic() < until:
+        time.sleep(0.001)
 
 
 def decisions_of_or_none(folder: Path) -> list[Event] | None:
