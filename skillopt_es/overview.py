@@ -53,7 +53,7 @@ def overview(folder: Path) -> Overview:
 def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
     return Overview(
         folder=folder,
-        status=_status(summary, folder),
+        status=status_of(summary, folder),
         summary=summary,
         events=reading.end,
         calls=reading.calls(),
@@ -61,8 +61,8 @@ def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
     )
 
 
-def _status(summary: Summary, folder: Path) -> Status:
-    """An evaluation that nobody is writing and that has a score is done."""
+def status_of(summary: Summary, folder: Path) -> Status:
+    """Where a run stands now; an evaluation that nobody is writing and that has a score is done."""
     status = status_now(summary.status, folder)
     return "scored" if status == "stopped" and summary.is_evaluation and summary.tests else status
 
@@ -93,7 +93,8 @@ class Spent:
     inherited: int = 0
 
 
-_SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
+SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
+"""The events that say who wrote a log, and at which prices."""
 
 
 def spent(folder: Path) -> Spent:
@@ -107,15 +108,15 @@ def spent(folder: Path) -> Spent:
 
 def spent_in(reading: Reading) -> Spent:
     """The usage of a run as far as it can be read; what is wrong with its log is in `reading.problem`."""
-    sessions = list(reading.read(types=_SESSIONS))
+    sessions = list(reading.read(types=SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
     forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
     inherited = forks[-1].inherited if forks else 0
     tally = AheadTally()
     charges = reading.whole(Journal(reading.log.reader).charges(after=inherited))
     usage = usage_of(tally.passing(charges), prices)
-    gates = [recorded.event for recorded in reading.read(types=("CandidateGated",))]
-    taken = {gate.step for gate in gates if isinstance(gate, CandidateGated) and gate.action != "reject"}
+    verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated",))]
+    taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action != "reject"}
     return Spent(
         usage=usage,
         ahead=tally.result(taken, prices),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from datetime import datetime
+from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import evolve, frozen
 
+from skillopt_es.audit.durations import Moment, durations, moments_of
 from skillopt_es.audit.reading import Reading
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
@@ -18,8 +18,6 @@ from skillopt_es.liveness import Status
 from skillopt_es.overview import Detailed, Spent, detailed
 from skillopt_es.projections.summary import Summary
 from skillopt_es.session import recorded_run, recorded_settings
-
-_COMINGS = ("RunResumed", "RunForked")
 
 
 @frozen(kw_only=True)
@@ -68,7 +66,7 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
     tests = {line.skill: line.score for line in summary.tests}
     measured = {line.skill: line.score for line in summary.evaluations if line.purpose == "selection"}
     settings = recorded_settings(reading)
-    moments = reading.moments()
+    seconds = durations(reading.whole(_moments(reading))).total
     run = recorded_run(found.started, folder, settings)
     return Side(
         name=folder.name,
@@ -88,8 +86,12 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
         test_best=tests.get(summary.best.skill),
         test_final=tests.get(_final(summary)),
         spent=found.spent if summary.imported is None else None,
-        seconds=worked((str(kind), str(at)) for kind, at in moments) if summary.imported is None else None,
+        seconds=seconds if summary.imported is None else None,
     )
+
+
+def _moments(reading: Reading) -> Iterator[Moment]:
+    yield from moments_of(reading.log.reader, reading.until)
 
 
 def _final(summary: Summary) -> str:
@@ -100,15 +102,3 @@ def _outcome(verdict: str) -> str:
     if verdict == "reject":
         return "rejected"
     return "accepted" if verdict in ("accept", "accept_new_best", "force_accept") else "skipped"
-
-
-def worked(moments: Iterable[tuple[str, str]]) -> float:
-    """How many seconds a run's own writers were at work, from each event's type and time; between two, nobody was."""
-    seconds, last = 0.0, ""
-    for kind, at in moments:
-        if kind == "RunForked":
-            seconds = 0.0
-        elif last and kind not in _COMINGS:
-            seconds += (datetime.fromisoformat(at) - datetime.fromisoformat(last)).total_seconds()
-        last = at
-    return seconds

@@ -91,17 +91,6 @@ class Reading:
         self.problem = self.problem or error
         self.until = min(self.until, after if seq is None else seq - 1)
 
-    def moments(self) -> list[tuple[str, str]]:
-        """The type and the time of every event that can be read."""
-        sql = "select type, recorded_at from events where seq > ? and seq <= ? order by seq limit 1000"
-        found: list[tuple[str, str]] = []
-        try:
-            while rows := self.log.reader.rows(sql, (len(found), self.until)):
-                found += cast("list[tuple[str, str]]", rows)
-        except LogError as error:
-            self.problem = self.problem or error
-        return found
-
     @property
     def run(self) -> RunInfo:
         """The run that the log belongs to."""

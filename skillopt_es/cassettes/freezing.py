@@ -11,6 +11,8 @@ from attrs import asdict
 
 from skillopt_es.cassettes.file import Cassette
 from skillopt_es.cassettes.redaction import Redactor, left_in, redacted
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.erasures import erasures_in
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.portable import PortableLog, put_down, raw_texts, take_up
@@ -31,6 +33,11 @@ def freeze(folder: Path) -> Cassette:
         )
     with EventLog.open(folder) as log:
         log.reader.hold()
+        if any(erasures_in(log.reader)):
+            raise NotInRun(
+                f"texts were erased from {folder.name}, so its calls are no longer whole and cannot be a cassette",
+                hint="the fork that `retract --apply` makes can be frozen",
+            )
         whole = take_up(log)
         redactor = Redactor()
         shown = redacted(whole, redactor)
