@@ -106,15 +106,19 @@ def spent(folder: Path) -> Spent:
         return found
 
 
-def spent_in(reading: Reading) -> Spent:
-    """The usage of a run as far as it can be read; what is wrong with its log is in `reading.problem`."""
+def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
+    """
+    The usage of a run as far as it can be read; what is wrong with its log is in `reading.problem`.
+
+    With `strict` it raises LogError where the journal cannot be read to its end.
+    """
     sessions = list(reading.read(types=SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
     forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
     inherited = forks[-1].inherited if forks else 0
     tally = AheadTally()
-    charges = reading.whole(Journal(reading.log.reader).charges(after=inherited))
-    usage = usage_of(tally.passing(charges), prices)
+    charges = Journal(reading.log.reader).charges(after=inherited)
+    usage = usage_of(tally.passing(charges if strict else reading.whole(charges)), prices)
     verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated",))]
     taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action != "reject"}
     return Spent(

@@ -91,7 +91,7 @@ def facts_of(reading: Reading, folder: Path) -> Facts:
     found = blame(reading.read(types=BLAME_TYPES))
     there = usage_there(recorded.event for recorded in reading.read(types=("RunImported", "StepImported")))
     own = there is None
-    spent = _tried(lambda: spent_in(reading), "calls and tokens", problems) if own else None
+    spent = _tried(lambda: spent_in(reading, strict=True), "calls and tokens", problems) if own else None
     by_slot = _tried(lambda: _usage_by_slot(found, reading, prices), "what lines cost", problems) if spent else None
     times = _tried(lambda: durations(moments_of(reading.log.reader, reading.until)), "times", problems) if own else None
     return Facts(
