@@ -34,6 +34,8 @@ COMMANDS = {
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),
     "export": ("export", "Write a run's skill, events or results to files."),
+    "install": ("install", "Put a run's skill where a coding agent finds it."),
+    "uninstall": ("install", "Take an installed skill away again; what was there before comes back."),
     "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
     "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
     "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
