@@ -11,7 +11,8 @@ from skillopt_es.cli.options import directory_option
 from skillopt_es.cli.skill_options import SkillChoice, skill_options
 from skillopt_es.events.log import EventLog
 
-_FORMATS = ("skill", "jsonl", "sqlite", "skillopt")
+_FORMATS = ("skill", "jsonl", "sqlite", "skillopt", "datasette", "mlflow", "otel")
+_TRACKERS = ("mlflow", "otel")
 
 
 @click.command("export")
@@ -21,10 +22,21 @@ _FORMATS = ("skill", "jsonl", "sqlite", "skillopt")
 )
 @click.option("--out", help="Where to write, in place of the last word.")
 @skill_options
+@click.option("--tracking-uri", help="mlflow: the store, such as sqlite:///mlflow.db. [default: MLFLOW_TRACKING_URI]")
+@click.option("--experiment", default="skillopt-es", show_default=True, help="mlflow: the experiment.")
+@click.option("--endpoint", help="otel: the collector. [default: OTEL_EXPORTER_OTLP_ENDPOINT]")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @directory_option
 def export_command(
-    words: tuple[str, ...], form: str, out: str | None, choice: SkillChoice, force: bool, directory: Path
+    words: tuple[str, ...],
+    form: str,
+    out: str | None,
+    choice: SkillChoice,
+    tracking_uri: str | None,
+    experiment: str,
+    endpoint: str | None,
+    force: bool,
+    directory: Path,
 ) -> None:
     """
     Write a run's skill, events, tables or results to OUT. RUN is a name or a folder; the newest run when left out.
@@ -36,13 +48,22 @@ def export_command(
     jsonl    one event a line, whole; the same log always gives the same bytes
     sqlite   tables of steps, evaluations, rollouts and edits, for SQL and spreadsheets
     skillopt the result folder of the original SkillOpt; a folder that is new, empty or an earlier export
+    datasette a folder for `datasette OUT`: the tables, what they mean, and queries to begin with
+    mlflow   params, metrics by step and the best skill, to an MLflow store (--tracking-uri); extra `mlflow`
+    otel     one trace of spans with the recorded times, to a collector (--endpoint) or a file (--out); extra `otel`
 
-    OUT may be - (standard output) for skill and jsonl.
+    OUT may be - (standard output) for skill, jsonl and otel. mlflow and otel take the run alone, and otel --out.
     """
     from skillopt_es.runs import find_run
 
+    if (tracking_uri is not None and form != "mlflow") or (endpoint is not None and form != "otel"):
+        raise click.UsageError("--tracking-uri goes with --format mlflow, --endpoint with --format otel")
+
     if form != "skill" and choice != SkillChoice():
         raise click.UsageError(f"--which, --at, --name and --description do not go with --format {form}")
+    if form in _TRACKERS:
+        _export_to_tracker(words, form, out, tracking_uri, experiment, endpoint, directory, force=force)
+        return
     run, to = _run_and_place(words, out)
     with EventLog.open(find_run(run, directory)) as log:
         match form:
@@ -52,6 +73,8 @@ def export_command(
                 _export_events(log, to, force=force)
             case "sqlite":
                 _export_tables(log, to, force=force)
+            case "datasette":
+                _export_datasette(log, to, force=force)
             case _:
                 _export_results(log, to)
 
@@ -125,3 +148,36 @@ def _export_results(log: EventLog, out: str) -> None:
         raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as results/")
     count = export_results(log, Path(out))
     click.echo(f"{out} ({count:,} files)")
+
+
+def _export_datasette(log: EventLog, out: str, *, force: bool) -> None:
+    from skillopt_es.cli.trackers import write_datasette
+    from skillopt_es.errors import OutputRefused
+
+    if out == "-":
+        raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as look/")
+    for path in write_datasette(log, Path(out), force=force):
+        click.echo(str(path))
+
+
+def _export_to_tracker(
+    words: tuple[str, ...],
+    form: str,
+    out: str | None,
+    tracking_uri: str | None,
+    experiment: str,
+    endpoint: str | None,
+    directory: Path,
+    *,
+    force: bool,
+) -> None:
+    from skillopt_es.cli.trackers import send_to_mlflow, send_to_otel
+    from skillopt_es.runs import find_run
+
+    if len(words) > 1 or (form == "mlflow" and out is not None):
+        raise click.UsageError(f"--format {form} takes a run and no OUT: export [RUN] --format {form}")
+    with EventLog.open(find_run(words[0] if words else None, directory)) as log:
+        if form == "mlflow":
+            click.echo(send_to_mlflow(log, tracking_uri, experiment))
+        else:
+            click.echo(send_to_otel(log, endpoint, out, force=force), nl=out != "-")

@@ -6,7 +6,7 @@ The same log and the same moment always give the same facts, so a folder that ho
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from skillopt_es.deploy.facts import (
     ChainHead,
@@ -30,19 +30,17 @@ from skillopt_es.events.catalog import (
     GapFound,
     Recorded,
     RunForked,
-    RunResumed,
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
 )
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.log import EventLog, Head
-from skillopt_es.events.values import Json, SkillTree, digest_of
+from skillopt_es.events.values import SkillTree, digest_of
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, Node, lineage
 from skillopt_es.projections.trainer import fold
-
-Settings = Mapping[str, str]
+from skillopt_es.run_settings import Settings, backend_of, model_of, settings_in, text_of
 
 _TYPES = frozenset({*LINEAGE_TYPES, "RunResumed", "GapFound"})
 
@@ -54,14 +52,14 @@ def facts_of(log: EventLog, which: Which, until: int | None = None) -> tuple[Ski
     records = list(log.read(until=end.seq, types=_TYPES))
     started = records[0].event
     assert isinstance(started, RunStarted)
-    settings, run = _run(log, records, started)
+    settings = settings_in(records)
     tree = lineage(records)
     node = _node(tree, which, skill.hash)
     made = _made(records, tree, node, skill.hash)
     verdict = next((each for each in reversed(records) if _judges(each, node, skill.hash)), None)
     gate = None if verdict is None else _gate(verdict, settings)
     facts = Facts(
-        run=run,
+        run=_run(log, records, settings),
         log=ChainHead(seq=end.seq, hash=end.hash),
         data={
             name: DataFacts(items=len(ids), digest=started.splits.digests.get(name))
@@ -107,43 +105,18 @@ def _ref(recorded: Recorded) -> EventRef:
     return EventRef(seq=recorded.seq, type=type(recorded.event).__name__, hash=recorded.hash)
 
 
-def _run(log: EventLog, records: Sequence[Recorded], started: RunStarted) -> tuple[Settings, RunFacts]:
-    """The settings in force that are told by name, and what is told of the run: of all settings only a digest."""
-    overrides: dict[str, Json] = {}
-    forks = []
-    for recorded in records:
-        event = recorded.event
-        if isinstance(event, RunForked | RunResumed):
-            overrides.update((setting.key, setting.value) for setting in event.overrides)
-        if isinstance(event, RunForked):
-            forks.append(Fork(run=event.parent, run_id=event.parent_id, seq=event.seq))
-    everything: Json = {"config": {**started.config}, "overrides": overrides}
-    settings = _named(started.config, overrides)
-    return settings, RunFacts(
+def _run(log: EventLog, records: Sequence[Recorded], settings: Settings) -> RunFacts:
+    started = records[0].event
+    assert isinstance(started, RunStarted)
+    forks = [each.event for each in records if isinstance(each.event, RunForked)]
+    return RunFacts(
         id=log.run.run_id,
         name=log.run.name,
         software=started.software,
-        config_digest=digest_of(canonical_json(everything).encode()),
-        models={role: _model(settings, role) for role in ("target", "optimizer")},
-        forked_from=tuple(forks),
+        config_digest=digest_of(canonical_json(settings).encode()),
+        models={role: f"{backend_of(settings, role)}/{model_of(settings, role)}" for role in ("target", "optimizer")},
+        forked_from=tuple(Fork(run=fork.parent, run_id=fork.parent_id, seq=fork.seq) for fork in forks),
     )
-
-
-def _named(config: Mapping[str, Json], overrides: Mapping[str, Json]) -> Settings:
-    """The settings of two sections that are texts; an imported run may not have them."""
-    found: dict[str, str] = {}
-    for section in ("model", "evaluation"):
-        values = config.get(section)
-        for key, value in values.items() if isinstance(values, dict) else ():
-            if isinstance(value, str):
-                found[f"{section}.{key}"] = value
-    return {**found, **{key: value for key, value in overrides.items() if isinstance(value, str)}}
-
-
-def _model(settings: Settings, role: str) -> str:
-    """A role's backend and model."""
-    backend = settings.get(f"model.{role}_backend") or settings.get("model.backend", "")
-    return f"{backend}/{settings.get(f'model.{role}', '')}"
 
 
 def _node(tree: Lineage, which: Which, skill: str) -> Node | None:
@@ -226,7 +199,7 @@ def _gate(recorded: Recorded, settings: Settings) -> Gate:
     return Gate(
         event=_ref(recorded),
         action=event.action,
-        metric=settings.get("evaluation.gate_metric", ""),
+        metric=text_of(settings, "evaluation.gate_metric"),
         candidate=event.candidate_score,
         candidate_value=event.candidate_value,
         current=None,

@@ -32,7 +32,7 @@ class Fork:
 
 @frozen(kw_only=True)
 class RunFacts:
-    """The run; the digest is that of the canonical JSON of its settings as they were in force."""
+    """The run; the digest is the SHA-256 of its settings in force as canonical JSON, one flat `section.key` each."""
 
     id: str
     name: str
