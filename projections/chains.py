@@ -31,7 +31,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import CallRef, Proposal
-from skillopt_es.projections.trainer import proposals_in
+from skillopt_es.projections.state import proposals_in
 
 E_co = TypeVar("E_co", bound=Event, covariant=True)
 

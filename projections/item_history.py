@@ -11,7 +11,7 @@ from skillopt_es.events.catalog import CandidateGated, PatchProposed, Recorded, 
 from skillopt_es.events.values import Proposal
 from skillopt_es.projections.chains import ChainBuilder, Seen
 from skillopt_es.projections.fates import Fate, NoteFate, fates_of, note_fates
-from skillopt_es.projections.trainer import proposals_in
+from skillopt_es.projections.state import proposals_in
 
 
 @frozen(kw_only=True)

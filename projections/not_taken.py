@@ -11,7 +11,7 @@ from skillopt_es.events.catalog import Recorded, SlowUpdateApplied, SlowUpdatePr
 from skillopt_es.events.values import Draft, Edit, Proposal
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
 from skillopt_es.projections.fates import Reason, fates_of, note_fates
-from skillopt_es.projections.trainer import proposals_in
+from skillopt_es.projections.state import proposals_in
 
 NOT_TAKEN_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied")
 """The events that tell what was not taken."""

@@ -6,7 +6,7 @@ from attrs import asdict
 
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
-from skillopt_es.projections.trainer import EpochState, Standing, StepState, TrainerState
+from skillopt_es.projections.state import EpochState, Standing, StepState, TrainerState
 
 
 def position(state: TrainerState) -> str:

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.projections.snapshot import snapshot
-from skillopt_es.projections.trainer import Standing, TrainerState
+from skillopt_es.projections.state import Standing, TrainerState
 
 _LEDGERS = ("measured", "tests", "buffer", "current", "best")
 """What the other parts of a difference tell better than a line of the state would."""

@@ -37,7 +37,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled
-from skillopt_es.projections.trainer import proposals_in
+from skillopt_es.projections.state import proposals_in
 
 OVERVIEW: tuple[str, ...] = (
     "RunStarted",

@@ -29,8 +29,8 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Draft, Edit, Failed, Measured, NotRun, Proposal, Suggestion
 from skillopt_es.projections.lines import StepLine
+from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import proposals_in
 from skillopt_es.projections.usage import slot_place
 
 TABLES_FILE = "projections.db"

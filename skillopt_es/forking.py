@@ -17,7 +17,8 @@ from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.session import recorded_run
 from skillopt_es.training.forks import contradiction, gate_values, skills_in, under_way
 from skillopt_es.training.run_data import RunData

@@ -12,7 +12,7 @@ from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import RunImported, RunStarted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import recorded_run
 from skillopt_es.training.forks import GATE_KEYS
 from skillopt_es.training.regate import Regated, regate

@@ -15,7 +15,7 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.usage import Usage, slot_place, usage_of
-from skillopt_es.training import decisions
+from skillopt_es.training import scores
 from skillopt_es.training.loop import Trainer, waiting_for
 from skillopt_es.training.rollout import RolloutPorts, run_rollouts
 from skillopt_es.training.run_data import RunData
@@ -75,14 +75,14 @@ class Scoring:
         rows, texts = await self._tried(evaluation, progress)
         evaluation = evolve(evaluation, place=await self._recorded(evaluation.place, rows, texts))
         state = self._trainer.state
-        event = decisions.score(evaluation, state, self._run)
+        event = scores.score(evaluation, state, self._run)
         scored = isinstance(event, SkillScored)
         if scored and evaluation.place not in state.scored:
             await self._trainer.append([event])
         used = self._calls(rows, journaled, evaluation.split)
         return SplitResult(
             split=evaluation.split,
-            score=decisions.mean_score([row.outcome for row in rows]),
+            score=scores.mean_score([row.outcome for row in rows]),
             by_type=event.by_type if isinstance(event, SkillScored) else {},
             problem=event.message if isinstance(event, RunPaused) else "",
             rows=tuple(rows),

@@ -61,8 +61,19 @@ PURE = [
     "skillopt_es/skill",
     "skillopt_es/audit/blame.py",
     "skillopt_es/audit/line_costs.py",
-    "skillopt_es/training/planner.py",
-    "skillopt_es/training/decisions.py",
+    *(
+        f"skillopt_es/training/{name}.py"
+        for name in (
+            "planner",
+            "plan_step",
+            "plan_epoch_end",
+            "evaluations",
+            "decisions",
+            "scores",
+            "gate",
+            "epoch_end",
+        )
+    ),
 ]
 IMPURE = {
     "time",

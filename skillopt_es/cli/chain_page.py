@@ -19,7 +19,7 @@ from skillopt_es.projections.chains import Chain, Seen
 from skillopt_es.projections.epoch_ends import EpochEnd
 from skillopt_es.projections.fates import fates_of, note_fates, verdict_of
 from skillopt_es.projections.plain import plain_payload
-from skillopt_es.projections.trainer import proposals_in
+from skillopt_es.projections.state import proposals_in
 
 _ADVICE: Mapping[type[Event], str] = {
     SlowUpdateProposed: "guidance",

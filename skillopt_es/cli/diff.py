@@ -15,8 +15,8 @@ from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
     from skillopt_es.audit.sides import Side
+    from skillopt_es.projections.state import TrainerState
     from skillopt_es.projections.state_diff import Changed, ScoreDiff, StateDiff
-    from skillopt_es.projections.trainer import TrainerState
 
 _LEAD = 30
 

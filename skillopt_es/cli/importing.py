@@ -11,7 +11,7 @@ import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json
 from skillopt_es.events.values import Json
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 
 
 @click.command("import")

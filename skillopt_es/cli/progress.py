@@ -17,7 +17,7 @@ from skillopt_es.cli.event_lines import milestone
 from skillopt_es.cli.options import shown_value
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused
 from skillopt_es.events.journal import CallRow
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.training.tasks import Questions, Rollouts, Task
 
 STAGES = {

@@ -13,7 +13,7 @@ from skillopt_es.cli.options import directory_option, json_option, print_json, r
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.moments import Moment
-from skillopt_es.projections.trainer import Standing, TrainerState
+from skillopt_es.projections.state import Standing, TrainerState
 from skillopt_es.training.check import CheckReport
 
 

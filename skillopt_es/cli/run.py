@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import Session
 
 _DEMO = "This is the offline demo: both models are simulated, no key and no network are used."

@@ -12,7 +12,7 @@ from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, 
 from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Spent, spent
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 
 _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3}
 

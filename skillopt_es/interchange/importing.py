@@ -10,7 +10,8 @@ from pathlib import Path
 from skillopt_es.events.values import digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.interchange.imported_run import Imported
-from skillopt_es.projections.trainer import TrainerState, fold
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import fold
 
 
 async def write_run(imported: Imported, folder: Path, *, now: Callable[[], datetime]) -> TrainerState:

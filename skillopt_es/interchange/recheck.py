@@ -35,11 +35,12 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Edit, Score
 from skillopt_es.interchange.original_edits import applied_by_original
-from skillopt_es.projections.trainer import TrainerState, evolve, proposals_of
+from skillopt_es.projections.state import TrainerState, proposals_of
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
-from skillopt_es.training.decisions import mean_score
+from skillopt_es.training.scores import mean_score
 
 _NEAR = 1e-6
 _UNKNOWABLE: Mapping[type[Event], str] = {

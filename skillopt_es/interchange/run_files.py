@@ -32,7 +32,7 @@ from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
 from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
 from skillopt_es.interchange.step_parts import added_up, decision_line, usage_json
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.usage import RunUsage, Tally, Usage, slot_place, usage_of
 from skillopt_es.training.evidence import Evidence
 

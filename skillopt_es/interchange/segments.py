@@ -34,7 +34,8 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Purpose
-from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
 
 Kind = Literal["start", "step", "epoch_end", "end"]
 E = TypeVar("E", bound=Event)

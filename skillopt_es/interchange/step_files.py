@@ -22,12 +22,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
-from skillopt_es.interchange.layout import (
-    batch_folder,
-    skill_file,
-    skill_hash,
-    step_folder,
-)
+from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
 from skillopt_es.interchange.proposal_json import kept_json, payload, rejected_json, report_json
 from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
 from skillopt_es.interchange.segments import Segment
@@ -43,7 +38,7 @@ from skillopt_es.interchange.step_parts import (
     was_ranked,
 )
 from skillopt_es.projections.lines import pooled
-from skillopt_es.projections.trainer import Attempt, TrainerState, proposals_in
+from skillopt_es.projections.state import Attempt, TrainerState, proposals_in
 from skillopt_es.training.evidence import Evidence
 
 _TIMED = ("rollout_s", "reflect_s", "aggregate_s", "select_s", "update_s", "evaluate_s")

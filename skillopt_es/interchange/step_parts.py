@@ -10,7 +10,7 @@ from skillopt_es.events.values import ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import KINDS, STAGES
 from skillopt_es.interchange.proposal_json import payload, said_json
 from skillopt_es.interchange.segments import Segment
-from skillopt_es.projections.trainer import proposals_in
+from skillopt_es.projections.state import proposals_in
 
 Record = dict[str, Json]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
-from skillopt_es.projections.trainer import TrainerState, at_owed_epoch
+from skillopt_es.projections.state import TrainerState, at_owed_epoch
 from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.skill.regions import clean_of_markers, slow_guidance, with_slow_guidance
 from skillopt_es.training.calls import Calls

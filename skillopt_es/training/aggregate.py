@@ -8,7 +8,7 @@ from attrs import evolve
 
 from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, Evidence, Proposal, Suggestion
-from skillopt_es.projections.trainer import StepState, TrainerState, proposals_in
+from skillopt_es.projections.state import StepState, TrainerState, proposals_in
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
 from skillopt_es.training.json_reader import Unusable

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from skillopt_es.events.catalog import AppendixExtended, AppendixWritten
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.trainer import StepState, TrainerState
+from skillopt_es.projections.state import StepState, TrainerState
 from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix
 from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.training.run_data import RunData

@@ -35,7 +35,8 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 from skillopt_es.interchange.recheck import Recheck
-from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.session import recorded_run
 from skillopt_es.start import planned_steps
 from skillopt_es.training.calls import RecordedCalls

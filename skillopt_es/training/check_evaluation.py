@@ -8,8 +8,9 @@ from attrs import evolve as changed
 from attrs import frozen
 
 from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunPaused, RunResumed, RunStarted, SkillScored
-from skillopt_es.projections.trainer import TrainerState, evolve
-from skillopt_es.training import decisions
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
+from skillopt_es.training import scores
 from skillopt_es.training.differences import Mismatch, differences, mismatch
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Evaluation
@@ -63,7 +64,7 @@ def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch 
             evaluation = Evaluation(
                 place=event.place, purpose="test", split=event.split, items=items, skill=skill, seed=0
             )
-            derived = decisions.score(evaluation, state, run)
+            derived = scores.score(evaluation, state, run)
             if derived == event:
                 return None
             if isinstance(derived, SkillScored):

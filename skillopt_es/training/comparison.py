@@ -6,7 +6,7 @@ from attrs import frozen
 
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Measured, Pair
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.training.run_data import RunData
 
 

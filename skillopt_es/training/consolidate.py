@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.events.catalog import AppendixConsolidated
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
 from skillopt_es.training.note_replies import read_consolidation

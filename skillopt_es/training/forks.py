@@ -17,7 +17,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
 )
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.training.run_data import RunData
 
 GATE_KEYS = (

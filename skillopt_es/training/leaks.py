@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.skill.leaks import LeakGuard, Shown
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.run_data import RunData

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from skillopt_es.events.catalog import LearningRateChosen
 from skillopt_es.events.values import Measured
-from skillopt_es.projections.trainer import TrainerState, is_train, proposals_of
+from skillopt_es.projections.state import TrainerState, is_train, proposals_of
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
-from skillopt_es.training.decisions import mean_score
 from skillopt_es.training.modes import mode_of
 from skillopt_es.training.prompt_text import buffer_section, described, memory_section, question, skill_section
 from skillopt_es.training.replies import LEARNING_RATE_SCHEMA, read_learning_rate
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.scores import mean_score
 from skillopt_es.training.tasks import LearningRateJob
 
 

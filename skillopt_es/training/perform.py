@@ -10,8 +10,8 @@ from attrs import frozen
 from skillopt_es.events.catalog import Event
 from skillopt_es.ports import Executor
 from skillopt_es.ports import Job as Work
-from skillopt_es.projections.trainer import TrainerState
-from skillopt_es.training import decisions
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.training import decisions, scores
 from skillopt_es.training.advice import propose_slow_update, write_meta_skill
 from skillopt_es.training.aggregate import merge
 from skillopt_es.training.calls import Calls
@@ -78,7 +78,7 @@ def decided(
     """The event of a task that asks nobody."""
     match task:
         case Score(evaluation):
-            return decisions.score(evaluation, state, run)
+            return scores.score(evaluation, state, run)
         case ChooseFirst():
             return decisions.choose_first(task, state)
         case SkipStep():

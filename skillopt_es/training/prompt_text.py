@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from skillopt_es.config import RunConfig
 from skillopt_es.events.values import Draft, Edit, FailurePattern, Json, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
-from skillopt_es.projections.trainer import Attempt
+from skillopt_es.projections.state import Attempt
 from skillopt_es.prompts import system_prompt
 from skillopt_es.training.trajectories import fenced
 

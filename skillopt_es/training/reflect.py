@@ -7,7 +7,7 @@ from typing import Literal
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import Consulted, consult
 from skillopt_es.training.evidence import Evidence
@@ -17,13 +17,7 @@ from skillopt_es.training.prompt_text import buffer_section, memory_section, que
 from skillopt_es.training.proposals import placed_in
 from skillopt_es.training.replies import PatchReply
 from skillopt_es.training.run_data import RunData
-from skillopt_es.training.skill_aware import (
-    MOST_NOTES,
-    analyst_prompts,
-    analyst_schema,
-    asks_for_notes,
-    budget_section,
-)
+from skillopt_es.training.skill_aware import MOST_NOTES, analyst_prompts, analyst_schema, asks_for_notes, budget_section
 from skillopt_es.training.tasks import AnalyseJob
 from skillopt_es.training.trajectories import shown
 

@@ -27,10 +27,11 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
 )
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve as after
-from skillopt_es.training.decisions import is_better, judge
+from skillopt_es.training.decisions import judge
 from skillopt_es.training.forks import gate_values, skills_in
+from skillopt_es.training.gate import is_better
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured
 

@@ -6,7 +6,7 @@ import json
 
 from skillopt_es.events.catalog import SkillRewritten
 from skillopt_es.events.values import Json, Suggestion
-from skillopt_es.projections.trainer import TrainerState, proposals_of
+from skillopt_es.projections.state import TrainerState, proposals_of
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
 from skillopt_es.training.draft_replies import REWRITE_SCHEMA, read_rewrite

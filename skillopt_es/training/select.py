@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.events.catalog import EditsRanked
-from skillopt_es.projections.trainer import TrainerState, proposals_of
+from skillopt_es.projections.state import TrainerState, proposals_of
 from skillopt_es.training.calls import Calls
 from skillopt_es.training.consult import consult
 from skillopt_es.training.modes import mode_of

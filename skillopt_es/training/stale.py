@@ -7,7 +7,7 @@ Each such score is named in the events by the skill that it was measured under.
 from __future__ import annotations
 
 from skillopt_es.events.values import Score, SkillTree
-from skillopt_es.projections.trainer import Standing, TrainerState
+from skillopt_es.projections.state import Standing, TrainerState
 from skillopt_es.training.run_data import RunData
 
 

@@ -22,7 +22,8 @@ from skillopt_es.projections.fates import fates_of, note_fates
 from skillopt_es.projections.item_history import item_history
 from skillopt_es.projections.lineage import lineage
 from skillopt_es.projections.not_taken import not_taken, of_step
-from skillopt_es.projections.trainer import fold, proposals_in, proposals_of
+from skillopt_es.projections.state import proposals_in, proposals_of
+from skillopt_es.projections.trainer import fold
 from skillopt_es.projections.turning_points import turning_points
 
 

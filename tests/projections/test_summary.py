@@ -16,9 +16,10 @@ from skillopt_es.events.catalog import EditsRanked, Event, RolloutCompleted, Ski
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Score
 from skillopt_es.projections.lines import EpochLine, StepLine, pooled
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, summarize
 from skillopt_es.projections.tables import rebuild_tables
-from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.session import start
 
 VARIANTS = [

@@ -11,7 +11,8 @@ from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.events.catalog import CandidateGated, Event, SlowUpdateApplied, StepSkipped
-from skillopt_es.projections.trainer import TrainerState, evolve, fold
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve, fold
 from skillopt_es.session import start
 
 _EVENTS: list[Event] = []

@@ -10,7 +10,7 @@ from attrs import define
 
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.training.tasks import Task
 
 

@@ -15,7 +15,7 @@ from skillopt_es.events.verify import verify
 from skillopt_es.interchange.folder import read_folder
 from skillopt_es.interchange.imported_run import imported_run
 from skillopt_es.interchange.importing import write_run
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.training.check import CheckReport, check
 from support.scripted import NOON
 

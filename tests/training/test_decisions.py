@@ -30,13 +30,13 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Edit, Failed, Measured, Minibatch, Outcome, Score
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.persistent import Ledger
-from skillopt_es.projections.trainer import Measurement, StepState
+from skillopt_es.projections.state import Measurement, StepState
 from skillopt_es.session import start
 from skillopt_es.skill.regions import SLOW_START
-from skillopt_es.training import decisions
+from skillopt_es.training import gate, scores
 from skillopt_es.training.check import check
 from skillopt_es.training.consult import AGAIN
-from skillopt_es.training.planner import merge_plan
+from skillopt_es.training.plan_step import merge_plan
 from skillopt_es.training.tasks import MergeJob
 
 
@@ -60,15 +60,15 @@ def train(folder: Path, *overrides: str, world: ScriptedWorld | None = None) -> 
 )
 def test_a_candidate_must_be_strictly_better(value: float, current: float, best: bool, action: str) -> None:
     """Than the current skill to be taken, than the best to be the best; 0 is a score like any other."""
-    assert decisions._verdict(value, current, best, use_gate=True) == action
-    assert decisions._verdict(value, current, best, use_gate=False) == "force_accept"
+    assert gate.verdict(value, current, best, use_gate=True) == action
+    assert gate.verdict(value, current, best, use_gate=False) == "force_accept"
 
 
 def test_means_are_over_what_was_measured() -> None:
     """A failed item is not a 0, and a table without any measured item has none."""
     outcomes: list[Outcome] = [Measured(1, 1), Measured(0, 0.5), Failed("transport", "down")]
-    assert decisions.mean_score(outcomes) == Score(hard=0.5, soft=0.75, measured=2, unmeasured=1)
-    assert decisions.mean_score([Failed("x", "y")]).measured == 0
+    assert scores.mean_score(outcomes) == Score(hard=0.5, soft=0.75, measured=2, unmeasured=1)
+    assert scores.mean_score([Failed("x", "y")]).measured == 0
 
 
 def test_scores_that_are_no_numbers_are_refused() -> None:
@@ -86,7 +86,7 @@ def test_candidate_and_current_are_compared_on_the_same_items() -> None:
     soft = Measured(0, 0)
     candidate = Measurement(score=Score(1, 1, 2, 1), value=1, place="g", items={"a": hard, "b": hard})
     current = Measurement(score=Score(0.5, 0.5, 2, 1), value=0.5, place="b", items={"b": hard, "c": soft})
-    count, left, right = decisions._on_common_items(candidate, current)
+    count, left, right = gate.on_common_items(candidate, current)
     assert (count, left.hard, right.hard) == (1, 1.0, 1.0)
 
 

@@ -10,14 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.logs import call_slots, decisions_of, events_of
-from support.scripted import (
-    ScriptedEnvironment,
-    ScriptedModel,
-    ScriptedWorld,
-    config,
-    optimizer_reply,
-    target_reply,
-)
+from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
 
 from skillopt_es.adapters.models.handoff import Handoff
 from skillopt_es.errors import DataError, NotInRun
@@ -27,7 +20,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Stage
 from skillopt_es.handoff import FOLDER, Question, questions, record_answer
 from skillopt_es.ports import ChatModel, ChatReply, ChatRequest
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import resume, start
 from skillopt_es.training.check import check
 

@@ -33,7 +33,7 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind
-from skillopt_es.projections.trainer import TrainerState
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import read_state, resume, start
 from skillopt_es.training.check import _not_reached, check
 from skillopt_es.training.tasks import Task

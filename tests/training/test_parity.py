@@ -44,7 +44,8 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import digest_of
 from skillopt_es.ports import ChatRequest, Splits
-from skillopt_es.projections.trainer import TrainerState, fold
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import fold
 from skillopt_es.session import start
 from skillopt_es.training.check import check
 

@@ -14,16 +14,7 @@ from typing import Any
 import pytest
 from attrs import evolve
 from support.crashes import KillAt, in_child
-from support.forgetful import (
-    KNOWS_ALL,
-    KNOWS_SOME,
-    ON,
-    UPSTREAM,
-    forgetful_world,
-    noting,
-    noting_reply,
-    silent_reply,
-)
+from support.forgetful import KNOWS_ALL, KNOWS_SOME, ON, UPSTREAM, forgetful_world, noting, noting_reply, silent_reply
 from support.logs import decisions_of, events_of, rows_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import rewritten, seqs_of
@@ -47,9 +38,10 @@ from skillopt_es.events.verify import verify
 from skillopt_es.moments import seq_of
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest
 from skillopt_es.projections.snapshot import snapshot
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import TrainerState, fold
 from skillopt_es.projections.trainer import evolve as folded
+from skillopt_es.projections.trainer import fold
 from skillopt_es.prompts import system_prompt
 from skillopt_es.session import resume, start
 from skillopt_es.skill.appendix import MOST_CHARACTERS, appendix_notes

@@ -39,8 +39,9 @@ from skillopt_es.events.values import Draft, SkillTree
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import ChatReply, ChatRequest, Usage
 from skillopt_es.projections.persistent import Ledger
+from skillopt_es.projections.state import StepState
 from skillopt_es.projections.tables import rebuild_tables
-from skillopt_es.projections.trainer import StepState, fold
+from skillopt_es.projections.trainer import fold
 from skillopt_es.session import read_state, resume, start
 from skillopt_es.skill.alignment import lines_of
 from skillopt_es.skill.ancestry import Origin, carried, changes

@@ -14,15 +14,7 @@ import yaml
 from attrs import define, frozen
 from support.desk import Desk
 from support.logs import call_slots, decisions_of, events_of
-from support.scripted import (
-    NOON,
-    ScriptedEnvironment,
-    ScriptedModel,
-    ScriptedWorld,
-    config,
-    optimizer_reply,
-    ticking,
-)
+from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, ticking
 
 from skillopt_es.config import load_config
 from skillopt_es.errors import DataError, Interrupted
@@ -40,8 +32,9 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import Ask, ChatRequest, Episode, Item
+from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.projections.usage import usage_of
 from skillopt_es.session import Session, read_state, resume, start
 from skillopt_es.skill.schedule import edit_budget

@@ -37,7 +37,8 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Edit, FailurePattern, SkillTree
 from skillopt_es.ports import Ask, CallFailed, ChatReply, ChatRequest, Episode, Item
-from skillopt_es.projections.trainer import Attempt, fold
+from skillopt_es.projections.state import Attempt
+from skillopt_es.projections.trainer import fold
 from skillopt_es.prompts import system_prompt
 from skillopt_es.session import start
 from skillopt_es.skill.edits import apply_edits

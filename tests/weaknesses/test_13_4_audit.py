@@ -25,7 +25,8 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections.trainer import TrainerState, evolve
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.projections.usage import usage_of
 from skillopt_es.prompts import system_prompt
 from skillopt_es.session import start

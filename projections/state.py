@@ -1,0 +1,239 @@
+"""What the trainer knows at one moment: values, and plain questions about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, TypeVar
+
+from attrs import evolve as replace
+from attrs import field, frozen
+
+from skillopt_es.events.catalog import (
+    AppendixConsolidated,
+    AppendixExtended,
+    CandidateBuilt,
+    ComparisonDrawn,
+    EditsRanked,
+    GapFound,
+    LearningRateChosen,
+    MetaSkillWritten,
+    PatchesMerged,
+    PatchProposed,
+    RolloutCompleted,
+    RunCompleted,
+    RunForked,
+    RunImported,
+    RunPaused,
+    RunStarted,
+    SkillRewritten,
+    SkillScored,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+    StepImported,
+)
+from skillopt_es.events.values import Batch, FailurePattern, Json, Measured, Minibatch, Proposal, Score, SkillTree
+from skillopt_es.projections.persistent import Ledger
+
+Rollouts = Ledger[str, RolloutCompleted]
+
+
+@frozen(kw_only=True)
+class Standing:
+    """
+    A skill that holds a place (current or best), with the score it was measured at, if it was.
+
+    `stale_from` is the skill that was measured at that score, where it is another one.
+    """
+
+    skill: SkillTree
+    score: Score | None = None
+    value: float | None = None
+    origin: str = "initial_skill"
+    step: int = 0
+    stale_from: str = ""
+
+
+@frozen(kw_only=True)
+class Measurement:
+    """A whole selection evaluation of one skill: its score and each item's own."""
+
+    score: Score
+    value: float | None
+    place: str
+    items: Mapping[str, Measured]
+
+
+@frozen(kw_only=True)
+class Attempt:
+    """One entry of the step buffer: what a step tried and what came of it."""
+
+    step: int
+    action: str
+    total: int
+    failed: int
+    codes: tuple[tuple[str, tuple[str, ...]], ...]
+    patterns: tuple[FailurePattern, ...]
+    value_before: float | None
+    value_after: float
+    rejected: tuple[Proposal, ...] = ()
+    rejected_notes: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class StepState:
+    """The open step: what has been collected of it so far."""
+
+    number: int
+    batches: tuple[Batch, ...]
+    groups: tuple[Minibatch, ...] | None = None
+    patches: Ledger[str, PatchProposed] = field(factory=Ledger)
+    extended: AppendixExtended | None = None
+    consolidated: AppendixConsolidated | None = None
+    merges: Ledger[str, PatchesMerged] = field(factory=Ledger)
+    learning_rate: LearningRateChosen | None = None
+    ranked: EditsRanked | None = None
+    rewritten: SkillRewritten | None = None
+    built: CandidateBuilt | None = None
+    imported: StepImported | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The whole appendix that the step leads to; empty when it adds no note."""
+        if self.extended is None or not self.extended.added:
+            return ()
+        return self.extended.notes if self.consolidated is None else self.consolidated.notes
+
+
+@frozen(kw_only=True)
+class EpochState:
+    """The open epoch: its plan, where it began, what its steps came to, and how far its end-of-epoch work is."""
+
+    number: int
+    batches: tuple[Batch, ...]
+    meta_skill: str
+    first_skill: SkillTree
+    last_skill: SkillTree | None = None
+    comparison: ComparisonDrawn | None = None
+    proposed: SlowUpdateProposed | None = None
+    applied: SlowUpdateApplied | None = None
+    meta: MetaSkillWritten | None = None
+
+
+@frozen(kw_only=True)
+class Owed:
+    """A finished epoch that has no guidance or memory, and after which step each was asked for again last."""
+
+    epoch: EpochState
+    slow: bool
+    memory: bool
+    slow_asked: int | None = None
+    memory_asked: int | None = None
+
+
+@frozen(kw_only=True)
+class Counts:
+    """How often what happened."""
+
+    accepted: int = 0
+    rejected: int = 0
+    skipped: int = 0
+    selections: int = 0
+    rollouts: int = 0
+    unmeasured: int = 0
+    resumed: int = 0
+
+
+@frozen(kw_only=True)
+class TrainerState:
+    """Everything the trainer knows; equal for equal events."""
+
+    status: Literal["new", "running", "paused", "completed"] = "new"
+    started: RunStarted | None = None
+    paused: RunPaused | None = None
+    overrides: Mapping[str, Json] = field(factory=dict)
+    completed: RunCompleted | None = None
+    current: Standing | None = None
+    best: Standing | None = None
+    epoch: EpochState | None = None
+    owed: Owed | None = None
+    step: StepState | None = None
+    unwritten: tuple[str, ...] = ()
+    epochs_done: int = 0
+    steps_done: int = 0
+    rollouts: Mapping[str, Rollouts] = field(factory=dict)
+    scored: Mapping[str, SkillScored] = field(factory=dict)
+    measured: Ledger[str, Measurement] = field(factory=Ledger)
+    tests: Mapping[str, SkillScored] = field(factory=dict)
+    buffer: tuple[Attempt, ...] = ()
+    memory: str = ""
+    counts: Counts = field(factory=Counts)
+    imported: RunImported | None = None
+    forked: RunForked | None = None
+    gaps: tuple[GapFound, ...] = ()
+
+
+def unanswered(step: StepState) -> list[str]:
+    """The questions after the analysts' for which the optimizer could not be reached, each with the reason."""
+    found = [f"{merge.merge}: {merge.failed}" for merge in step.merges.values() if merge.failed]
+    if step.learning_rate is not None and step.learning_rate.result == "failed":
+        found.append(f"the learning rate of step {step.number}: {step.learning_rate.note}")
+    if step.ranked is not None and step.ranked.failed:
+        found.append(f"the ranking of step {step.number}: {step.ranked.failed}")
+    if step.rewritten is not None and step.rewritten.result == "failed":
+        found.append(f"the rewrite of step {step.number}: {step.rewritten.note}")
+    return found
+
+
+def step_after(state: TrainerState, epoch: EpochState, number: int) -> StepState | None:
+    assert state.started is not None
+    per_epoch = state.started.steps_per_epoch
+    index = number - 1 - (epoch.number - 1) * per_epoch
+    if index >= per_epoch:
+        return None
+    share = len(epoch.batches) // per_epoch
+    return StepState(number=number, batches=epoch.batches[index * share : (index + 1) * share])
+
+
+def is_train(place: str, step: int) -> bool:
+    """Whether a place holds the training rollouts of a step."""
+    parts = place.split("/")
+    return len(parts) == 3 and parts[1] == f"s{step}" and parts[2].startswith("b")
+
+
+def proposals_of(step: StepState) -> Mapping[str, Proposal]:
+    """Every edit, suggestion or draft that a step has seen, by id."""
+    sources: tuple[PatchProposed | PatchesMerged, ...] = (*step.patches.values(), *step.merges.values())
+    return {proposal.id: proposal for source in sources for proposal in proposals_in(source)}
+
+
+def proposals_in(made: PatchProposed | PatchesMerged) -> tuple[Proposal, ...]:
+    """What an analyst or a merge came to, whichever update mode it was made in."""
+    return made.edits or made.suggestions or made.drafts
+
+
+V = TypeVar("V")
+
+
+def outside_step(places: Mapping[str, V], step: int) -> Mapping[str, V]:
+    return {place: value for place, value in places.items() if f"/s{step}/" not in place}
+
+
+def at_owed_epoch(state: TrainerState) -> TrainerState:
+    """The state as questions about the owed epoch see it."""
+    assert state.owed is not None
+    return replace(state, epoch=state.owed.epoch)
+
+
+def without(places: Mapping[str, V], prefix: str, *, but: str = "") -> Mapping[str, V]:
+    return {
+        place: value
+        for place, value in places.items()
+        if not place.startswith(prefix) or (but and place.startswith(but))
+    }
+
+
+def open_step(state: TrainerState) -> tuple[StepState, str]:
+    """The step under way, and its place in the log."""
+    assert state.step is not None
+    assert state.epoch is not None
+    return state.step, f"e{state.epoch.number}/s{state.step.number}"

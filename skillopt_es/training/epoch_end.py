@@ -1,0 +1,147 @@
+"""The decisions at the end of an epoch: what is compared, and what becomes of guidance and memory."""
+
+from __future__ import annotations
+
+from skillopt_es.events.catalog import (
+    ComparisonDrawn,
+    ComparisonExtended,
+    EpochCompleted,
+    Event,
+    MetaSkillWritten,
+    SlowUpdateApplied,
+)
+from skillopt_es.projections.state import Measurement, Standing, TrainerState, at_owed_epoch
+from skillopt_es.skill.regions import with_slow_placeholder
+from skillopt_es.training import sampling
+from skillopt_es.training.comparison import selected_pairs
+from skillopt_es.training.gate import is_better, on_common_items, verdict
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.stale import kept_score, standing_value
+
+
+def place_slow_block(state: TrainerState, run: RunData) -> Event:
+    """The first epoch's end: an empty place for guidance in the skill."""
+    assert state.current is not None
+    skill = state.current.skill
+    placed = skill.with_text(with_slow_placeholder(skill.text))
+    known = state.measured.get(placed.hash)
+    return SlowUpdateApplied(
+        epoch=1,
+        action="placeholder",
+        skill=placed,
+        candidate=placed.hash,
+        candidate_score=known.score if known else None,
+        candidate_value=run.gate_value(known.score, placed) if known else None,
+        stale_from=kept_score(state.current, placed, run),
+    )
+
+
+def skip_first_memory(state: TrainerState, run: RunData) -> Event:
+    """The first epoch writes no memory."""
+    return MetaSkillWritten(epoch=1, result="first_epoch")
+
+
+def draw_comparison(state: TrainerState, run: RunData) -> Event:
+    """The tasks on which an epoch's first and last skill are compared."""
+    assert state.epoch is not None
+    assert state.current is not None
+    items = sampling.comparison_sample(
+        run.started.splits.train,
+        epoch=state.epoch.number,
+        seed=run.config.train.seed,
+        count=run.config.optimizer.slow_update_samples,
+    )
+    return ComparisonDrawn(
+        epoch=state.epoch.number,
+        items=items,
+        previous=state.epoch.first_skill.hash,
+        current=state.current.skill.hash,
+    )
+
+
+def extend_comparison(state: TrainerState, run: RunData) -> Event:
+    """More tasks for the comparison."""
+    assert state.epoch is not None
+    return ComparisonExtended(epoch=state.epoch.number, items=more_to_compare(state, run))
+
+
+def more_to_compare(state: TrainerState, run: RunData) -> tuple[str, ...]:
+    """The next tasks to compare, when the policy wants turned ones and there are too few; none when that is all."""
+    assert state.epoch is not None
+    assert state.epoch.comparison is not None
+    optimizer = run.config.optimizer
+    drawn = state.epoch.comparison
+    one_text = drawn.previous == drawn.current and not optimizer.compare_equal_skills
+    if optimizer.longitudinal_pair_policy != "changed" or one_text:
+        return ()
+    missing = optimizer.slow_update_samples - len(selected_pairs(state, run))
+    candidates = sampling.comparison_candidates(
+        run.started.splits.train, epoch=state.epoch.number, seed=run.config.train.seed, compared=drawn.items
+    )
+    return candidates[: max(0, missing)]
+
+
+def apply_slow_update(state: TrainerState, run: RunData) -> Event:
+    """What becomes of an epoch's guidance: forced, gated, unchanged or postponed."""
+    assert state.epoch is not None
+    assert state.epoch.proposed is not None
+    assert state.current is not None
+    proposed = state.epoch.proposed
+    if proposed.candidate is None:
+        return SlowUpdateApplied(epoch=proposed.epoch, action="postponed", skill=state.current.skill)
+    if proposed.candidate.hash == state.current.skill.hash:
+        return SlowUpdateApplied(
+            epoch=proposed.epoch, action="unchanged", skill=state.current.skill, guidance=proposed.guidance
+        )
+    known = state.measured.get(proposed.candidate.hash)
+    if not run.config.optimizer.slow_update_gate_with_selection:
+        return SlowUpdateApplied(
+            epoch=proposed.epoch,
+            action="force_accept",
+            skill=proposed.candidate,
+            guidance=proposed.guidance,
+            candidate=proposed.candidate.hash,
+            candidate_score=known.score if known else None,
+            candidate_value=run.gate_value(known.score, proposed.candidate) if known else None,
+            stale_from=kept_score(state.current, proposed.candidate, run),
+        )
+    assert known is not None
+    return _gated_slow_update(state, run, known, state.current)
+
+
+def apply_late_slow_update(state: TrainerState, run: RunData) -> Event:
+    """The same for an epoch that is over."""
+    return apply_slow_update(at_owed_epoch(state), run)
+
+
+def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, current: Standing) -> Event:
+    assert state.epoch is not None
+    assert state.epoch.proposed is not None
+    assert state.epoch.proposed.candidate is not None
+    assert state.best is not None
+    proposed = state.epoch.proposed
+    candidate = state.epoch.proposed.candidate
+    _, score, standing = on_common_items(known, state.measured[current.stale_from or current.skill.hash])
+    value, current_value = run.gate_value(score, candidate), standing_value(current, standing, run)
+    best = is_better(state, run, candidate, state.best.skill)
+    action = verdict(value, current_value, best, use_gate=True)
+    assert action in ("accept", "accept_new_best", "reject")
+    return SlowUpdateApplied(
+        epoch=proposed.epoch,
+        action=action,
+        skill=current.skill if action == "reject" else candidate,
+        guidance=proposed.guidance,
+        candidate=candidate.hash,
+        candidate_score=score,
+        candidate_value=value,
+        current_value=current_value,
+        best_value=state.best.value,
+        known_from="" if known.place == f"e{proposed.epoch}/slow/gate" else known.place,
+        stale_from=current.stale_from,
+    )
+
+
+def complete_epoch(state: TrainerState, run: RunData) -> Event:
+    """The epoch is over."""
+    assert state.epoch is not None
+    return EpochCompleted(epoch=state.epoch.number)

@@ -1,0 +1,119 @@
+"""The evaluations that a run makes, and what is still missing of them: pure functions of the state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import SkillTree
+from skillopt_es.projections.state import EpochState, Standing, StepState, TrainerState
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.sampling import comparison_seed
+from skillopt_es.training.tasks import Evaluation, Rollouts, Score, Task, Unit
+
+
+def selection(run: RunData, place: str, skill: SkillTree) -> Evaluation:
+    """The evaluation of a skill on the selection items."""
+    return Evaluation(
+        place=place,
+        purpose="selection",
+        split="val",
+        items=run.selection_items,
+        skill=skill,
+        seed=run.config.train.seed,
+    )
+
+
+def measure(state: TrainerState, evaluations: Sequence[Evaluation]) -> Task | None:
+    """The missing rollouts of all these evaluations at once, then their sums one by one; None when all are scored."""
+    units = tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
+    if units:
+        return Rollouts(units)
+    for evaluation in evaluations:
+        if evaluation.place not in state.scored:
+            return Score(evaluation)
+    return None
+
+
+def missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
+    """The rollouts of an evaluation that the state does not hold yet."""
+    if evaluation.place in state.scored:
+        return []
+    done: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
+    return [
+        Unit(
+            place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill, seed=evaluation.seed
+        )
+        for item in evaluation.items
+        if item not in done
+    ]
+
+
+def unmeasured(state: TrainerState, run: RunData, skills: Sequence[tuple[str, SkillTree]]) -> list[Evaluation]:
+    """Selection evaluations for those of the skills (by place) that have never been measured."""
+    return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
+
+
+def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
+    """The training rollouts of a step, one evaluation a batch."""
+    return [
+        Evaluation(
+            place=f"{place}/b{index}",
+            purpose="train",
+            split="train",
+            items=batch.items,
+            skill=current.skill,
+            seed=batch.seed,
+        )
+        for index, batch in enumerate(step.batches)
+    ]
+
+
+def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState) -> list[Evaluation]:
+    """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
+    assert epoch.comparison is not None
+    assert state.current is not None
+    place = f"e{epoch.number}/slow"
+    seed = comparison_seed(run.config.train.seed, epoch.number)
+    current = Evaluation(
+        place=f"{place}/current",
+        purpose="slow_current",
+        split="train",
+        items=epoch.comparison.items,
+        skill=state.current.skill,
+        seed=seed,
+    )
+    if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
+        return [current]
+    previous = Evaluation(
+        place=f"{place}/previous",
+        purpose="slow_previous",
+        split="train",
+        items=epoch.comparison.items,
+        skill=epoch.first_skill,
+        seed=seed,
+    )
+    return [previous, current]
+
+
+def test_evaluations(state: TrainerState, run: RunData) -> list[Evaluation]:
+    """The initial, best and final skill on the test items, each text once."""
+    if not run.test_items:
+        return []
+    assert state.best is not None
+    assert state.current is not None
+    named = (("initial", run.started.skill), ("best", state.best.skill), ("final", state.current.skill))
+    texts: dict[str, tuple[str, SkillTree]] = {}
+    for name, skill in named:
+        texts.setdefault(skill.hash, (name, skill))
+    return [
+        Evaluation(
+            place=f"final/test/{name}",
+            purpose="test",
+            split="test",
+            items=run.test_items,
+            skill=skill,
+            seed=run.config.train.seed,
+        )
+        for name, skill in texts.values()
+    ]
