@@ -120,6 +120,8 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "reasoning_tokens": int,
         "latency_ms": int,
         "error": str,
+        "ahead": int,
+        "repeats": int,
         "recorded_at": str,
     },
 }
@@ -246,6 +248,8 @@ def _call(row: CallRow) -> Row:
         "reasoning_tokens": call.reasoning_tokens,
         "latency_ms": call.latency_ms,
         "error": call.error_kind,
+        "ahead": int(call.ahead),
+        "repeats": int(call.repeats),
         "recorded_at": row.recorded_at,
     }
 
