@@ -15,5 +15,6 @@ def of_extra(extra: str, what: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise OutputRefused(
-            f"{what} needs {error.name}, which is not installed", hint=f"pip install 'skillopt-es[{extra}]'"
+            f"{what} needs the extra {extra}, which is not installed ({error.name} is missing)",
+            hint=f"pip install 'skillopt-es[{extra}]'",
         ) from None

@@ -368,9 +368,14 @@ def test_a_place_that_cannot_be_written(
     assert (done.code, said in done.err) == (2, True), done.err
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
-def test_a_folder_that_is_read_only(cli: Cli, demo_run: Path, home: Path) -> None:
-    """Is told so."""
-    Path("skills").mkdir(mode=0o555)
+def test_a_folder_that_is_read_only(cli: Cli, demo_run: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is told so, and what is there stays."""
+    a_skill(Path("skills"))
+
+    def refused(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", refused)
     done = cli("install", demo_run, "--name", "desk", "--to", "skills")
-    assert (done.code, "Permission denied" in done.err) == (2, True)
+    assert (done.code, "cannot be changed: Permission denied" in done.err) == (2, True)
+    assert seen(Path("skills"))["desk/SKILL.md"] == "theirs"
