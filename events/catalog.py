@@ -51,7 +51,7 @@ class Event:
 
 @frozen(kw_only=True)
 class RunStarted(Event):
-    """A run began: everything that was decided before the first call."""
+    """A run began: everything that was decided before the first call; `guide` is what analysts are told of tasks."""
 
     software: str
     config: Mapping[str, Json]
@@ -61,6 +61,7 @@ class RunStarted(Event):
     steps_per_epoch: int
     total_steps: int
     notes: tuple[str, ...] = ()
+    guide: str = ""
 
 
 @frozen(kw_only=True)

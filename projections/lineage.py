@@ -7,7 +7,7 @@ notes written after a verdict. Its parent is the text that was current when it w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 from attrs import define, evolve, field, frozen
@@ -94,15 +94,6 @@ class Lineage:
     current: str
     best: str
     forks: tuple[Branch, ...] = ()
-
-    @property
-    def by_name(self) -> Mapping[str, Node]:
-        """The nodes by name."""
-        return {node.name: node for node in self.nodes}
-
-    def children(self, name: str) -> tuple[Node, ...]:
-        """What was made from a node, in order."""
-        return tuple(node for node in self.nodes if node.parent == name)
 
 
 @define

@@ -30,6 +30,7 @@ COMMANDS = {
     "blame": ("blame", "Who wrote each line of a skill, and what it cost."),
     "diff": ("diff", "What differs between two moments of a run, or between two runs."),
     "bisect": ("bisect", "When a task began to fail or to pass."),
+    "report": ("report", "A run as one HTML page to look at and to send."),
     "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that a log is what was written."),
     "eval": ("evaluate", "Score any skill on a split."),
