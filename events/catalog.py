@@ -32,6 +32,7 @@ from skillopt_es.events.values import (
     Outcome,
     Pair,
     Purpose,
+    Redaction,
     Rewrite,
     Score,
     Setting,
@@ -88,6 +89,36 @@ class RunForked(Event):
     inherited: int
     values: Mapping[str, float]
     overrides: tuple[Setting, ...] = ()
+
+
+@frozen(kw_only=True)
+class EvidenceRetracted(Event):
+    """
+    From here on these items are in no split and no batch, because `by` says that they are no evidence.
+
+    With `place`, only what was (or will be) tried there is none.
+    """
+
+    items: tuple[str, ...]
+    reason: str
+    by: str
+    place: str = ""
+
+
+@frozen(kw_only=True)
+class TextsErased(Event):
+    """
+    Texts about these items were taken out of this log: blobs (by digest), and parts of events.
+
+    An event keeps its hash, which vouches for those around it; `content` says what its payload is since then.
+    """
+
+    items: tuple[str, ...]
+    reason: str
+    by: str
+    texts: tuple[str, ...]
+    events: tuple[Redaction, ...]
+    place: str = ""
 
 
 @frozen(kw_only=True)
@@ -473,6 +504,8 @@ CATALOG: tuple[type[Event], ...] = (
     RunStarted,
     RunResumed,
     RunForked,
+    EvidenceRetracted,
+    TextsErased,
     RunPaused,
     EpochPlanned,
     RolloutCompleted,

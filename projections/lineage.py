@@ -7,7 +7,7 @@ notes written after a verdict. Its parent is the text that was current when it w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from attrs import define, evolve, field, frozen
@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
     Event,
+    EvidenceRetracted,
     Recorded,
     RunForked,
     RunStarted,
@@ -32,6 +33,7 @@ Verdict = Literal["", "accept_new_best", "accept", "force_accept", "reject", "pl
 TYPES = (
     "RunStarted",
     "RunForked",
+    "EvidenceRetracted",
     "SkillScored",
     "CandidateBuilt",
     "CandidateGated",
@@ -76,10 +78,11 @@ class Node:
 
 @frozen(kw_only=True)
 class Branch:
-    """Where the run was forked from another one: what was made up to event `seq` is that run's."""
+    """Where the run was forked from another one: what was made up to event `seq` is that run's; items it never met."""
 
     parent: str
     seq: int
+    without: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -94,6 +97,11 @@ class Lineage:
     current: str
     best: str
     forks: tuple[Branch, ...] = ()
+
+    @property
+    def by_name(self) -> Mapping[str, Node]:
+        """The nodes by name."""
+        return {node.name: node for node in self.nodes}
 
 
 @define
@@ -128,6 +136,13 @@ def _started(growing: _Growing, event: Event, seq: int) -> None:
 def _forked(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, RunForked)
     growing.forks.append(Branch(parent=event.parent, seq=event.seq))
+
+
+def _retracted(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, EvidenceRetracted)
+    if growing.forks:
+        last = growing.forks.pop()
+        growing.forks.append(evolve(last, without=(*last.without, *event.items)))
 
 
 def _scored(growing: _Growing, event: Event, seq: int) -> None:
@@ -213,6 +228,7 @@ def _grow(growing: _Growing, node: Node) -> None:
 _HANDLERS = {
     RunStarted: _started,
     RunForked: _forked,
+    EvidenceRetracted: _retracted,
     SkillScored: _scored,
     CandidateBuilt: _built,
     CandidateGated: _gated,

@@ -27,6 +27,7 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
+    EvidenceRetracted,
     GapFound,
     Recorded,
     RunForked,
@@ -109,12 +110,15 @@ def _run(log: EventLog, records: Sequence[Recorded], settings: Settings) -> RunF
     started = records[0].event
     assert isinstance(started, RunStarted)
     forks = [each.event for each in records if isinstance(each.event, RunForked)]
+    retractions = [each.event for each in records if isinstance(each.event, EvidenceRetracted)]
+    retracted = {item for event in retractions if not event.place for item in event.items}
     return RunFacts(
         id=log.run.run_id,
         name=log.run.name,
         software=started.software,
         config_digest=digest_of(canonical_json(settings).encode()),
         models={role: f"{backend_of(settings, role)}/{model_of(settings, role)}" for role in ("target", "optimizer")},
+        retracted=len(retracted),
         forked_from=tuple(Fork(run=fork.parent, run_id=fork.parent_id, seq=fork.seq) for fork in forks),
     )
 

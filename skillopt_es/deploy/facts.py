@@ -32,7 +32,11 @@ class Fork:
 
 @frozen(kw_only=True)
 class RunFacts:
-    """The run; the digest is the SHA-256 of its settings in force as canonical JSON, one flat `section.key` each."""
+    """
+    The run; the digest is the SHA-256 of its settings in force as canonical JSON, one flat `section.key` each.
+
+    `retracted` items of its splits were taken out later, because they are no evidence.
+    """
 
     id: str
     name: str
@@ -40,6 +44,7 @@ class RunFacts:
     config_digest: str
     models: Mapping[str, str]
     forked_from: tuple[Fork, ...] = ()
+    retracted: int = 0
 
 
 @frozen(kw_only=True)

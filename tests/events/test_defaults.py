@@ -17,6 +17,8 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "RunStarted": {"notes": (), "guide": ""},
     "RunResumed": {"overrides": ()},
     "RunForked": {"overrides": ()},
+    "EvidenceRetracted": {"place": ""},
+    "TextsErased": {"place": ""},
     "RunPaused": {},
     "EpochPlanned": {"meta_skill": ""},
     "RolloutCompleted": {"failure": "", "detail": "", "prediction": "", "trajectory": "", "calls": ()},

@@ -33,6 +33,9 @@ class LiveMathOptions:
 class LiveMath:
     """Multiple choice: hard and soft are 1 for the right label, else 0."""
 
+    regrades = True
+    """A recorded answer is all that its grade depends on."""
+
     def __init__(self, settings: EnvironmentSettings, options: LiveMathOptions) -> None:
         self._settings = settings
         self._options = options

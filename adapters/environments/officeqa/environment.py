@@ -41,6 +41,11 @@ class OfficeQA:
         self._corpus: Corpus | None = None
 
     @property
+    def regrades(self) -> bool:
+        """Whether a recorded answer is all that its grade depends on: what the web finds today is another matter."""
+        return self._engine is None
+
+    @property
     def name(self) -> str:
         """The registry name."""
         return self._settings.name

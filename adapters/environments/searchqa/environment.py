@@ -29,6 +29,9 @@ class SearchQAOptions:
 class SearchQA:
     """Questions over web snippets: hard is exact match, soft is token F1."""
 
+    regrades = True
+    """A recorded answer is all that its grade depends on."""
+
     def __init__(self, settings: EnvironmentSettings, options: SearchQAOptions) -> None:
         self._settings = settings
         self._options = options
