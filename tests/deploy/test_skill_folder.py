@@ -297,3 +297,16 @@ def test_a_fork_vouches_for_what_it_shares(cli: Cli, demo_run: Path, tmp_path: P
     assert cli("verify", "other", "--dir", runs, "--export", tmp_path / "forked").code == 0
     [fork] = document(tmp_path / "forked")["facts"]["run"]["forked_from"]
     assert fork["run"] == "demo"
+
+
+def test_evidence_that_was_taken_out_is_told(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
+    """A fork says how many items it goes on without; what was exported before an erasure is still vouched for."""
+    runs = tmp_path / "runs"
+    shutil.copytree(demo_run, runs / "demo")
+    assert cli("export", "demo", f"{tmp_path}/before/", "--dir", runs).code == 0
+    words = ("--item", "date-03", "--reason", "a wrong label", "--dir", runs)
+    assert cli("retract", "demo", *words, "--apply", "--name", "mended").code == 0
+    assert cli("export", "mended", f"{tmp_path}/mended/", "--dir", runs).code == 0
+    assert document(tmp_path / "mended")["facts"]["run"]["retracted"] == 1
+    assert cli("retract", "demo", *words, "--erase").code == 0
+    assert cli("verify", "demo", "--dir", runs, "--export", tmp_path / "before").code == 0
