@@ -39,6 +39,8 @@ COMMANDS = {
     "export": ("export", "Write a run's skill, events or results to files."),
     "freeze": ("freeze", "Pack a run with its journal into one file, for tests and for others."),
     "thaw": ("freeze", "Lay such a file out as a run that can be read."),
+    "install": ("install", "Put a run's skill where a coding agent finds it."),
+    "uninstall": ("install", "Take an installed skill away again; what was there before comes back."),
     "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
     "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
     "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),

@@ -469,7 +469,7 @@ def test_reading_a_damaged_log_is_an_error_with_a_next_step(cli: Cli, several: P
 
 
 def test_export_writes_the_best_skill_as_it_is(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
-    """Byte for byte, to a file, into a folder or to stdout; never over something by accident."""
+    """Byte for byte, to a file or to stdout, below its frontmatter into a folder; never over something by accident."""
     best = read_state(demo_run).best
     assert best is not None
     text = best.skill.text
@@ -480,9 +480,8 @@ def test_export_writes_the_best_skill_as_it_is(cli: Cli, demo_run: Path, tmp_pat
     assert (refused.code, refused.out) == (2, "")
     assert "exists already" in refused.err
     assert cli("export", demo_run, file, "--force").code == 0
-    assert cli("export", demo_run, tmp_path).out == f"{tmp_path / 'SKILL.md'}\n"
-    assert cli("export", demo_run, f"{tmp_path}/new/").code == 0
-    assert (tmp_path / "new" / "SKILL.md").read_bytes() == text.encode()
+    assert cli("export", demo_run, f"{tmp_path}/new/").lines[0] == str(tmp_path / "new" / "SKILL.md")
+    assert (tmp_path / "new" / "SKILL.md").read_bytes().endswith(b"\n---\n" + text.encode())
     assert cli("export", demo_run, "-").out == text
 
 
