@@ -27,6 +27,7 @@ from skillopt_es.events.values import (
     ImportedBatch,
     ImportedUsage,
     Json,
+    LostCall,
     Minibatch,
     NoteReport,
     Outcome,
@@ -65,10 +66,15 @@ class RunStarted(Event):
 
 @frozen(kw_only=True)
 class RunResumed(Event):
-    """A writer took over a run that had stopped; `overrides` are settings that never decide anything."""
+    """
+    A writer took over a run that had stopped; `overrides` are settings that never decide anything.
+
+    `lost` are the calls under a budget that were in flight when the last writer was killed, and count as paid for.
+    """
 
     software: str
     overrides: tuple[Setting, ...] = ()
+    lost: tuple[LostCall, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -93,7 +99,7 @@ class RunForked(Event):
 class RunPaused(Event):
     """The run stopped before its end, and why; `resume` goes on from here."""
 
-    reason: Literal["interrupt", "error", "unmeasured", "optimizer", "handoff"]
+    reason: Literal["interrupt", "error", "unmeasured", "optimizer", "handoff", "budget"]
     message: str
 
 

@@ -9,17 +9,19 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from skillopt_es.accounts import check_bounded, has_budget, open_purse, spent_before
 from skillopt_es.config import EMPTY, RunConfig, recorded_config, resume_overrides
 from skillopt_es.config.places import config_folder
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
-from skillopt_es.events.errors import LogDamaged, RunNotFound
+from skillopt_es.events.errors import LogDamaged, RunNotFound, SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
+from skillopt_es.in_flight import InFlight, lost_calls
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
@@ -29,6 +31,7 @@ from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
+from skillopt_es.training.purse import Purse
 from skillopt_es.training.rollout import RolloutPorts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.version import software_version
@@ -56,6 +59,7 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
         models = session.world.models(config)
         try:
             check_target(models["target"], environment)
+            check_bounded(config, models)
             writer = _new_writer(folder, session)
             try:
                 run = RunData(config=config, started=first)
@@ -118,8 +122,11 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             models = session.world.models(run.config)
             try:
                 check_target(models["target"], environment)
+                check_bounded(run.config, models)
                 resumed = RunResumed(
-                    software=software_version(), overrides=tuple(Setting(key, value) for key, value in changed.items())
+                    software=software_version(),
+                    overrides=tuple(Setting(key, value) for key, value in changed.items()),
+                    lost=lost_calls(folder, writer.log, writer.journal),
                 )
                 return await _train(writer, run, state, resumed, environment, splits, models, session)
             finally:
@@ -175,7 +182,14 @@ async def _train(
         for observer in session.observers:
             observer.called(row)
 
-    desk = Desk(writer.log.path.parent)
+    folder = writer.log.path.parent
+    in_flight = InFlight(folder)
+    purse = _purse(writer, run, opening, in_flight, session) if has_budget(run.config) else None
+
+    def stopping() -> bool:
+        return session.stopping() or bool(purse is not None and purse.reached)
+
+    desk = Desk(folder)
     desk.clear()
     evidence = Evidence(writer.log, writer.journal)
     calls = LiveCalls(
@@ -186,12 +200,13 @@ async def _train(
         workers=run.workers,
         ask_again=session.ask_again,
         inherited=state.forked.inherited if state.forked is not None else 0,
-        stopping=session.stopping,
+        stopping=stopping,
         seen=seen,
         keep=evidence.keep,
         leave=desk.leave,
+        purse=purse,
     )
-    executor = session.world.executor(session.stopping)
+    executor = session.world.executor(stopping)
     items: dict[str, Item] = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
     rollouts = RolloutPorts(environment=environment, items=items, executor=executor, calls=calls)
     trainer = Trainer(
@@ -202,9 +217,28 @@ async def _train(
         ports=Ports(calls=calls, evidence=evidence, executor=executor, rollouts=rollouts),
         observers=session.observers,
         stopping=session.stopping,
+        reached=lambda: "" if purse is None else purse.reached,
     )
     await trainer.append([opening])
-    return await trainer.train()
+    if purse is not None:
+        await trainer.settled()
+        in_flight.open(writer.log, writer.journal)
+    try:
+        ended = await trainer.train()
+    except SkillOptError:  # also then every call has come to its end
+        in_flight.close()
+        raise
+    in_flight.close()
+    return ended
+
+
+def _purse(
+    writer: RunWriter, run: RunData, opening: RunStarted | RunResumed, in_flight: InFlight, session: Session
+) -> Purse:
+    """The purse of a session; what the sessions before it have used is no longer in it."""
+    lost = opening.lost if isinstance(opening, RunResumed) else ()
+    before = spent_before(run.config, writer.log, writer.journal, lost)
+    return open_purse(run.config, before, session.now, in_flight.note)
 
 
 async def _close_models(models: Mapping[Role, ChatModel]) -> None:

@@ -14,7 +14,7 @@ from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Spent, spent
 from skillopt_es.projections.state import TrainerState
 
-_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3}
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3, "budget": 3}
 
 
 def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
@@ -31,14 +31,19 @@ def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
         click.echo(f"{state.paused.message}: `skillopt-es handoff list {folder}` shows what is asked", err=True)
         click.echo(f"  when it is answered, {resume_hint(folder)}", err=True)
         return _PAUSED["handoff"]
+    if state.paused.reason == "budget":
+        click.echo(f"paused: {state.paused.message}", err=True)
+        option = state.paused.message.split()[0].removeprefix("budget.").replace("_", "-")
+        click.echo(f"  {resume_hint(folder, f' --{option} N')} with a higher limit", err=True)
+        return _PAUSED["budget"]
     click.echo(f"error: {state.paused.message}", err=True)
     click.echo(f"  when the cause is gone, {resume_hint(folder)}", err=True)
     return _PAUSED[state.paused.reason]
 
 
-def resume_hint(folder: Path) -> str:
-    """What to type to go on with a run."""
-    return f"`skillopt-es resume {folder.name}{_where(folder)}` goes on"
+def resume_hint(folder: Path, more: str = "") -> str:
+    """What to type to go on with a run, with more options."""
+    return f"`skillopt-es resume {folder.name}{_where(folder)}{more}` goes on"
 
 
 def _where(folder: Path) -> str:

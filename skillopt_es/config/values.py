@@ -49,20 +49,21 @@ _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 def described(attribute: attrs.Attribute[object]) -> str:
     """What a key allows, in words."""
     kind = attribute.type
+    optional = kind in (float | None, int | None)
     low, high = attribute.metadata.get("low"), attribute.metadata.get("high")
     if literals(kind):
         words = "one of " + ", ".join(str(value) for value in literals(kind))
-    elif kind == float | None:
-        words = "a number or null"
+    elif optional:
+        words = _WORDS[cast(type, get_args(kind)[0])]
     elif kind == WORDS:
         words = "a list of words, a text with commas, or null"
     elif _is_mapping(kind):
         words = "a mapping of texts (in quotes)" if get_args(kind)[1] is str else "a mapping"
     else:
         words = _WORDS[cast(type, kind)]
-    if low is not None and high is not None:
-        return f"{words} from {low:g} to {high:g}"
-    return words if low is None else f"{words} of at least {low:g}"
+    if low is not None:
+        words = f"{words} of at least {low:g}" if high is None else f"{words} from {low:g} to {high:g}"
+    return f"{words}, or null" if optional else words
 
 
 def _exact(kind: type, *others: type) -> Callable[[object, object], object]:
@@ -82,6 +83,12 @@ def _optional_float(value: object, _: object) -> float | None:
     if type(value) in (int, float):
         return float(cast(float, value))
     raise ValueError("not a number")
+
+
+def _optional_int(value: object, _: object) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    raise ValueError("not a whole number")
 
 
 WORDS = str | tuple[str, ...] | None
@@ -115,6 +122,7 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook(str, _exact(str))
     converter.register_structure_hook(bool, _exact(bool))
     converter.register_structure_hook_func(lambda kind: kind == float | None, _optional_float)
+    converter.register_structure_hook_func(lambda kind: kind == int | None, _optional_int)
     converter.register_structure_hook_func(lambda kind: kind == WORDS, _words)
     converter.register_structure_hook_func(_is_mapping, _mapping)
     return converter

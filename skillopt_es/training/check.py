@@ -209,7 +209,7 @@ class _Walk:
         """Whether nothing but the outside world can say that this happened."""
         if isinstance(event, RunResumed):
             return self.state.completed is None
-        outside = ("interrupt", "error", "handoff")
+        outside = ("interrupt", "error", "handoff", "budget")
         return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 
     async def _next(self) -> Unit | Event | None:
