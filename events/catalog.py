@@ -408,6 +408,21 @@ class MetaSkillWritten(Event):
 
 
 @frozen(kw_only=True)
+class TrainingStopped(Event):
+    """
+    A stop rule ended the training after this step; the final evaluation follows, the epoch's own end does not.
+
+    `best_value` has stood since step `since` (0: the initial skill); `limit` is the rule's number, where it has one.
+    """
+
+    step: int
+    reason: Literal["patience", "target_score", "no_progress"]
+    best_value: float | None
+    since: int
+    limit: float | None = None
+
+
+@frozen(kw_only=True)
 class EpochCompleted(Event):
     """All steps and the epoch-end work of an epoch are done."""
 
@@ -499,6 +514,7 @@ CATALOG: tuple[type[Event], ...] = (
     SlowUpdateProposed,
     SlowUpdateApplied,
     MetaSkillWritten,
+    TrainingStopped,
     EpochCompleted,
     BestPromoted,
     RunCompleted,

@@ -34,6 +34,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepImported,
     StepSkipped,
+    TrainingStopped,
 )
 from skillopt_es.events.values import Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled
@@ -50,6 +51,7 @@ OVERVIEW: tuple[str, ...] = (
     "StepSkipped",
     "AppendixWritten",
     "SlowUpdateApplied",
+    "TrainingStopped",
     "EpochCompleted",
     "BestPromoted",
     "RunCompleted",
@@ -115,6 +117,7 @@ class Summary:
     slow: SlowUpdateApplied | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
+    stopped: TrainingStopped | None = None
     imported: RunImported | None = None
     forked: RunForked | None = None
     gaps: tuple[GapFound, ...] = ()
@@ -281,6 +284,10 @@ def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:
     return evolve(summary, meta_skill=event.result)
 
 
+def _stopped(summary: Summary, event: TrainingStopped) -> Summary:
+    return evolve(summary, stopped=event)
+
+
 def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
     slow = summary.slow
     line = EpochLine(
@@ -348,6 +355,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     AppendixWritten: _appendix_written,
     SlowUpdateApplied: _slow_applied,
     MetaSkillWritten: _meta_written,
+    TrainingStopped: _stopped,
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
     RunCompleted: _completed,

@@ -38,6 +38,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepImported,
     StepSkipped,
+    TrainingStopped,
 )
 from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
 from skillopt_es.skill.alignment import lines_of
@@ -67,6 +68,7 @@ _MILESTONES: Mapping[type[Event], str] = {
     AppendixWritten: "  appendix, {}",
     SlowUpdateApplied: "  slow update, {}",
     MetaSkillWritten: "  meta skill, {}",
+    TrainingStopped: "  stopped, {}",
     BestPromoted: "  {}",
     RunPaused: "paused, {}",
     RunCompleted: "done: {}",
@@ -269,6 +271,12 @@ def _forked(event: RunForked) -> str:
     )
 
 
+def _stopped(event: TrainingStopped) -> str:
+    best = f"best {shown_value(event.best_value)} since {f'step {event.since}' if event.since else 'the start'}"
+    limit = "" if event.limit is None else f" {event.limit:g}"
+    return f"{event.reason}{limit} after step {event.step}: {best}"
+
+
 def _gap(event: GapFound) -> str:
     return f"{event.place}: {event.what} is unknown: {event.why}"
 
@@ -298,6 +306,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     SlowUpdateProposed: _slow_proposed,
     SlowUpdateApplied: _slow_applied,
     MetaSkillWritten: _meta,
+    TrainingStopped: _stopped,
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
     RunCompleted: _completed,

@@ -92,6 +92,7 @@ def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json
         "accepted": state.counts.accepted,
         "rejected": state.counts.rejected,
         "skipped": state.counts.skipped,
+        "stopped": None if state.stopped is None else state.stopped.reason,
         "baseline": score_json(_baseline(state)),
         "best": {
             "file": str(best),
@@ -116,7 +117,8 @@ def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     assert state.best is not None
     counts = state.counts
     click.echo(f"run         {folder.name} ({state.status})")
-    click.echo(f"steps       {counts.accepted} accepted, {counts.rejected} rejected, {counts.skipped} skipped")
+    stopped = "" if state.stopped is None else f"; stopped by {state.stopped.reason} after step {state.stopped.step}"
+    click.echo(f"steps       {counts.accepted} accepted, {counts.rejected} rejected, {counts.skipped} skipped{stopped}")
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)

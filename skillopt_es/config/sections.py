@@ -144,6 +144,9 @@ class TrainConfig:
     batch_size: int = field(metadata=_limits(low=1))
     accumulation: int = field(metadata=_limits(low=1))
     seed: int
+    patience: int | None = field(metadata=_limits(low=1))
+    target_score: float | None = field(metadata=_limits(low=0))
+    no_progress: bool
 
 
 @frozen(kw_only=True)

@@ -63,6 +63,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "stale_from": "",
     },
     "MetaSkillWritten": {"content": "", "reasoning": "", "note": "", "calls": ()},
+    "TrainingStopped": {"limit": None},
     "EpochCompleted": {},
     "BestPromoted": {},
     "RunCompleted": {"test_initial": None, "test_best": None, "test_final": None},
