@@ -86,10 +86,10 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
         bound = Bound(input=call.input_tokens, output=call.output_tokens)
         amount += tariffs[call.role].charged([UNTOLD] * call.tries, call.tries, bound)
     begun = [each.seq for each in own if isinstance(each.event, RunStarted | RunResumed)]
-    return Spent(amount=amount, unreported=unreported + len(gone) + len(lost), minutes=_minutes(log, begun))
+    return Spent(amount=amount, unreported=unreported + len(gone) + len(lost), minutes=minutes_of(log, begun))
 
 
-def _minutes(log: EventLog, begun: list[int]) -> float:
+def minutes_of(log: EventLog, begun: list[int]) -> float:
     """How long the sessions that began with these events ran, each to its last event."""
     if not begun:
         return 0.0

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
+from skillopt_es.cli.estimate import print_estimate
 from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import Session
@@ -25,6 +26,7 @@ Work = Callable[[Session], Awaitable[TrainerState]]
 @click.option("--run", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @budget_options
+@click.option("--dry-run", is_flag=True, help="Say what the run will come to, as `estimate` does, and start nothing.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
@@ -33,6 +35,7 @@ def run_command(
     demo: str | None,
     name: str | None,
     overrides: tuple[str, ...],
+    dry_run: bool,
     quiet: bool,
     directory: Path,
     as_json: bool,
@@ -52,6 +55,9 @@ def run_command(
         raise click.UsageError("give a CONFIG or a --demo, not both")
     loaded = load_config(config if demo is None else demo_config(demo), (*overrides, *budget_settings(budget)))
     tell_of(loaded)
+    if dry_run:
+        print_estimate(loaded, directory, as_json=as_json)
+        return 0
     stem = demo or "demo" if config is None else config.resolve().stem
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
