@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Any, Generic, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field, fields, frozen
 
 from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed
 from skillopt_es.events.journal import CallRow, FinishedCall
@@ -63,6 +63,9 @@ class Tally:
         """The sum, at least; None when no call reported anything."""
         return None if self.silent and not self.speaking else self.reported
 
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.reported + other.reported, self.silent + other.silent, self.speaking + other.speaking)
+
 
 @frozen
 class Money:
@@ -77,6 +80,9 @@ class Money:
         """The sum, at least; None when nothing is known of any call."""
         return None if self.unknown and not self.priced else self.amount
 
+    def __add__(self, other: Money) -> Money:
+        return Money(self.amount + other.amount, self.unknown + other.unknown, self.priced + other.priced)
+
 
 @frozen(kw_only=True)
 class Usage:
@@ -90,6 +96,9 @@ class Usage:
     cached: Tally = field(factory=Tally)
     reasoning: Tally = field(factory=Tally)
     cost: Money = field(factory=Money)
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(Usage)})
 
 
 @frozen(kw_only=True)

@@ -42,7 +42,9 @@ def has_budget(config: RunConfig) -> bool:
     return config.budget.max_minutes is not None or caps_of(config.budget) != Caps()
 
 
-def open_purse(config: RunConfig, before: Spent, now: Callable[[], datetime], note: Note) -> Purse:
+def open_purse(
+    config: RunConfig, before: Spent, *, now: Callable[[], datetime], stopping: Callable[[], bool], note: Note
+) -> Purse:
     """The purse of a session that begins now; raises ConfigError when more is used already than may be."""
     _check_left(config, before)
     currency = prices_in(config.resolved).currency
@@ -52,6 +54,7 @@ def open_purse(config: RunConfig, before: Spent, now: Callable[[], datetime], no
         currency=currency,
         unreported=before.unreported,
         late=_clock(config.budget.max_minutes, before.minutes, now),
+        stopping=stopping,
         note=note,
     )
 

@@ -238,7 +238,7 @@ def _purse(
     """The purse of a session; what the sessions before it have used is no longer in it."""
     lost = opening.lost if isinstance(opening, RunResumed) else ()
     before = spent_before(run.config, writer.log, writer.journal, lost)
-    return open_purse(run.config, before, session.now, in_flight.note)
+    return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=in_flight.note)
 
 
 async def _close_models(models: Mapping[Role, ChatModel]) -> None:

@@ -111,8 +111,8 @@ def _as_json(found: Estimate) -> Json:
         "calls": _range(found.calls),
         "input_tokens": _range(found.input_tokens),
         "output_tokens": _range(found.output_tokens),
-        "cost": None if found.cost is None else _range(found.cost),
-        "seconds": _range(found.seconds),
+        "cost": None if found.cost is None else _range(found.cost, 6),
+        "seconds": _range(found.seconds, 1),
         "time_basis": found.time_basis,
         "notes": list(found.notes),
         "stages": [
@@ -122,7 +122,7 @@ def _as_json(found: Estimate) -> Json:
                 "calls": _range(line.calls),
                 "input_tokens": _range(line.input_tokens),
                 "output_tokens": _range(line.output_tokens),
-                "cost": None if line.cost is None else _range(line.cost),
+                "cost": None if line.cost is None else _range(line.cost, 6),
                 "basis": line.basis,
             }
             for line in found.lines
@@ -130,5 +130,6 @@ def _as_json(found: Estimate) -> Json:
     }
 
 
-def _range(found: Range) -> Json:
-    return {"low": found.low, "expected": found.expected, "high": found.high}
+def _range(found: Range, digits: int | None = None) -> Json:
+    """Whole numbers, or so many digits."""
+    return {name: round(getattr(found, name), digits) for name in ("low", "expected", "high")}

@@ -18,7 +18,13 @@ _GROUPS = ("stage", "role", "step", "epoch", "evaluation", "place")
 
 @click.command("usage")
 @run_argument
-@click.option("--by", type=click.Choice(_GROUPS), default="stage", show_default=True, help="How to group the calls.")
+@click.option(
+    "--by",
+    type=click.Choice((*_GROUPS, "improvement")),
+    default="stage",
+    show_default=True,
+    help="How to group the calls; improvement: what each step cost and gained.",
+)
 @directory_option
 @json_option
 def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> None:
@@ -26,7 +32,7 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> N
     Calls, tokens and, with prices in the config, money of a run. RUN defaults to the newest.
 
     What was not reported is unknown, never 0: a sum that is only a lower bound ends in + and says why.
-    With --json, all groups at once.
+    With --json, all groups at once, but for improvement.
     """
     from skillopt_es.cli.imported_usage import print_usage_there, usage_there_json
     from skillopt_es.events.log import EventLog
@@ -42,6 +48,11 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> N
             print_json(usage_there_json(there))
         else:
             print_usage_there(there, by)
+        return
+    if by == "improvement":
+        from skillopt_es.cli.improvement import print_improvement
+
+        print_improvement(folder, as_json=as_json)
         return
     found = spent(folder)
     if as_json:

@@ -50,6 +50,7 @@ class Purse:
         currency: str = "",
         unreported: int = 0,
         late: Callable[[], str] = lambda: "",
+        stopping: Callable[[], bool] = lambda: False,
         note: Note = lambda slot, role, bound, again: None,
     ) -> None:
         self.reached = ""
@@ -59,6 +60,7 @@ class Purse:
         self._currency = currency
         self._unreported = unreported
         self._late = late
+        self._stopping = stopping
         self._note = note
         self._queue: deque[_Waiting] = deque()
 
@@ -126,8 +128,9 @@ class Purse:
                 self._queue.popleft()
                 continue
             self.reached = self.reached or self._late()
-            if self.reached or (self.ledger.lacks(first.more) and not self.in_flight):
-                self.reached = self.reached or self._why(first)
+            if not self.reached and not self.in_flight and self.ledger.lacks(first.more):
+                self.reached = self._why(first)
+            if self.reached or self._stopping():
                 self._queue.popleft()
                 first.let.set_result(False)
             elif self.ledger.reserve(first.more):

@@ -143,6 +143,6 @@ def test_the_command_says_it_and_starts_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     document = command("estimate", "--json", cwd=tmp_path).json
     assert document == command("run", "--dry-run", "--json", cwd=tmp_path).json
-    assert document["calls"]["low"] == sum(stage["calls"]["low"] for stage in document["stages"])
+    assert document["calls"]["high"] == sum(stage["calls"]["high"] for stage in document["stages"])
     wrong = command("estimate", "missing.yaml", cwd=tmp_path)
     assert (wrong.code, "no such config file" in wrong.err) == (2, True)
