@@ -202,9 +202,13 @@ def _counted(call: FinishedCall, price: Price | None) -> _Counted:
 def attempts_of(call: FinishedCall) -> tuple[list[Attempt], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
+    if call.ahead or call.repeats:
+        rows = rows[1:]
     answer = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens)
     answered = answer if call.outcome == "answered" else None
-    return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + (answered is not None)
+    return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + (
+        answered is not None and not call.repeats
+    )
 
 
 def charged(failed: Iterable[Attempt | None], answer: Attempt | None, error_kind: str) -> list[Attempt]:

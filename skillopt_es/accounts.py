@@ -84,7 +84,8 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
         if silent(attempts):
             unreported += 1
             bound = bound_of(row.call.request, lambda digest: len(log.text(digest).encode()), tariffs[role].most_output)
-        amount += tariffs[role].charged(attempts, requests_sent(tries, row.call.error_kind), bound)
+        sent = 0 if row.call.repeats else requests_sent(tries, row.call.error_kind)
+        amount += tariffs[role].charged(attempts, sent, bound)
     for call in (*gone, *lost):
         bound = Bound(input=call.input_tokens, output=call.output_tokens)
         amount += tariffs[call.role].charged([UNTOLD] * call.tries, call.tries, bound)

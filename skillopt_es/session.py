@@ -27,11 +27,13 @@ from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
 from skillopt_es.start import run_started, split_ids
+from skillopt_es.training.ahead import Ahead
 from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
 from skillopt_es.training.purse import Purse
+from skillopt_es.training.repeats import Repeats
 from skillopt_es.training.rollout import RolloutPorts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.version import software_version
@@ -200,6 +202,7 @@ async def _train(
         workers=run.workers,
         ask_again=session.ask_again,
         inherited=state.forked.inherited if state.forked is not None else 0,
+        repeats=Repeats(writer.journal.read()) if run.config.train.reuse == "identical" else None,
         stopping=stopping,
         seen=seen,
         keep=evidence.keep,
@@ -218,6 +221,7 @@ async def _train(
         observers=session.observers,
         stopping=session.stopping,
         reached=lambda: "" if purse is None else purse.reached,
+        ahead=Ahead(run, rollouts, calls) if run.config.train.speculate else None,
     )
     await trainer.append([opening])
     if purse is not None:

@@ -147,6 +147,8 @@ class TrainConfig:
     patience: int | None = field(metadata=_limits(low=1))
     target_score: float | None = field(metadata=_limits(low=0))
     no_progress: bool
+    reuse: Literal["never", "identical"]
+    speculate: bool
 
 
 @frozen(kw_only=True)

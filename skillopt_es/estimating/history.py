@@ -139,6 +139,8 @@ def _measured(name: str, run: RunData, log: EventLog) -> PastRun | None:
     calls: dict[str, Calls] = {}
     for row in Journal(log.reader).read():
         call = row.call
+        if call.repeats:
+            continue
         of_kind = calls.setdefault(kind_of(call.slot, call.stage), Calls())
         of_kind.count += 1
         of_kind.latency_ms += call.latency_ms

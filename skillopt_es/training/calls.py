@@ -17,7 +17,7 @@ from typing import Protocol, cast
 from attrs import asdict, frozen
 
 from skillopt_es.errors import BackendError, Divergence
-from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
+from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall, request_digest
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import (
     CallFailed,
@@ -35,7 +35,9 @@ from skillopt_es.ports import (
 )
 from skillopt_es.training.budget import bound_of
 from skillopt_es.training.exchange import Exchange
+from skillopt_es.training.places import Places
 from skillopt_es.training.purse import CutShort, Purse
+from skillopt_es.training.repeats import Repeats
 from skillopt_es.training.steps import steps_text
 
 
@@ -94,6 +96,7 @@ class LiveCalls:
         workers: Mapping[Role, int],
         ask_again: bool = False,
         inherited: int = 0,
+        repeats: Repeats | None = None,
         stopping: Callable[[], bool] = lambda: False,
         seen: Callable[[CallRow], None] = lambda row: None,
         keep: Callable[[CallRef, Exchange], None] = lambda ref, exchange: None,
@@ -105,7 +108,10 @@ class LiveCalls:
         self._slots = journal.slots()
         self._recorder = recorder
         self._texts = texts
-        self._at_once = {role: asyncio.Semaphore(count) for role, count in workers.items()}
+        self._at_once = {role: Places(count) for role, count in workers.items()}
+        self._early: dict[str, _Early] = {}
+        self._may_ask_ahead = False
+        self._repeats = repeats
         self._ask_again = ask_again
         self._inherited = inherited
         self._stopping = stopping
@@ -119,18 +125,59 @@ class LiveCalls:
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
         """The answer, from the journal if it is there."""
-        model = self._models[role]
-        recorded = wire_form(request)
-        known = self._known(request.slot, model.identity, recorded)
+        asked = _Asked(role, request, self._models[role].identity, wire_form(request))
+        known = self._known(request.slot, asked.model, asked.recorded)
         if known is not None:
             return answer_of(known, self._texts)
-        asked = _Asked(role, request, model.identity, recorded)
+        early = self._early.pop(request.slot, None)
+        if early is not None and early.asked == asked:
+            await asyncio.wait((early.answer,))
+            if not early.answer.cancelled() and early.answer.exception() is None:
+                return early.answer.result()
+        return await self._repeated(asked) or await self._made(asked)
+
+    async def ask_ahead(self, role: Role, request: ChatRequest) -> Answer:
+        """The answer to a question that may never be asked, when nobody else wants the place."""
+        asked = _Asked(role, request, self._models[role].identity, wire_form(request))
+        known = self._known(request.slot, asked.model, asked.recorded)
+        if known is not None:
+            return answer_of(known, self._texts)
+        if not self._may_ask_ahead:
+            raise NotStarted
+        answer = asyncio.ensure_future(self._made(asked, ahead=True))
+        self._early[request.slot] = _Early(asked, answer)
+        return await asyncio.shield(answer)
+
+    def begin_ahead(self) -> None:
+        """Questions may be put ahead from now on; the earlier answers that nobody came for are waste."""
+        self._early.clear()
+        self._may_ask_ahead = True
+
+    def no_more_ahead(self) -> None:
+        """Questions that nobody has asked so far, and that wait for a place, are not put any more."""
+        self._may_ask_ahead = False
+        for places in self._at_once.values():
+            places.send_away()
+
+    async def _repeated(self, asked: _Asked) -> Answer | None:
+        """The answer that the same request has had elsewhere in the run, if it may serve again."""
+        if self._repeats is None:
+            return None
+        earlier = self._repeats.find(asked.request, request_digest(asked.model, asked.recorded))
+        if earlier is None:
+            return None
+        row = await self._record(_repeating(asked, earlier), [], [])
+        return answer_of(row, self._texts)
+
+    async def _made(self, asked: _Asked, *, ahead: bool = False) -> Answer:
+        role, request = asked.role, asked.request
+        model = self._models[role]
         texts = [message.content for message in request.messages]
         images = [image.data for message in request.messages for image in message.images]
         try:
-            reply = await self._complete(asked, model)
+            reply = await self._complete(asked, model, last=ahead)
         except CutShort as cut:  # what it has used is recorded; whoever goes on asks again
-            await self._record(_failed(asked, cut.failure), texts, images)
+            await self._record(_failed(asked, cut.failure, ahead=ahead), texts, images)
             raise NotStarted from cut
         except Unanswered:
             self._leave(_unanswered(asked), request)
@@ -138,21 +185,24 @@ class LiveCalls:
         except CallFailed as failure:
             if failure.perhaps_request and await self._answers_others(model.identity):
                 failure.kind = "bad_request"
-            await self._record(_failed(asked, failure), texts, images)
+            await self._record(_failed(asked, failure, ahead=ahead), texts, images)
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
-        row = await self._record(_answered(asked, reply), [*texts, recorded_answer(reply), *did], images)
+        row = await self._record(_answered(asked, reply, ahead=ahead), [*texts, recorded_answer(reply), *did], images)
         ref = row.ref
         self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
         return Answer(reply.text, reply.finish, ref, reply.tool_calls)
 
-    async def _complete(self, asked: _Asked, model: ChatModel) -> ChatReply:
+    async def _complete(self, asked: _Asked, model: ChatModel, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
         try:
-            async with self._at_once[asked.role]:  # free before the answer is durable: the next need not wait
+            await self._at_once[asked.role].enter(last=last)
+            try:
                 if self._stopping():
                     raise NotStarted
-                reply = await self._paid(asked, model)
+                reply = await self._paid(asked, model, last=last)
+            finally:
+                self._at_once[asked.role].leave()  # before the answer is durable: the next call need not wait for that
             self._answering.add(model.identity)
             return reply
         finally:
@@ -160,14 +210,14 @@ class LiveCalls:
             self._ended.set()
             self._ended = asyncio.Event()
 
-    async def _paid(self, asked: _Asked, model: ChatModel) -> ChatReply:
-        """The answer, as far as the budget covers it."""
+    async def _paid(self, asked: _Asked, model: ChatModel, *, last: bool) -> ChatReply:
+        """The answer, as far as the budget covers it; what is asked ahead is no reason to pause, nor to wait."""
         request = asked.request
         if self._purse is None:
             return await model.complete(request)
         sizes = {text_digest(message.content): len(message.content.encode()) for message in request.messages}
         bound = bound_of(asked.recorded, sizes.__getitem__, self._purse.tariffs[asked.role].most_output)
-        return await self._purse.pay(asked.role, request, bound, model.complete)
+        return await self._purse.pay(asked.role, request, bound, model.complete, ahead=last)
 
     async def _answers_others(self, model: str) -> bool:
         """Whether a model takes other questions; the calls under way are waited for, so that no race decides it."""
@@ -179,6 +229,8 @@ class LiveCalls:
 
     async def _record(self, call: FinishedCall, texts: Sequence[str], images: Sequence[bytes]) -> CallRow:
         row = await self._recorder.record(call, texts, images)
+        if self._repeats is not None:
+            self._repeats.add(row)
         self._seen(row)
         return row
 
@@ -189,7 +241,8 @@ class LiveCalls:
         for row in reversed(rows):  # the last one is what was used where a question was asked again
             if row.call.request_digest == digest and not (self._ask_again and row.call.finish == "length"):
                 return row
-        own = [row for row in rows if row.n > self._inherited]  # past a fork point another request is a new call
+        # past a fork point another request is a new call, and what was asked ahead may have been the wrong question
+        own = [row for row in rows if row.n > self._inherited and not row.call.ahead]
         if own and not self._ask_again:
             raise Divergence(
                 f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
@@ -306,6 +359,36 @@ class _Asked:
     recorded: str
 
 
+@frozen
+class _Early:
+    """A question that was put before anybody asked it."""
+
+    asked: _Asked
+    answer: asyncio.Future[Answer]
+
+
+def _repeating(asked: _Asked, earlier: CallRow) -> FinishedCall:
+    """A call that was not made: it has the answer of an earlier one, and cost nothing."""
+    remark = Try(kind=REPEATS, status=None, message=earlier.call.slot, waited_ms=0)
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
+        response=earlier.call.response,
+        trace=earlier.call.trace,
+        finish=earlier.call.finish,
+        reply_model=earlier.call.reply_model,
+        input_tokens=0,
+        output_tokens=0,
+        cached_tokens=0,
+        reasoning_tokens=0,
+        tries=_tries((remark,)),
+    )
+
+
 def _unanswered(asked: _Asked) -> FinishedCall:
     """The call as it will be recorded once somebody has answered it, but for the answer."""
     return FinishedCall(
@@ -318,7 +401,7 @@ def _unanswered(asked: _Asked) -> FinishedCall:
     )
 
 
-def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
+def _answered(asked: _Asked, reply: ChatReply, *, ahead: bool) -> FinishedCall:
     usage: Usage = reply.usage
     return FinishedCall(
         slot=asked.request.slot,
@@ -337,11 +420,11 @@ def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
         cached_tokens=usage.cached,
         reasoning_tokens=usage.reasoning,
         latency_ms=reply.latency_ms,
-        tries=_tries(reply.tries),
+        tries=_tries((*_remark(ahead), *reply.tries)),
     )
 
 
-def _failed(asked: _Asked, failure: CallFailed) -> FinishedCall:
+def _failed(asked: _Asked, failure: CallFailed, *, ahead: bool) -> FinishedCall:
     return FinishedCall(
         slot=asked.request.slot,
         role=asked.role,
@@ -353,8 +436,12 @@ def _failed(asked: _Asked, failure: CallFailed) -> FinishedCall:
         error_message=failure.message,
         request_id=failure.request_id,
         latency_ms=failure.latency_ms,
-        tries=_tries(failure.tries),
+        tries=_tries((*_remark(ahead), *failure.tries)),
     )
+
+
+def _remark(ahead: bool) -> tuple[Try, ...]:
+    return (Try(kind=AHEAD, status=None, message="", waited_ms=0),) if ahead else ()
 
 
 def _tries(tries: Sequence[Try]) -> str:

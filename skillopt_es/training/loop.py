@@ -18,6 +18,7 @@ from skillopt_es.events.journal import CallRow
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
+from skillopt_es.training.ahead import Ahead
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
 from skillopt_es.training.run_data import RunData
@@ -68,7 +69,9 @@ class Trainer:
         observers: Sequence[Observer],
         stopping: Callable[[], bool],
         reached: Callable[[], str] = lambda: "",
+        ahead: Ahead | None = None,
     ) -> None:
+        self._ahead = ahead
         self._log = log
         self._head = head
         self.state = state
@@ -101,6 +104,8 @@ class Trainer:
             await self._pause("error", error.message)
             raise
         finally:
+            if self._ahead is not None:
+                await self._ahead.settled()
             await self.settled()
             await self._log.anchor()
         return self.state
@@ -108,6 +113,8 @@ class Trainer:
     async def _perform(self, task: Task) -> None:
         for observer in self._observers:
             observer.planned(task, self.state)
+        if self._ahead is not None:
+            self._ahead.planned(task, self.state)
         if isinstance(task, Questions):
             await self.settled()  # they read back what the log has of the trajectories
         async with aclosing(perform(task, self.state, self._run, self._ports)) as emissions:

@@ -36,6 +36,7 @@ class _Waiting:
 
     more: Amount
     slot: str
+    ahead: bool
     let: asyncio.Future[bool]
 
 
@@ -65,10 +66,20 @@ class Purse:
         self._queue: deque[_Waiting] = deque()
 
     async def pay(
-        self, role: Role, request: ChatRequest, bound: Bound, ask: Callable[[ChatRequest], Awaitable[ChatReply]]
+        self,
+        role: Role,
+        request: ChatRequest,
+        bound: Bound,
+        ask: Callable[[ChatRequest], Awaitable[ChatReply]],
+        *,
+        ahead: bool = False,
     ) -> ChatReply:
-        """The answer; raises NotStarted or CutShort where the budget does not cover it, and what `ask` raises."""
-        course = _Course(self, role, request.slot, bound)
+        """
+        The answer; raises NotStarted or CutShort where the budget does not cover it, and what `ask` raises.
+
+        What is asked `ahead` of its time is refused at once where it does not fit just now, and that is all.
+        """
+        course = _Course(self, role, request.slot, bound, ahead=ahead)
         if not await course.begins():
             raise NotStarted
         try:
@@ -84,10 +95,10 @@ class Purse:
         self._ended(course, _attempts(reply.tries, reply.usage, ""), len(reply.tries) + 1)
         return reply
 
-    async def enter(self, more: Amount, slot: str, *, again: bool) -> bool:
+    async def enter(self, more: Amount, slot: str, *, again: bool, ahead: bool) -> bool:
         """Whether so much more is set aside for a try: at once, or once others have settled; False: never."""
         let: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        waiting = _Waiting(more, slot, let)
+        waiting = _Waiting(more, slot, ahead, let)
         if again:  # it holds what others wait for
             self._queue.appendleft(waiting)
         else:
@@ -128,9 +139,10 @@ class Purse:
                 self._queue.popleft()
                 continue
             self.reached = self.reached or self._late()
-            if not self.reached and not self.in_flight and self.ledger.lacks(first.more):
+            lacking = bool(self.ledger.lacks(first.more))
+            if not self.reached and not self.in_flight and lacking and not first.ahead:
                 self.reached = self._why(first)
-            if self.reached or self._stopping():
+            if self.reached or self._stopping() or (lacking and first.ahead):
                 self._queue.popleft()
                 first.let.set_result(False)
             elif self.ledger.reserve(first.more):
@@ -160,7 +172,7 @@ class Purse:
 class _Course:
     """One call's way through the purse: what is set aside for it, and what its failed tries have come to."""
 
-    def __init__(self, purse: Purse, role: Role, slot: str, bound: Bound) -> None:
+    def __init__(self, purse: Purse, role: Role, slot: str, bound: Bound, *, ahead: bool) -> None:
         self.role: Role = role
         self.bound = bound
         self.held = NOTHING
@@ -168,6 +180,7 @@ class _Course:
         self.refused = False
         self._purse = purse
         self._slot = slot
+        self._ahead = ahead
         self._worst = purse.tariffs[role].worst(bound)
         self._failed: list[Attempt] = []
         self._tries = 0
@@ -189,7 +202,7 @@ class _Course:
     async def _next(self, needed: Amount) -> bool:
         """Sets aside what is needed instead of what is held."""
         more = needed - self.held
-        if not await self._purse.enter(more, self._slot, again=self._tries > 0):
+        if not await self._purse.enter(more, self._slot, again=self._tries > 0, ahead=self._ahead):
             self.refused = True
             return False
         self.held, self.on_its_way = needed, True

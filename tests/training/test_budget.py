@@ -217,6 +217,26 @@ def test_a_run_pauses_at_its_budget_and_goes_on_as_if_it_had_none(cap: int, tmp_
         assert asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
 
 
+@pytest.mark.parametrize("more", [["train.speculate=true"], ["train.reuse=identical", "model.temperature=0"]])
+def test_calls_ahead_count_and_repeated_ones_do_not(more: list[str], tmp_path: Path) -> None:
+    """Neither exceeds the budget, and what is decided is the same."""
+    paused_at(tmp_path / "whole", more)
+    wanted = decisions_of(tmp_path / "whole" / "run")
+    run, caps = tmp_path / "cut" / "run", iter(["budget.max_calls=90", "budget.max_calls=130", "budget.max_calls=null"])
+    world = paused_at(tmp_path / "cut", [*more, "budget.max_calls=50"], workers=16)
+    assert world.calls == 50 == spent_of(run).calls
+    while read_state(run).status == "paused":
+        cap = next(caps)
+        again = ScriptedWorld()
+        asyncio.run(resume(run, again.session(overrides=(cap,))))
+        world.target.asked += again.target.asked
+        world.optimizer.asked += again.optimizer.asked
+        assert world.calls == spent_of(run).calls
+        assert "null" in cap or world.calls <= int(cap.split("=")[1])
+    assert [event for event in decisions_of(run)[1:] if event not in wanted] == []
+    assert len(decisions_of(run)) == len(wanted)
+
+
 @pytest.mark.parametrize("cap", ["budget.max_tokens=15000", "budget.max_cost=0.03"])
 def test_what_is_reported_stays_below_the_cap(cap: str, tmp_path: Path) -> None:
     """And most of it is used: what was set aside is given back."""
