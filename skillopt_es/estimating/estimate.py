@@ -92,7 +92,7 @@ def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
         steps=run.started.total_steps,
         epochs=run.config.train.num_epochs,
         runs=tuple(each.name for each in past),
-        notes=_notes(run, past),
+        notes=(*_notes(run, past), *_pauses(run, lines)),
     )
 
 
@@ -231,6 +231,25 @@ def _time(parts: Sequence[Part], lines: Sequence[Line], past: Sequence[PastRun])
 
 def _counted(runs: int) -> str:
     return "1 earlier run" if runs == 1 else f"{runs} earlier runs"
+
+
+def _pauses(run: RunData, lines: Sequence[Line]) -> list[str]:
+    """The limits of the budget that the run is expected to reach."""
+    budget = run.config.budget
+    costs = [line.cost.expected for line in lines if line.cost is not None]
+    expected = {
+        "max_calls": (budget.max_calls, sum(line.calls.expected for line in lines)),
+        "max_tokens": (
+            budget.max_tokens,
+            sum(line.input_tokens.expected + line.output_tokens.expected for line in lines),
+        ),
+        "max_cost": (budget.max_cost, sum(costs)),
+    }
+    return [
+        f"budget.{name} is {limit:,}, and about {number:,.4g} is expected: the run would pause on its way"
+        for name, (limit, number) in expected.items()
+        if limit is not None and number > limit
+    ]
 
 
 def _notes(run: RunData, past: Sequence[PastRun]) -> tuple[str, ...]:

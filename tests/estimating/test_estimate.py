@@ -143,6 +143,8 @@ def test_the_command_says_it_and_starts_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
     document = command("estimate", "--json", cwd=tmp_path).json
     assert document == command("run", "--dry-run", "--json", cwd=tmp_path).json
+    warned = command("run", "--dry-run", "--max-calls", "20", cwd=tmp_path).out
+    assert "budget.max_calls is 20, and about" in warned
     assert document["calls"]["high"] == sum(stage["calls"]["high"] for stage in document["stages"])
     wrong = command("estimate", "missing.yaml", cwd=tmp_path)
     assert (wrong.code, "no such config file" in wrong.err) == (2, True)
