@@ -21,6 +21,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    EvidenceRetracted,
     GapFound,
     MetaSkillWritten,
     PatchProposed,
@@ -34,6 +35,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepImported,
     StepSkipped,
+    TextsErased,
     TrainingStopped,
 )
 from skillopt_es.events.values import Score
@@ -44,6 +46,8 @@ OVERVIEW: tuple[str, ...] = (
     "RunStarted",
     "RunResumed",
     "RunForked",
+    "EvidenceRetracted",
+    "TextsErased",
     "RunPaused",
     "EpochPlanned",
     "SkillScored",
@@ -120,6 +124,8 @@ class Summary:
     stopped: TrainingStopped | None = None
     imported: RunImported | None = None
     forked: RunForked | None = None
+    retracted: tuple[EvidenceRetracted, ...] = ()
+    erased: tuple[TextsErased, ...] = ()
     gaps: tuple[GapFound, ...] = ()
 
     @property
@@ -343,6 +349,8 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     RunStarted: _started,
     RunResumed: _resumed,
     RunForked: _forked,
+    EvidenceRetracted: lambda summary, event: evolve(summary, retracted=(*summary.retracted, event)),
+    TextsErased: lambda summary, event: evolve(summary, erased=(*summary.erased, event)),
     RunPaused: _paused,
     EpochPlanned: _planned,
     SkillScored: _scored,

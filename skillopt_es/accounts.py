@@ -13,6 +13,7 @@ from decimal import Decimal
 from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
+from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import LostCall, Role
@@ -34,6 +35,7 @@ from skillopt_es.training.budget import (
 from skillopt_es.training.purse import Note, Purse
 
 _ROLES: tuple[Role, ...] = ("target", "optimizer")
+_MOST_BYTES = 1_000_000
 _SESSIONS = ("RunStarted", "RunResumed", "RunForked")
 
 
@@ -83,7 +85,7 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
         bound = Bound(input=0, output=0)
         if silent(attempts):
             unreported += 1
-            bound = bound_of(row.call.request, lambda digest: len(log.text(digest).encode()), tariffs[role].most_output)
+            bound = bound_of(row.call.request, lambda digest: _size(log.text(digest)), tariffs[role].most_output)
         sent = 0 if row.call.repeats else requests_sent(tries, row.call.error_kind)
         amount += tariffs[role].charged(attempts, sent, bound)
     for call in (*gone, *lost):
@@ -91,6 +93,11 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
         amount += tariffs[call.role].charged([UNTOLD] * call.tries, call.tries, bound)
     begun = [each.seq for each in own if isinstance(each.event, RunStarted | RunResumed)]
     return Spent(amount=amount, unreported=unreported + len(gone) + len(lost), minutes=minutes_of(log, begun))
+
+
+def _size(text: str) -> int:
+    """The bytes of a text; of one that was erased, more than it can have had."""
+    return _MOST_BYTES if isinstance(text, ErasedText) else len(text.encode())
 
 
 def minutes_of(log: EventLog, begun: list[int]) -> float:

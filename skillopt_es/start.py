@@ -14,7 +14,7 @@ from skillopt_es.ports import Splits
 from skillopt_es.version import software_version
 
 
-def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
+def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str = "") -> RunStarted:
     """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
     for name, items in (("train", splits.train), ("validation", splits.val)):
         if not items:
@@ -37,6 +37,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
         steps_per_epoch=steps,
         total_steps=steps * config.train.num_epochs,
         notes=(*notes, *splits.notes),
+        guide=guide,
     )
 
 

@@ -9,7 +9,7 @@ from typing import cast
 import click
 from attrs import asdict
 
-from skillopt_es.cli.event_lines import shown_time
+from skillopt_es.cli.event_lines import counted, shown_time
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
@@ -86,6 +86,8 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "calls": each.calls,
         "last_written": each.written,
         "forked_from": fork_json(summary.forked),
+        "retracted": [item for event in summary.retracted for item in event.items],
+        "erased": [item for event in summary.erased for item in event.items],
         "imported": None if summary.imported is None else summary.imported.source,
     }
 
@@ -128,6 +130,10 @@ def print_status(found: Detailed, directory: Path) -> None:
         click.echo(
             f"forked      of {summary.forked.parent} after event {summary.forked.seq:,}; {changed or 'nothing changed'}"
         )
+    for gone in summary.retracted:
+        click.echo(f"without     {', '.join(gone.items)}{f' at {gone.place}' if gone.place else ''}: {gone.reason}")
+    for lost in summary.erased:
+        click.echo(f"erased      {counted(len(lost.texts), 'text')} about {', '.join(lost.items)}: {lost.reason}")
     if found.started is not None:
         click.echo(f"trains      {_what(found.started)}")
     epoch = f"epoch {summary.epoch} of {summary.epochs}"

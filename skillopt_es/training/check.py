@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import define, field, frozen
+from attrs import evolve as changed
 
 from skillopt_es.events.catalog import (
     EditsRanked,
     Event,
+    EvidenceRetracted,
     LearningRateChosen,
     MetaSkillWritten,
     PatchesMerged,
@@ -29,8 +31,9 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SkillRewritten,
     SlowUpdateProposed,
+    TextsErased,
 )
-from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.errors import LogDamaged, TextErased
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
@@ -43,7 +46,7 @@ from skillopt_es.training.calls import RecordedCalls
 from skillopt_es.training.check_evaluation import check_evaluation, is_evaluation
 from skillopt_es.training.differences import Mismatch, differences, mapping_differences, mismatch
 from skillopt_es.training.evidence import Evidence
-from skillopt_es.training.forks import contradiction, gate_values, skills_in
+from skillopt_es.training.forks import contradiction, gate_values, skills_in, under_way
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
 from skillopt_es.training.run_data import RunData
@@ -71,7 +74,11 @@ def _not_reached(event: Event) -> bool:
 
 @frozen(kw_only=True)
 class CheckReport:
-    """How much was derived again, and the first event that came out differently, if any."""
+    """
+    How much was derived again, and the first event that came out differently, if any.
+
+    `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
+    """
 
     events: int
     decisions: int
@@ -107,9 +114,11 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
             mismatch=found.mismatch,
         )
     executor = REAL_WORLD.executor(lambda: False)
-    evidence = Evidence(log, journal)
-    ports = Ports(calls=RecordedCalls(journal, log), evidence=evidence, executor=executor, rollouts=None)
-    walk = _Walk(run, folder, ports)
+    texts = _Noticing(log, log.erasures.texts)
+    ports = Ports(
+        calls=RecordedCalls(journal, texts), evidence=Evidence(texts, journal), executor=executor, rollouts=None
+    )
+    walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
     wrong = walk.start(first, first.event)
     while wrong is None and (recorded := next(events, None)) is not None:
         wrong = await walk.step(recorded)
@@ -119,7 +128,22 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         rollouts=walk.rollouts,
         status=walk.state.status,
         mismatch=wrong,
+        unchecked={"decisions whose evidence was erased": walk.erased} if walk.erased else {},
     )
+
+
+@define
+class _Noticing:
+    """The texts of a log; notices when one was asked for that was erased, also if it has come back since."""
+
+    log: EventLog
+    erased: frozenset[str]
+    missed: bool = False
+
+    def text(self, digest: str) -> str:
+        """The text, or what is shown in its place."""
+        self.missed = self.missed or digest in self.erased
+        return self.log.text(digest)
 
 
 def _check_imported(log: EventLog, until: int | None) -> CheckReport:
@@ -143,12 +167,16 @@ class _Walk:
     run: RunData
     folder: Path
     ports: Ports
+    evidence: _Noticing
+    redacted: frozenset[int]
     state: TrainerState = field(factory=TrainerState)
     coming: deque[Unit | Event] = field(factory=deque)
     texts: dict[str, SkillTree] = field(factory=dict)
     events: int = 0
     decisions: int = 0
     rollouts: int = 0
+    erased: int = 0
+    blind: tuple[int, int] | None = None
 
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
@@ -169,10 +197,36 @@ class _Walk:
             self._fold(event)
             if isinstance(event, RunResumed) and event.overrides:
                 self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
+            if isinstance(event, EvidenceRetracted):
+                assert self.state.started is not None
+                self.run = changed(self.run, started=self.state.started)
             return None
         if self.state.status == "paused":
             return mismatch(recorded, "follows a pause without a RunResumed")
-        return self._follows(recorded, await self._next())
+        try:
+            due = await self._next()
+        except TextErased:
+            self.evidence.missed = True
+            due = None
+        wrong = self._follows(recorded, due)
+        if wrong is not None and self._is_blind(recorded):
+            self._take_on_trust(recorded)
+            return None
+        return wrong
+
+    def _is_blind(self, recorded: Recorded) -> bool:
+        """Whether what is derived in this step goes back to texts that were erased."""
+        here = (self.state.epochs_done, self.state.steps_done)
+        redacted = recorded.seq in self.redacted and not isinstance(recorded.event, RolloutCompleted)
+        if self.evidence.missed or redacted:
+            self.blind, self.evidence.missed = here, False
+        return self.blind == here
+
+    def _take_on_trust(self, recorded: Recorded) -> None:
+        """The event as it stands, in the place of one that nobody can derive any more; what follows is planned anew."""
+        self.coming.clear()
+        self.erased += 1
+        self._fold(recorded.event)
 
     def _forked(self, recorded: Recorded, event: RunForked) -> Mismatch | None:
         """That a fork begins here, and what it changes, is evidence; what measured skills then count follows."""
@@ -209,6 +263,10 @@ class _Walk:
         """Whether nothing but the outside world can say that this happened."""
         if isinstance(event, RunResumed):
             return self.state.completed is None
+        if isinstance(event, TextsErased):
+            return True
+        if isinstance(event, EvidenceRetracted):
+            return self.state.forked is not None and not under_way(self.state)
         outside = ("interrupt", "error", "handoff", "budget")
         return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 

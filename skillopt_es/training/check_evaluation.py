@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from attrs import evolve as changed
 from attrs import frozen
 
-from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunPaused, RunResumed, RunStarted, SkillScored
+from skillopt_es.events.catalog import (
+    Recorded,
+    RolloutCompleted,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    SkillScored,
+    TextsErased,
+)
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.training import scores
@@ -53,7 +61,7 @@ def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk
 def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch | None:
     event, skill = recorded.event, run.started.skill
     match event:
-        case RunPaused() | RunResumed():
+        case RunPaused() | RunResumed() | TextsErased():
             return None
         case RolloutCompleted():
             found = {"skill": event.skill, "purpose": event.purpose}

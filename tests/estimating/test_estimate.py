@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from attrs import evolve
 from support.command import command
 from support.logs import events_of
-from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, ticking
+from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig
 from skillopt_es.estimating.estimate import Estimate, estimate_of
@@ -40,9 +40,9 @@ SETTINGS = {
 
 
 def trained(run: Path, settings: RunConfig, train: int = 12) -> RunData:
-    """A scripted run under a clock that goes on; its data."""
+    """A scripted run under a clock that goes on with each call; its data."""
     world = ScriptedWorld(environment=ScriptedEnvironment(train=train))
-    asyncio.run(start(settings, run, evolve(world.session(), now=ticking(0.01))))
+    asyncio.run(start(settings, run, evolve(world.session(), now=lambda: NOON + timedelta(seconds=world.calls))))
     started = events_of(run)[0]
     assert isinstance(started, RunStarted)
     return RunData(config=settings, started=started)
