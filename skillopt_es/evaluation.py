@@ -19,6 +19,7 @@ from typing import cast
 
 from attrs import frozen
 
+from skillopt_es import wiring
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.errors import AwaitingAnswers, DataError
@@ -41,7 +42,6 @@ from skillopt_es.training.rollout import RolloutPorts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Evaluation
 from skillopt_es.version import software_version
-from skillopt_es.wiring import open_model
 
 # Keys under `env:` that change neither what is asked nor how it is graded.
 _NOT_ASKED = {"workers", "skill_init"}
@@ -79,7 +79,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         splits = environment.load()
         evaluations = _evaluations(splits, request)
         # Only the target: scoring needs no optimizer, nor its key.
-        model = open_model(request.config, "target", os.environ)
+        model = wiring.open_model(request.config, "target", os.environ)
         stack.push_async_callback(model.aclose)
         check_target(model, environment)
         folder = request.directory / evaluation_name(request, splits)
@@ -174,6 +174,7 @@ async def _open_scoring(request: EvaluationRequest, session: Session, splits: Sp
         writer.log,
         workers=at_once,
         ask_again=True,
+        in_flight=session.in_flight,
         stopping=session.stopping,
         leave=desk.leave,
     )

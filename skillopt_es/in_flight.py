@@ -25,7 +25,7 @@ from skillopt_es.training.budget import Bound
 FILE = "in-flight.jsonl"
 
 
-class InFlight:
+class StartedCalls:
     """The file of one session."""
 
     def __init__(self, folder: Path) -> None:

@@ -21,14 +21,15 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
-from skillopt_es.in_flight import InFlight, lost_calls
+from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target, guide_of
+from skillopt_es.moments import Events
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
 from skillopt_es.start import run_started, split_ids
 from skillopt_es.training.ahead import Ahead
-from skillopt_es.training.calls import LiveCalls
+from skillopt_es.training.calls import InFlight, LiveCalls
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
@@ -48,6 +49,7 @@ class Session:
     world: World = REAL_WORLD
     observers: Sequence[Observer] = ()
     stopping: Callable[[], bool] = field(default=lambda: False)
+    in_flight: InFlight = field(factory=InFlight)
     ask_again: bool = False
     overrides: Sequence[str] = ()
 
@@ -139,7 +141,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
         await asyncio.to_thread(writer.close)
 
 
-def recorded_settings(log: EventLog) -> dict[str, Json]:
+def recorded_settings(log: Events) -> dict[str, Json]:
     """The settings that resuming or forking a run has changed, by key."""
     found: dict[str, Json] = {}
     for recorded in log.read(types=("RunResumed", "RunForked")):
@@ -185,8 +187,8 @@ async def _train(
             observer.called(row)
 
     folder = writer.log.path.parent
-    in_flight = InFlight(folder)
-    purse = _purse(writer, run, opening, in_flight, session) if has_budget(run.config) else None
+    started = StartedCalls(folder)
+    purse = _purse(writer, run, opening, started, session) if has_budget(run.config) else None
 
     def stopping() -> bool:
         return session.stopping() or bool(purse is not None and purse.reached)
@@ -203,6 +205,7 @@ async def _train(
         ask_again=session.ask_again,
         inherited=state.forked.inherited if state.forked is not None else 0,
         repeats=Repeats(writer.journal.read()) if run.config.train.reuse == "identical" else None,
+        in_flight=session.in_flight,
         stopping=stopping,
         seen=seen,
         keep=evidence.keep,
@@ -226,23 +229,23 @@ async def _train(
     await trainer.append([opening])
     if purse is not None:
         await trainer.settled()
-        in_flight.open(writer.log, writer.journal)
+        started.open(writer.log, writer.journal)
     try:
         ended = await trainer.train()
     except SkillOptError:  # also then every call has come to its end
-        in_flight.close()
+        started.close()
         raise
-    in_flight.close()
+    started.close()
     return ended
 
 
 def _purse(
-    writer: RunWriter, run: RunData, opening: RunStarted | RunResumed, in_flight: InFlight, session: Session
+    writer: RunWriter, run: RunData, opening: RunStarted | RunResumed, started: StartedCalls, session: Session
 ) -> Purse:
     """The purse of a session; what the sessions before it have used is no longer in it."""
     lost = opening.lost if isinstance(opening, RunResumed) else ()
     before = spent_before(run.config, writer.log, writer.journal, lost)
-    return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=in_flight.note)
+    return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=started.note)
 
 
 async def _close_models(models: Mapping[Role, ChatModel]) -> None:

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from pathlib import Path
 
 import click
 
+from skillopt_es.audit.reading import Reading
+from skillopt_es.cli.audit_words import problem_json
 from skillopt_es.cli.options import print_json, print_table, shown_value
 from skillopt_es.cli.usage import lower_bounds, shown_cost, shown_tokens, usage_json
-from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
-from skillopt_es.overview import Spent, spent
+from skillopt_es.overview import Spent
 from skillopt_es.projections.improvement import Improvement, Stretch, improvement_of
 from skillopt_es.projections.usage import Money, Tally, Usage
 
 
-def print_improvement(folder: Path, *, as_json: bool) -> None:
-    """The page, or the document."""
-    used = spent(folder)
-    with EventLog.open(folder) as log:
-        found = improvement_of((recorded.event for recorded in log.read()), used.usage)
+def print_improvement(reading: Reading, used: Spent, *, as_json: bool) -> None:
+    """The page, or the document, as far as the log can be read."""
+    found = improvement_of((recorded.event for recorded in reading.read()), used.usage)
     if as_json:
-        print_json(_as_json(found, used))
+        print_json({**_as_json(found, used), "problem": problem_json(reading)})
     else:
         _print(found, used)
 
@@ -92,7 +90,7 @@ def _spent_cells(usage: Usage, found: Improvement, money: bool) -> tuple[str, ..
     return (*own, *share)
 
 
-def _as_json(found: Improvement, used: Spent) -> Json:
+def _as_json(found: Improvement, used: Spent) -> dict[str, Json]:
     return {
         "currency": used.currency or None,
         "inherited": used.inherited,

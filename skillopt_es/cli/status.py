@@ -30,14 +30,19 @@ def runs_command(directory: Path, as_json: bool) -> None:
 @run_argument
 @directory_option
 @json_option
-def status_command(run: str | None, directory: Path, as_json: bool) -> None:
+def status_command(run: str | None, directory: Path, as_json: bool) -> int:
     """Where a run stands, one line a step, and what to type next. RUN defaults to the newest."""
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.cli.audit_words import as_found, problem_json
     from skillopt_es.cli.status_tables import print_status, status_json
     from skillopt_es.overview import detailed
     from skillopt_es.runs import find_run
 
-    found = detailed(find_run(run, directory))
-    if as_json:
-        print_json(status_json(found))
-    else:
-        print_status(found, directory)
+    folder = find_run(run, directory)
+    with Reading.of(folder) as reading:
+        found = detailed(reading, folder)
+        if as_json:
+            print_json({**status_json(found), "problem": problem_json(reading)})
+        else:
+            print_status(found, directory)
+        return as_found(reading)

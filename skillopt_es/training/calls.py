@@ -86,6 +86,19 @@ class Recorder(Protocol):
         ...
 
 
+class InFlight:
+    """How many calls are being answered right now, for whoever waits for them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> None:
+        self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.count -= 1
+
+
 class LiveCalls:
     """Calls against real models, each recorded before its answer can be seen."""
 
@@ -100,6 +113,7 @@ class LiveCalls:
         ask_again: bool = False,
         inherited: int = 0,
         repeats: Repeats | None = None,
+        in_flight: InFlight | None = None,
         stopping: Callable[[], bool] = lambda: False,
         seen: Callable[[CallRow], None] = lambda row: None,
         keep: Callable[[CallRef, Exchange], None] = lambda ref, exchange: None,
@@ -117,6 +131,7 @@ class LiveCalls:
         self._repeats = repeats
         self._ask_again = ask_again
         self._inherited = inherited
+        self._in_flight = in_flight or InFlight()
         self._stopping = stopping
         self._seen = seen
         self._keep = keep
@@ -215,12 +230,17 @@ class LiveCalls:
 
     async def _paid(self, asked: _Asked, model: ChatModel, *, last: bool) -> ChatReply:
         """The answer, as far as the budget covers it; what is asked ahead is no reason to pause, nor to wait."""
+
+        async def ask(request: ChatRequest) -> ChatReply:
+            with self._in_flight:
+                return await model.complete(request)
+
         request = asked.request
         if self._purse is None:
-            return await model.complete(request)
+            return await ask(request)
         sizes = {text_digest(message.content): len(message.content.encode()) for message in request.messages}
         bound = bound_of(asked.recorded, sizes.__getitem__, self._purse.tariffs[asked.role].most_output)
-        return await self._purse.pay(asked.role, request, bound, model.complete, ahead=last)
+        return await self._purse.pay(asked.role, request, bound, ask, ahead=last)
 
     async def _answers_others(self, model: str) -> bool:
         """Whether a model takes other questions; the calls under way are waited for, so that no race decides it."""
