@@ -36,6 +36,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
     TextsErased,
+    TrainingStopped,
 )
 from skillopt_es.events.values import NOT_TAKEN, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
@@ -54,6 +55,7 @@ OVERVIEW: tuple[str, ...] = (
     "StepSkipped",
     "AppendixWritten",
     "SlowUpdateApplied",
+    "TrainingStopped",
     "EpochCompleted",
     "BestPromoted",
     "RunCompleted",
@@ -124,6 +126,7 @@ class Summary:
     slow: SlowUpdateApplied | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
+    stopped: TrainingStopped | None = None
     imported: RunImported | None = None
     forked: RunForked | None = None
     retracted: tuple[EvidenceRetracted, ...] = ()
@@ -315,6 +318,10 @@ def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:
     return evolve(summary, meta_skill=event.result)
 
 
+def _stopped(summary: Summary, event: TrainingStopped) -> Summary:
+    return evolve(summary, stopped=event)
+
+
 def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
     slow = summary.slow
     line = EpochLine(
@@ -384,6 +391,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     AppendixWritten: _appendix_written,
     SlowUpdateApplied: _slow_applied,
     MetaSkillWritten: _meta_written,
+    TrainingStopped: _stopped,
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
     RunCompleted: _completed,

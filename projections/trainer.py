@@ -46,6 +46,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
     TextsErased,
+    TrainingStopped,
 )
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.projections.epoch_events import (
@@ -257,6 +258,10 @@ def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
     return replace(state, current=standing, best=standing)  # one text has one score
 
 
+def _stopped(state: TrainerState, event: TrainingStopped) -> TrainerState:
+    return replace(state, stopped=event)
+
+
 def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:
     return replace(state, status="completed", completed=event, rollouts={}, scored={})
 
@@ -308,6 +313,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     SlowUpdateProposed: slow_proposed,
     SlowUpdateApplied: slow_applied,
     MetaSkillWritten: meta,
+    TrainingStopped: _stopped,
     EpochCompleted: epoch_completed,
     BestPromoted: _promoted,
     RunCompleted: _completed,

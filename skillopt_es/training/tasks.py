@@ -156,6 +156,7 @@ Step = Literal[
     "extend_comparison",
     "apply_slow_update",
     "apply_late_slow_update",
+    "stop_training",
     "complete_epoch",
     "promote_best",
     "complete_run",
