@@ -13,6 +13,7 @@ from attrs import frozen
 
 from skillopt_es.events.values import Role
 from skillopt_es.projections.usage import slot_place
+from skillopt_es.training.gate_draws import rule_of
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.sampling import epoch_batches
 
@@ -24,6 +25,8 @@ _KINDS = {
     "slow/standing": "slow_gate",
     "gate": "gate",
     "current": "gate",
+    "told": "told",
+    "slow/told": "told",
 }
 _TURNS = ("max_turns", "max_steps", "max_tool_turns")
 
@@ -72,19 +75,22 @@ class _Plan:
         self.steps = steps
         self.later = max(0, (run.config.train.num_epochs if epochs is None else epochs) - 1)
         self.val = len(run.selection_items)
+        self.fresh = run.config.evaluation.fresh_score
+        self.draws = 2 * (rule_of(run.config).draws - 1)  # the most that a verdict wants beyond the first ones
         self.batches = self._batches()
         options = run.config.env.options
         self.turns = max((value for name in _TURNS if type(value := options.get(name)) is int), default=1)
 
     def parts(self) -> list[Part]:
         """All parts, those that this config does not have with a high of 0."""
-        tried = sum(self.batches)
+        tried, first = sum(self.batches), self.val * (1 + self.fresh)
         return [
-            self._rollouts("baseline", self.val, self.val, self.val),
+            self._rollouts("baseline", first, first, first),
             self._rollouts("train", tried, tried, tried, at_once=max(self.batches, default=1)),
             *self._questions_of_steps(),
             self._gate(),
             *self._epoch_ends(),
+            self._told(),
             *self._final(),
         ]
 
@@ -138,7 +144,12 @@ class _Plan:
         config = self.run.config
         unmeasured = config.optimizer.use_slow_update and config.evaluation.use_gate
         again = self.later if unmeasured and not config.evaluation.stale_scores else 0
-        return self._rollouts("gate", self.val * self.steps, 0, self.val * (self.steps + again))
+        more = self.steps * self.draws * config.evaluation.use_gate
+        return self._rollouts("gate", self.val * self.steps, 0, self.val * (self.steps + again + more))
+
+    def _told(self) -> Part:
+        """What is drawn of a text that was taken and decides nothing."""
+        return self._rollouts("told", self.val * self.steps, 0, self.val * (self.steps + self.later) * self.fresh)
 
     def _epoch_ends(self) -> list[Part]:
         optimizer, train = self.run.config.optimizer, len(self.run.started.splits.train)
@@ -149,7 +160,7 @@ class _Plan:
         return [
             self._rollouts("comparison", drawn, drawn, 2 * most, at_once=min(train, optimizer.slow_update_samples) * 2),
             self._questions("slow_update", self.later, self.later * slow, self.later * slow),
-            self._rollouts("slow_gate", gated, 0, 2 * gated),
+            self._rollouts("slow_gate", gated, 0, (2 + self.draws) * gated),
             self._questions("meta_skill", self.later, self.later * memory, self.later * memory),
         ]
 
@@ -158,7 +169,7 @@ class _Plan:
         promotes = config.evaluation.eval_test or config.evaluation.promote_without_tests
         differs = config.optimizer.use_slow_update or not config.evaluation.use_gate
         return [
-            self._rollouts("final", self.val, 0, self.val * (promotes and differs)),
+            self._rollouts("final", self.val, 0, self.val * (1 + self.draws) * (promotes and differs)),
             self._rollouts("test", tests, tests, 3 * tests, at_once=tests),
         ]
 
