@@ -419,6 +419,20 @@ class BestPromoted(Event):
 
 
 @frozen(kw_only=True)
+class SealedTestOpened(Event):
+    """
+    Somebody looked at the sealed test split for the `look`-th time: the run's own final evaluation, or `eval`.
+
+    Of an `eval`, `skill` is what it scored and `evaluation` the name of the folder that holds what came of it.
+    """
+
+    look: int
+    by: Literal["final", "eval"]
+    skill: str = ""
+    evaluation: str = ""
+
+
+@frozen(kw_only=True)
 class RunCompleted(Event):
     """The run reached its end: test scores of the initial, best and final skill (none when tests are off)."""
 
@@ -495,6 +509,7 @@ CATALOG: tuple[type[Event], ...] = (
     MetaSkillWritten,
     EpochCompleted,
     BestPromoted,
+    SealedTestOpened,
     RunCompleted,
     RunImported,
     StepImported,

@@ -30,6 +30,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SealedTestOpened,
     SkillScored,
     SlowUpdateApplied,
     StepImported,
@@ -37,6 +38,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled
+from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.state import proposals_in
 
 OVERVIEW: tuple[str, ...] = (
@@ -52,6 +54,7 @@ OVERVIEW: tuple[str, ...] = (
     "SlowUpdateApplied",
     "EpochCompleted",
     "BestPromoted",
+    "SealedTestOpened",
     "RunCompleted",
     "RunImported",
     "StepImported",
@@ -115,6 +118,7 @@ class Summary:
     slow: SlowUpdateApplied | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
+    looks: Looks = field(factory=Looks)
     imported: RunImported | None = None
     forked: RunForked | None = None
     gaps: tuple[GapFound, ...] = ()
@@ -172,7 +176,7 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
     current, best = (
         evolve(place, value=event.values.get(place.skill, place.value)) for place in (summary.current, summary.best)
     )
-    return evolve(summary, forked=event, current=current, best=best)
+    return evolve(summary, forked=event, looks=summary.looks.forked(), current=current, best=best)
 
 
 def _paused(summary: Summary, event: RunPaused) -> Summary:
@@ -194,7 +198,8 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
         value=event.value,
         by_type=event.by_type,
     )
-    summary = evolve(summary, evaluations=(*summary.evaluations, line))
+    looks = summary.looks.tested() if event.purpose == "test" and event.split == "test" else summary.looks
+    summary = evolve(summary, evaluations=(*summary.evaluations, line), looks=looks)
     if event.purpose != "selection":
         return summary
     return evolve(summary, current=summary.current.measured(event), best=summary.best.measured(event))
@@ -298,6 +303,10 @@ def _promoted(summary: Summary, event: BestPromoted) -> Summary:
     return evolve(summary, best=Place(skill=event.skill, value=event.value))
 
 
+def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
+    return evolve(summary, looks=summary.looks.after(event))
+
+
 def _completed(summary: Summary, event: RunCompleted) -> Summary:
     return evolve(summary, status="completed", completed=event)
 
@@ -350,6 +359,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     MetaSkillWritten: _meta_written,
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
+    SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: _imported,
     StepImported: _step_imported,

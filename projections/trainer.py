@@ -38,6 +38,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SealedTestOpened,
     SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
@@ -105,6 +106,7 @@ def _forked(state: TrainerState, event: RunForked) -> TrainerState:
     return replace(
         state,
         forked=event,
+        looks=state.looks.forked(),
         overrides={**state.overrides, **{setting.key: setting.value for setting in event.overrides}},
         measured=measured,
         current=_revalued(state.current, event.values),
@@ -171,7 +173,8 @@ def _rollout(state: TrainerState, event: RolloutCompleted) -> TrainerState:
 def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
     state = replace(state, scored={**state.scored, event.place: event})
     if event.purpose == "test":
-        return replace(state, tests={**state.tests, event.skill: event})
+        looks = state.looks.tested() if event.split == "test" else state.looks
+        return replace(state, tests={**state.tests, event.skill: event}, looks=looks)
     if event.purpose != "selection" or event.skill in state.measured:
         return state
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
@@ -197,6 +200,10 @@ def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
     measured = state.measured[event.skill]
     standing = replace(state.current, score=measured.score, value=measured.value, stale_from="")
     return replace(state, current=standing, best=standing)  # one text has one score
+
+
+def _opened(state: TrainerState, event: SealedTestOpened) -> TrainerState:
+    return replace(state, looks=state.looks.after(event))
 
 
 def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:
@@ -250,6 +257,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     MetaSkillWritten: meta,
     EpochCompleted: epoch_completed,
     BestPromoted: _promoted,
+    SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: _imported,
     StepImported: step_imported,

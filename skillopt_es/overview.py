@@ -105,6 +105,12 @@ class Detailed:
     started: RunStarted | None
     spent: Spent
 
+    @property
+    def sealed(self) -> bool:
+        """Whether each look at the test items of the run has to be recorded."""
+        env = self.started.config.get("env") if self.started is not None else None
+        return isinstance(env, dict) and env.get("seal_test") is True
+
 
 def detailed(folder: Path) -> Detailed:
     """A run with every number of every line; raises LogError for one that cannot be read."""

@@ -32,6 +32,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SealedTestOpened,
     SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
@@ -68,6 +69,7 @@ _MILESTONES: Mapping[type[Event], str] = {
     SlowUpdateApplied: "  slow update, {}",
     MetaSkillWritten: "  meta skill, {}",
     BestPromoted: "  {}",
+    SealedTestOpened: "  {}",
     RunPaused: "paused, {}",
     RunCompleted: "done: {}",
 }
@@ -256,6 +258,11 @@ def _promoted(event: BestPromoted) -> str:
     return f"the final skill {event.skill[:8]} is the best, {values}"
 
 
+def _opened(event: SealedTestOpened) -> str:
+    by = "the final evaluation" if event.by == "final" else f"eval of skill {event.skill[:8]}, in {event.evaluation}"
+    return f"look {event.look} at the sealed test split, by {by}"
+
+
 def _completed(event: RunCompleted) -> str:
     tests = (("initial", event.test_initial), ("best", event.test_best), ("final", event.test_final))
     said = ", ".join(f"{name} {score.hard:.4f}" for name, score in tests if score is not None)
@@ -300,6 +307,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     MetaSkillWritten: _meta,
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
+    SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: lambda event: f"from the result files of {event.source} in {event.folder}",
     StepImported: lambda event: f"step {event.step}: as it was recorded there",

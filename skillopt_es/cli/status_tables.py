@@ -10,6 +10,7 @@ import click
 from attrs import asdict
 
 from skillopt_es.cli.event_lines import shown_time
+from skillopt_es.cli.looks import looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
@@ -106,6 +107,7 @@ def status_json(found: Detailed) -> Json:
         "resumed": summary.resumed,
         "usage": total_json(found.spent),
         "tests": tests_json(_tests(summary)),
+        "test_looks": looks_json(summary.looks, sealed=found.sealed),
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
         "completed": asdict(summary.completed) if summary.completed else None,
@@ -133,6 +135,8 @@ def print_status(found: Detailed, directory: Path) -> None:
     click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{_resumed(summary)}")
     click.echo(f"validation  {_validation(summary)}")
     print_tests(_tests(summary))
+    if found.sealed or summary.looks.opened:
+        click.echo(f"seal        {looks_words(summary.looks)}")
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
         used = f"{used} ({found.spent.inherited:,} calls came along from the parent)"

@@ -240,6 +240,7 @@ class EnvConfig:
     split_dir: str
     data_path: str
     limit: int = field(metadata=_limits(low=0))
+    seal_test: bool
     options: Mapping[str, Json]
 
 

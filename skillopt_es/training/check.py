@@ -27,6 +27,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SealedTestOpened,
     SkillRewritten,
     SlowUpdateProposed,
 )
@@ -164,6 +165,9 @@ class _Walk:
         self.texts.update({skill.hash: skill for skill in skills_in(event)})
         if isinstance(event, RunForked) and self.state.completed is None:
             return self._forked(recorded, event)
+        if isinstance(event, SealedTestOpened) and event.by == "eval":
+            self.coming.clear()
+            return self._compared(recorded, {"look": self.state.looks.count + 1})
         if self._is_evidence(event):
             self.coming.clear()  # a writer stopped or took over: the next one plans anew
             self._fold(event)

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from attrs import evolve as changed
 from attrs import frozen
 
-from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunPaused, RunResumed, RunStarted, SkillScored
+from skillopt_es.events.catalog import (
+    Recorded,
+    RolloutCompleted,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    SealedTestOpened,
+    SkillScored,
+)
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.training import scores
@@ -53,8 +61,10 @@ def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk
 def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch | None:
     event, skill = recorded.event, run.started.skill
     match event:
-        case RunPaused() | RunResumed():
+        case RunPaused() | RunResumed() | SealedTestOpened(by="eval"):
             return None
+        case RolloutCompleted() if _sealed(event.item, state, run):
+            return mismatch(recorded, "is of a sealed test item, and nothing says that the seal was opened")
         case RolloutCompleted():
             found = {"skill": event.skill, "purpose": event.purpose}
             wanted = {"skill": skill.hash, "purpose": "test"}
@@ -70,3 +80,7 @@ def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch 
             if isinstance(derived, SkillScored):
                 return mismatch(recorded, "", differences(event, derived))
     return mismatch(recorded, "has no place in an evaluation, or nothing was tried before it")
+
+
+def _sealed(item: str, state: TrainerState, run: RunData) -> bool:
+    return run.config.env.seal_test and not state.looks.opened and item in run.started.splits.test

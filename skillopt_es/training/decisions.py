@@ -16,6 +16,7 @@ from skillopt_es.events.catalog import (
     MinibatchesPlanned,
     RunCompleted,
     RunPaused,
+    SealedTestOpened,
     StepSkipped,
 )
 from skillopt_es.events.values import Evidence, Measured, Minibatch
@@ -162,6 +163,10 @@ def _promote_best(state: TrainerState, run: RunData) -> Event:
     )
 
 
+def _open_test(state: TrainerState, run: RunData) -> Event:
+    return SealedTestOpened(look=state.looks.count + 1, by="final")
+
+
 def _complete_run(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
@@ -194,5 +199,6 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "apply_late_slow_update": apply_late_slow_update,
     "complete_epoch": complete_epoch,
     "promote_best": _promote_best,
+    "open_test": _open_test,
     "complete_run": _complete_run,
 }

@@ -152,6 +152,7 @@ Step = Literal[
     "apply_late_slow_update",
     "complete_epoch",
     "promote_best",
+    "open_test",
     "complete_run",
 ]
 

@@ -65,6 +65,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "MetaSkillWritten": {"content": "", "reasoning": "", "note": "", "calls": ()},
     "EpochCompleted": {},
     "BestPromoted": {},
+    "SealedTestOpened": {"skill": "", "evaluation": ""},
     "RunCompleted": {"test_initial": None, "test_best": None, "test_final": None},
     "RunImported": {},
     "StepImported": {},
