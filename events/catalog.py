@@ -39,6 +39,7 @@ from skillopt_es.events.values import (
     Split,
     SplitIds,
     Suggestion,
+    Trust,
 )
 
 
@@ -108,7 +109,7 @@ class EpochPlanned(Event):
 
 @frozen(kw_only=True)
 class RolloutCompleted(Event):
-    """One item was tried once under one skill."""
+    """One item was tried once under one skill; `trust` says whether somebody vouches for the texts it saw."""
 
     place: str
     purpose: Purpose
@@ -122,6 +123,7 @@ class RolloutCompleted(Event):
     prediction: str = ""
     trajectory: str = ""
     calls: tuple[CallRef, ...] = ()
+    trust: Trust = "trusted"
 
 
 @frozen(kw_only=True)

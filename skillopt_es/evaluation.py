@@ -201,7 +201,9 @@ async def _open_scoring(
     )
     executor = session.world.executor(session.stopping)
     items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
-    rollouts = RolloutPorts(environment=held.environment, items=items, executor=executor, calls=calls)
+    rollouts = RolloutPorts(
+        environment=held.environment, items=items, executor=executor, calls=calls, untrusted=splits.untrusted
+    )
     state = fold(recorded.event for recorded in writer.log.read())
     started = state.started or _started(request, splits, held.folder)
     run = RunData(config=request.config, started=started)

@@ -11,6 +11,7 @@ from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.ports import Splits
+from skillopt_es.shared_items import shared
 from skillopt_es.version import software_version
 
 
@@ -19,6 +20,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
     for name, items in (("train", splits.train), ("validation", splits.val)):
         if not items:
             raise DataError(f"the {name} split is empty", hint="a run needs training and validation items")
+    twins = _checked_splits(splits, config)
     skill, notes = load_skill(config)
     size = len(splits.train)
     configured = config.train.train_size
@@ -36,8 +38,27 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
         splits=split_ids(splits),
         steps_per_epoch=steps,
         total_steps=steps * config.train.num_epochs,
-        notes=(*notes, *splits.notes),
+        notes=(*notes, *splits.notes, *twins),
     )
+
+
+def _checked_splits(splits: Splits, config: RunConfig) -> tuple[str, ...]:
+    """Notes about tasks that two splits share under different ids; raises DataError for what may not be shared."""
+    found = shared(splits)
+    if found.ids:
+        raise DataError(
+            f"{len(found.ids)} items stand in two splits: first, {found.ids[0]}",
+            hint="keep each in one split: what was trained on must not be scored",
+        )
+    if not found.inputs:
+        return ()
+    more = f" and {len(found.inputs) - 5} more" if len(found.inputs) > 5 else ""
+    what = f"the same input stands in two splits under different ids: {', '.join(found.inputs[:5])}{more}"
+    if config.env.same_input == "refuse":
+        raise DataError(
+            what, hint="drop one of each; or set env.same_input: warn, and scores count what was trained on"
+        )
+    return (f"{what}; scores count what was trained on",)
 
 
 def planned_steps(train: TrainConfig, size: int) -> int:

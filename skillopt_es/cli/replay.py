@@ -113,6 +113,7 @@ def _report_json(report: CheckReport) -> Json:
         "events": report.events,
         "decisions": report.decisions,
         "rollouts": report.rollouts,
+        "evidence": report.evidence,
         "not_checkable": dict(report.unchecked),
         "mismatch": None
         if mismatch is None
@@ -153,6 +154,8 @@ def _print(folder: Path, state: TrainerState, seq: int, head: int, report: Check
         click.echo(f"{label:<10} step {attempt.step}: {failed}; {attempt.action.replace('_', ' ')} ({values})")
     if report is not None and report.ok:
         click.echo(f"check      ok: {report.decisions:,} decisions derived again from {report.rollouts:,} rollouts")
+        if report.evidence:
+            click.echo(f"evidence   {report.evidence:,} attempts were shown to analysts, all of training items")
         if report.unchecked:
             listed = ", ".join(f"{count:,} {what}" for what, count in report.unchecked.items())
             click.echo(f"           not checkable in an imported run: {listed}")

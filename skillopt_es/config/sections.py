@@ -9,7 +9,7 @@ from typing import Literal
 import attrs
 from attrs import field, frozen
 
-from skillopt_es.events.values import AppendixOrder, GateMetric, Json, Role
+from skillopt_es.events.values import AppendixOrder, GateMetric, Json, Role, Trust
 from skillopt_es.ports import AuthMode, Thinking
 from skillopt_es.skill.density import LEADING_WORDS
 from skillopt_es.skill.schedule import Scheduler
@@ -241,6 +241,8 @@ class EnvConfig:
     data_path: str
     limit: int = field(metadata=_limits(low=0))
     seal_test: bool
+    trust: Trust
+    same_input: Literal["warn", "refuse"]
     options: Mapping[str, Json]
 
 

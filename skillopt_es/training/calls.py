@@ -38,12 +38,13 @@ from skillopt_es.training.steps import steps_text
 
 @frozen
 class Answer:
-    """A reply and where it is recorded."""
+    """A reply and where it is recorded; `acted` says that an agent did something on its way to it."""
 
     text: str
     finish: FinishReason
     ref: CallRef
     tool_calls: tuple[ToolCall, ...] = ()
+    acted: bool = False
 
 
 class Calls(Protocol):
@@ -133,7 +134,7 @@ class LiveCalls:
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
         row = await self._record(_answered(asked, reply), [*texts, recorded_answer(reply), *did], images)
-        return Answer(reply.text, reply.finish, row.ref, reply.tool_calls)
+        return Answer(reply.text, reply.finish, row.ref, reply.tool_calls, acted=bool(reply.steps))
 
     async def _complete(self, role: Role, model: ChatModel, request: ChatRequest) -> ChatReply:
         self._under_way[model.identity] += 1
@@ -357,4 +358,4 @@ def answer_of(row: CallRow, texts: Texts) -> Answer:
     """A recorded answer, read back."""
     assert row.call.response is not None
     text, calls = read_answer(texts.text(row.call.response), row.call.finish)
-    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls)
+    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, acted=row.call.trace is not None)

@@ -36,6 +36,7 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 from skillopt_es.interchange.recheck import Recheck
+from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.session import recorded_run
@@ -72,12 +73,17 @@ def _not_reached(event: Event) -> bool:
 
 @frozen(kw_only=True)
 class CheckReport:
-    """How much was derived again, and the first event that came out differently, if any."""
+    """
+    How much was derived again, and the first event that came out differently, if any.
+
+    `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
+    """
 
     events: int
     decisions: int
     rollouts: int
     status: str
+    evidence: int = 0
     mismatch: Mismatch | None = None
     unchecked: Mapping[str, int] = field(factory=dict)
 
@@ -119,6 +125,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         decisions=walk.decisions,
         rollouts=walk.rollouts,
         status=walk.state.status,
+        evidence=walk.held_out.evidence,
         mismatch=wrong,
     )
 
@@ -146,6 +153,7 @@ class _Walk:
     ports: Ports
     state: TrainerState = field(factory=TrainerState)
     coming: deque[Unit | Event] = field(factory=deque)
+    held_out: HeldOut = field(factory=HeldOut)
     texts: dict[str, SkillTree] = field(factory=dict)
     events: int = 0
     decisions: int = 0
@@ -154,6 +162,9 @@ class _Walk:
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
         self.texts[event.skill.hash] = event.skill
+        leak = self.held_out.problem(event)
+        if leak:
+            return mismatch(recorded, leak)
         train = self.run.config.train
         steps = planned_steps(train, len(event.splits.train))
         wanted = {"steps_per_epoch": steps, "total_steps": steps * train.num_epochs}
@@ -162,6 +173,9 @@ class _Walk:
     async def step(self, recorded: Recorded) -> Mismatch | None:
         """One more event: folded if it follows, else what is wrong with it."""
         event = recorded.event
+        leak = self.held_out.problem(event)
+        if leak:
+            return mismatch(recorded, leak)
         self.texts.update({skill.hash: skill for skill in skills_in(event)})
         if isinstance(event, RunForked) and self.state.completed is None:
             return self._forked(recorded, event)

@@ -19,7 +19,14 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "RunForked": {"overrides": ()},
     "RunPaused": {},
     "EpochPlanned": {"meta_skill": ""},
-    "RolloutCompleted": {"failure": "", "detail": "", "prediction": "", "trajectory": "", "calls": ()},
+    "RolloutCompleted": {
+        "failure": "",
+        "detail": "",
+        "prediction": "",
+        "trajectory": "",
+        "calls": (),
+        "trust": "trusted",
+    },
     "SkillScored": {"value": None, "exact": True},
     "MinibatchesPlanned": {},
     "PatchProposed": {
