@@ -1,0 +1,249 @@
+"""
+The rules of the gate: what the draws of two texts say about them. Pure: a rule decides, or names the draws it wants.
+
+A draw is one evaluation of a text, item by item. `strict` compares one draw of each text, as the paper does. `confirm`
+wants an apparent win to happen again in fresh draws of both. `paired` wants the mean difference over several draws to
+exceed the noise of drawing, which is measured as each item's own scatter: where no item ever flips, it is zero.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from attrs import frozen
+
+from skillopt_es.events.values import Measured, Score
+
+Draw = Mapping[str, Measured]
+Worth = Callable[[float, float], float]
+"""What a hard and a soft score count together; a weighted mean of both."""
+
+RuleName = Literal["strict", "confirm", "paired"]
+Verdict = Literal["accept", "reject", "indecisive"]
+Reason = Literal[
+    "better", "confirmed", "beyond_noise", "not_better", "not_confirmed", "within_noise", "items_lost", "few_items"
+]
+
+_ROUNDING = 1e-9
+_LEAST_SCATTER = 20  # degrees of freedom from which on the noise of drawing is known to about a sixth
+
+
+@frozen(kw_only=True)
+class Rule:
+    """How a candidate has to win; `draws` are the most that one comparison makes of each text."""
+
+    name: RuleName = "strict"
+    draws: int = 1
+    standard_errors: float = 0.0
+    no_regression: int | None = None
+    min_items: int = 0
+
+
+@frozen(kw_only=True)
+class Side:
+    """
+    One text's draws, oldest first, and what the text itself adds to its value.
+
+    `known` of the draws were there before this comparison began; the others were made for it.
+    """
+
+    draws: tuple[Draw, ...] = ()
+    known: int = 0
+    bonus: float = 0.0
+
+    @property
+    def first(self) -> Draw:
+        """The draw that the first round compares: the newest of those there were, or else the first that was made."""
+        return self.draws[max(self.known, 1) - 1]
+
+    @property
+    def fresh(self) -> tuple[Draw, ...]:
+        """The draws made to confirm a first round."""
+        return self.draws[max(self.known, 1) :]
+
+
+@frozen(kw_only=True)
+class Comparison:
+    """Two texts on the items that were measured under both; `error` is the noise of drawing, where it can be told."""
+
+    items: tuple[str, ...]
+    candidate: Score
+    current: Score
+    candidate_value: float
+    current_value: float
+    error: float | None
+    won: tuple[str, ...]
+    lost: tuple[str, ...]
+
+    @property
+    def gain(self) -> float:
+        """By how much the candidate is ahead."""
+        return self.candidate_value - self.current_value
+
+
+@frozen(kw_only=True)
+class Ruling:
+    """A verdict, why, and the comparison over all draws behind it."""
+
+    verdict: Verdict
+    reason: Reason
+    comparison: Comparison
+
+
+@frozen(kw_only=True)
+class MoreDraws:
+    """The rule cannot say yet: the numbers of the draws it wants of each text, on all items; 0 for none."""
+
+    candidate: int
+    current: int
+
+
+def judge(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling | MoreDraws:
+    """The rule's verdict on these draws, or the draws that it wants first."""
+    if not candidate.draws or not current.draws:
+        return MoreDraws(candidate=0 if candidate.draws else 1, current=0 if current.draws else 1)
+    if rule.name == "paired":
+        found = _paired(rule, current, candidate, worth)
+    else:
+        found = _won_again(1 if rule.name == "strict" else rule.draws, current, candidate, worth)
+    return found if isinstance(found, MoreDraws) else _within_clauses(rule, found)
+
+
+def _won_again(rounds: int, current: Side, candidate: Side, worth: Worth) -> Ruling | MoreDraws:
+    """One draw against one, `rounds` times in a row; a round after the first uses nothing but fresh draws."""
+    pairs = [(candidate.first, current.first), *zip(candidate.fresh, current.fresh, strict=False)][:rounds]
+    for number, (left, right) in enumerate(pairs, start=1):
+        seen = compare((right,), (left,), current.bonus, candidate.bonus, worth)
+        if seen.candidate_value > seen.current_value:
+            continue
+        if number == 1:
+            return Ruling(verdict="reject", reason="not_better", comparison=seen)
+        return _ruled("indecisive", "not_confirmed", current, candidate, worth, number)
+    done = len(pairs)
+    if done < rounds:
+        return MoreDraws(
+            candidate=len(candidate.draws) + 1 if len(candidate.fresh) < done else 0,
+            current=len(current.draws) + 1 if len(current.fresh) < done else 0,
+        )
+    return _ruled("accept", "better" if rounds == 1 else "confirmed", current, candidate, worth, done)
+
+
+def _ruled(verdict: Verdict, reason: Reason, current: Side, candidate: Side, worth: Worth, rounds: int) -> Ruling:
+    """A ruling with the comparison over the draws of its rounds."""
+    left = (candidate.first, *candidate.fresh[: rounds - 1])
+    right = (current.first, *current.fresh[: rounds - 1])
+    comparison = compare(right, left, current.bonus, candidate.bonus, worth)
+    return Ruling(verdict=verdict, reason=reason, comparison=comparison)
+
+
+def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling | MoreDraws:
+    """All draws of both; a candidate that is not ahead so far is not drawn on."""
+    rounds = min(len(candidate.draws), len(current.draws))
+    seen = compare(current.draws, candidate.draws, current.bonus, candidate.bonus, worth)
+    if seen.gain <= _ROUNDING:
+        return Ruling(verdict="reject", reason="not_better", comparison=seen)
+    if rounds < rule.draws:
+        return MoreDraws(
+            candidate=len(candidate.draws) + 1 if len(candidate.draws) == rounds else 0,
+            current=len(current.draws) + 1 if len(current.draws) == rounds else 0,
+        )
+    if seen.error is None:  # every item failed in all of its draws but one
+        return Ruling(verdict="indecisive", reason="few_items", comparison=seen)
+    if seen.gain > rule.standard_errors * seen.error + _ROUNDING:
+        return Ruling(verdict="accept", reason="beyond_noise", comparison=seen)
+    return Ruling(verdict="indecisive", reason="within_noise", comparison=seen)
+
+
+def _within_clauses(rule: Rule, ruling: Ruling) -> Ruling:
+    """The ruling, unless a clause on top forbids it."""
+    seen = ruling.comparison
+    if ruling.verdict != "reject" and len(seen.items) < rule.min_items:
+        return Ruling(verdict="indecisive", reason="few_items", comparison=seen)
+    if ruling.verdict == "accept" and rule.no_regression is not None and len(seen.lost) > rule.no_regression:
+        return Ruling(verdict="reject", reason="items_lost", comparison=seen)
+    return ruling
+
+
+def compare(
+    current: tuple[Draw, ...], candidate: tuple[Draw, ...], current_bonus: float, candidate_bonus: float, worth: Worth
+) -> Comparison:
+    """Both texts over all these draws, each item counting once however often it was measured."""
+    ours, theirs = _by_item(candidate), _by_item(current)
+    items = tuple(item for item in ours if item in theirs)
+    left, right = mean_over([ours[item] for item in items]), mean_over([theirs[item] for item in items])
+    return Comparison(
+        items=items,
+        candidate=left,
+        current=right,
+        candidate_value=worth(left.hard, left.soft) + candidate_bonus,
+        current_value=worth(right.hard, right.soft) + current_bonus,
+        error=_noise([ours[item] for item in items], [theirs[item] for item in items], worth),
+        won=tuple(item for item in items if _separated(theirs[item], ours[item])),
+        lost=tuple(item for item in items if _separated(ours[item], theirs[item])),
+    )
+
+
+def mean_over(items: list[list[Measured]]) -> Score:
+    """The means over items, of which each may have been measured several times."""
+    count = len(items)
+    return Score(
+        hard=sum(_mean([outcome.hard for outcome in each]) for each in items) / count if count else 0.0,
+        soft=sum(_mean([outcome.soft for outcome in each]) for each in items) / count if count else 0.0,
+        measured=count,
+    )
+
+
+def _by_item(draws: tuple[Draw, ...]) -> dict[str, list[Measured]]:
+    found: dict[str, list[Measured]] = {}
+    for draw in draws:
+        for item, outcome in draw.items():
+            found.setdefault(item, []).append(outcome)
+    return found
+
+
+def _separated(lower: list[Measured], higher: list[Measured]) -> bool:
+    """Whether every draw of one is below every draw of the other: an item that only flips is neither won nor lost."""
+    return max(outcome.hard for outcome in lower) < min(outcome.hard for outcome in higher)
+
+
+def _noise(ours: list[list[Measured]], theirs: list[list[Measured]], worth: Worth) -> float | None:
+    """The standard error of the mean difference if the same items were drawn again; None where nothing was repeated."""
+    sides = [[worth(outcome.hard, outcome.soft) for outcome in each] for each in (*ours, *theirs)]
+    known = [_scatter(values) for values in sides if len(values) > 1]
+    if not known:
+        return None
+    usual = math.fsum(known) / len(known)  # what is assumed of an item that was measured once
+    total = math.fsum((_scatter(each) if len(each) > 1 else usual) / len(each) for each in sides)
+    return math.sqrt(total) / len(ours)
+
+
+def _scatter(values: list[float]) -> float:
+    middle = _mean(values)
+    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
+
+
+def _mean(values: list[float]) -> float:
+    return values[0] if len(values) == 1 else math.fsum(values) / len(values)
+
+
+def too_little_for(rule: Rule, items: int) -> str:
+    """Why so many items cannot carry the rule, and what would be enough; empty when they can."""
+    if rule.min_items > items:
+        return f"evaluation.min_items is {rule.min_items}, and there are {items} validation items"
+    if rule.no_regression is not None and rule.no_regression >= items:
+        return (
+            f"evaluation.no_regression: {rule.no_regression} refuses nothing with {items} validation items; "
+            f"give at most {items - 1}"
+        )
+    if rule.name != "paired":
+        return ""
+    if 2 * items * (rule.draws - 1) >= _LEAST_SCATTER:
+        return ""
+    enough = math.ceil(_LEAST_SCATTER / (2 * (rule.draws - 1)))
+    draws = math.ceil(_LEAST_SCATTER / (2 * items)) + 1
+    return (
+        f"evaluation.gate_rule: paired cannot tell the noise from {items} validation items with {rule.draws} draws; "
+        f"enough are {enough} items, or evaluation.gate_draws: {draws}"
+    )

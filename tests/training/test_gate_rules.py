@@ -1,0 +1,171 @@
+"""The rules of the gate over draws alone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillopt_es.events.values import Measured
+from skillopt_es.training.gate_rules import Draw, MoreDraws, Rule, Ruling, Side, judge, too_little_for
+
+STRICT = Rule()
+CONFIRM = Rule(name="confirm", draws=2)
+PAIRED = Rule(name="paired", draws=3, standard_errors=1.5)
+
+
+def hard(hard: float, soft: float) -> float:
+    return hard
+
+
+def draw(results: str) -> Draw:
+    """`1` for a solved item, `0` for another, `-` for one that was not measured."""
+    return {f"v{index}": Measured(float(each), float(each)) for index, each in enumerate(results) if each != "-"}
+
+
+def side(*results: str, known: int = 0, bonus: float = 0.0) -> Side:
+    return Side(draws=tuple(map(draw, results)), known=known, bonus=bonus)
+
+
+def ruled(rule: Rule, current: Side, candidate: Side) -> tuple[str, str]:
+    found = judge(rule, current, candidate, hard)
+    assert isinstance(found, Ruling), found
+    return found.verdict, found.reason
+
+
+@pytest.mark.parametrize("rule", [STRICT, CONFIRM, PAIRED])
+def test_without_a_draw_the_rule_asks_for_the_first(rule: Rule) -> None:
+    assert judge(rule, side("01"), Side(), hard) == MoreDraws(candidate=1, current=0)
+    assert judge(rule, Side(), Side(), hard) == MoreDraws(candidate=1, current=1)
+
+
+@pytest.mark.parametrize("rule", [STRICT, CONFIRM, PAIRED])
+def test_a_tie_is_no_win(rule: Rule) -> None:
+    assert ruled(rule, side("0110", known=1), side("1001")) == ("reject", "not_better")
+
+
+def test_strict_takes_a_win_in_one_draw() -> None:
+    assert ruled(STRICT, side("0110", known=1), side("1101")) == ("accept", "better")
+
+
+def test_confirm_asks_for_a_fresh_draw_of_both_texts() -> None:
+    assert judge(CONFIRM, side("0110", "0100", known=2), side("1101"), hard) == MoreDraws(candidate=2, current=3)
+
+
+def test_confirm_asks_only_for_the_side_that_is_missing() -> None:
+    assert judge(CONFIRM, side("0110", known=1), side("1101", "1101"), hard) == MoreDraws(candidate=0, current=2)
+
+
+def test_confirm_takes_what_wins_again_and_is_undecided_about_what_does_not() -> None:
+    assert ruled(CONFIRM, side("0110", "0110", known=1), side("1101", "1110")) == ("accept", "confirmed")
+    assert ruled(CONFIRM, side("0110", "0110", known=1), side("1111", "1010")) == ("indecisive", "not_confirmed")
+
+
+def test_the_confirming_round_uses_fresh_draws_only() -> None:
+    lucky = side("1111", "0000", known=1)
+    assert ruled(CONFIRM, side("0110", "0001", known=1), lucky) == ("indecisive", "not_confirmed")
+
+
+def test_confirm_compares_the_newest_earlier_draws_first() -> None:
+    assert ruled(CONFIRM, side("0000", "0111", known=2), side("0011")) == ("reject", "not_better")
+
+
+def test_paired_takes_a_lasting_gain_of_a_world_in_which_nothing_flips() -> None:
+    assert ruled(PAIRED, side("0110", "0110", "0110", known=3), side("1110", "1110", "1110")) == (
+        "accept",
+        "beyond_noise",
+    )
+
+
+def test_paired_asks_for_the_draws_that_the_texts_do_not_have_yet() -> None:
+    assert judge(PAIRED, side("0110", known=1), side("1110"), hard) == MoreDraws(candidate=2, current=2)
+    assert judge(PAIRED, side("0110", "0110", "0110", known=3), side("1110"), hard) == MoreDraws(candidate=2, current=0)
+
+
+def test_paired_does_not_draw_on_what_is_not_ahead() -> None:
+    assert ruled(PAIRED, side("0110", "0111", known=2), side("1110", "0010")) == ("reject", "not_better")
+
+
+def test_paired_is_undecided_within_the_noise() -> None:
+    current = side("010101", "101010", "010101", known=3)
+    assert ruled(PAIRED, current, side("101011", "010101", "101010")) == ("indecisive", "within_noise")
+
+
+def test_an_item_that_flips_is_neither_won_nor_lost() -> None:
+    found = judge(PAIRED, side("0101", "0110", "0101"), side("1111", "1011", "1101"), hard)
+    assert isinstance(found, Ruling)
+    assert found.comparison.won == ("v0",)
+    assert found.comparison.lost == ()
+
+
+def test_a_lost_item_too_many_refuses_a_win() -> None:
+    rule = Rule(no_regression=0)
+    assert ruled(rule, side("0011", known=1), side("1101")) == ("reject", "items_lost")
+    assert ruled(Rule(no_regression=1), side("0011", known=1), side("1101")) == ("accept", "better")
+
+
+def test_too_few_measured_items_decide_nothing() -> None:
+    assert ruled(Rule(min_items=4), side("0-11", known=1), side("1111")) == ("indecisive", "few_items")
+
+
+def test_items_that_one_text_was_not_measured_on_do_not_count() -> None:
+    assert ruled(STRICT, side("-001", known=1), side("1001")) == ("reject", "not_better")
+
+
+def test_what_a_text_adds_to_its_value_counts_in_every_rule() -> None:
+    current = side("0110", "0110", "0110", known=1)
+    for rule in (STRICT, CONFIRM, PAIRED):
+        assert ruled(rule, current, side("0110", "0110", "0110", bonus=0.01))[0] == "accept"
+
+
+def test_what_cannot_carry_a_rule_is_said_with_what_would_be_enough() -> None:
+    assert too_little_for(STRICT, 1) == ""
+    assert "enough are 5 items, or evaluation.gate_draws: 5" in too_little_for(PAIRED, 3)
+    assert too_little_for(PAIRED, 5) == ""
+    assert "there are 8 validation items" in too_little_for(Rule(min_items=9), 8)
+    assert "give at most 7" in too_little_for(Rule(no_regression=8), 8)
+
+
+results = st.text(alphabet="01", min_size=12, max_size=12)
+
+
+@given(st.lists(results, min_size=3, max_size=4), st.lists(results, min_size=3, max_size=4))
+def test_no_rule_takes_a_text_that_is_not_ahead_over_the_draws_it_used(ours: list[str], theirs: list[str]) -> None:
+    for rule in (STRICT, CONFIRM, PAIRED):
+        found = judge(rule, side(*theirs, known=1), side(*ours), hard)
+        assert isinstance(found, Ruling)
+        if found.verdict == "accept":
+            assert found.comparison.gain > 0
+
+
+def accepted(rule: Rule, gain: int, trials: int) -> float:
+    """How often a rule takes a text that solves `gain` of 40 items more, where 12 others pass now and then."""
+    chance = random.Random(5)
+
+    def drawn(solved: int) -> Draw:
+        flaky = "".join(str(int(chance.random() < (0.2, 0.8)[index % 2])) for index in range(12))
+        return draw(flaky + "1" * (14 + solved) + "0" * (14 - solved))
+
+    taken = 0
+    for _ in range(trials):
+        ours, theirs = [drawn(gain)], [drawn(0)]
+        while isinstance(
+            found := judge(rule, Side(draws=tuple(theirs), known=1), Side(draws=tuple(ours)), hard), MoreDraws
+        ):
+            ours += [drawn(gain)] * bool(found.candidate)
+            theirs += [drawn(0)] * bool(found.current)
+        taken += found.verdict == "accept"
+    return taken / trials
+
+
+def test_confirm_seldom_takes_a_text_that_changes_nothing_and_mostly_sees_ten_points() -> None:
+    assert accepted(STRICT, 0, 600) > 0.35
+    assert accepted(CONFIRM, 0, 600) <= 0.18
+    assert accepted(CONFIRM, 4, 300) >= 0.88
+
+
+def test_paired_takes_less_than_confirm_and_sees_as_much() -> None:
+    assert accepted(PAIRED, 0, 400) <= 0.1
+    assert accepted(PAIRED, 4, 200) >= 0.88
