@@ -55,7 +55,8 @@ class EvaluationRequest:
     """
     Which skill to score on what, and where that is recorded.
 
-    No `splits` means every one that has items; `limit` takes the first items of each, 0 takes all.
+    No `splits` means every one that has items; `limit` takes the first items of each, 0 takes all. Each of several
+    `draws` asks every item again, under slots of its own.
     """
 
     config: RunConfig
@@ -65,6 +66,7 @@ class EvaluationRequest:
     directory: Path
     stem: str
     seal: Seal | None = None
+    draws: int = 1
 
 
 @frozen
@@ -87,7 +89,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         model = open_model(request.config, "target", os.environ)
         stack.push_async_callback(model.aclose)
         check_target(model, environment)
-        folder = request.directory / evaluation_name(request, splits)
+        folder = request.directory / evaluation_name(request, splits.digests)
         look = await _look(request, splits, evaluations, folder, session)
         writer = _open_writer(folder, session)
         stack.push_async_callback(asyncio.to_thread, writer.close)
@@ -113,7 +115,7 @@ async def _look(
     return await opened(request.seal, Look(folder.name, request.skill.hash, session.now), own)
 
 
-def evaluation_name(request: EvaluationRequest, splits: Splits) -> str:
+def evaluation_name(request: EvaluationRequest, digests: Mapping[str, str]) -> str:
     """The folder's name: the same for all that asks the same model the same questions about the same skill."""
     target = request.config.target_model
     env = cast("Mapping[str, object]", request.config.resolved["env"])
@@ -121,7 +123,7 @@ def evaluation_name(request: EvaluationRequest, splits: Splits) -> str:
         "target": [target.backend, target.model, target.base_url.strip().rstrip("/"), target.temperature],
         "more": [target.reasoning_effort, dict(target.extra_body), *_dialect(target)],
         "env": {key: value for key, value in env.items() if key not in _NOT_ASKED},
-        "data": dict(splits.digests),
+        "data": dict(digests),
         "seed": request.config.train.seed,
     }
     digest = digest_of(json.dumps(asked, sort_keys=True, default=str).encode())
@@ -141,13 +143,18 @@ def _evaluations(splits: Splits, request: EvaluationRequest) -> list[Evaluation]
         if not items[split]:
             raise DataError(f"the {split} split is empty: there is nothing to score", hint="choose another --split")
     chosen = request.splits or tuple(split for split in items if items[split])
-    return [_evaluation(split, [item.id for item in items[split]], request) for split in chosen]
+    return [
+        _evaluation(split, draw, [item.id for item in items[split]], request)
+        for split in chosen
+        for draw in range(1, request.draws + 1)
+    ]
 
 
-def _evaluation(split: Split, ids: Sequence[str], request: EvaluationRequest) -> Evaluation:
+def _evaluation(split: Split, draw: int, ids: Sequence[str], request: EvaluationRequest) -> Evaluation:
     first = tuple(ids[: request.limit] if request.limit else ids)
     seed = request.config.train.seed
-    return Evaluation(place=f"eval/{split}", purpose="test", split=split, items=first, skill=request.skill, seed=seed)
+    place = f"eval/{split}" if draw == 1 else f"eval/{split}/draw-{draw}"
+    return Evaluation(place=place, purpose="test", split=split, items=first, skill=request.skill, seed=seed)
 
 
 def _started(request: EvaluationRequest, splits: Splits, folder: Path) -> RunStarted:

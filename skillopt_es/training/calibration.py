@@ -67,15 +67,30 @@ def attempts(events: Iterable[RolloutCompleted]) -> Tried:
     return found
 
 
-def calibrate(tried: Tried, items: Sequence[str], own: Rule, *, trials: int = TRIALS) -> Calibration | None:
-    """The calibration of a rule and its rivals on these validation items; None where nothing was tried twice."""
+def together(*sources: Tried) -> Tried:
+    """The attempts of several logs."""
+    found: dict[tuple[str, str], Counted] = {}
+    for key, each in (pair for source in sources for pair in source.items()):
+        before = found.get(key, Counted(tried=0, passed=0))
+        found[key] = Counted(tried=before.tried + each.tried, passed=before.passed + each.passed)
+    return found
+
+
+def calibrate(
+    tried: Tried, items: Sequence[str], own: Rule, *, skill: str = "", trials: int = TRIALS
+) -> Calibration | None:
+    """
+    The calibration of a rule and its rivals on these validation items; None where nothing was tried twice.
+
+    It is of a text by hash, or else of the one with the most attempts.
+    """
     validation = {key: each for key, each in tried.items() if key[1] in frozenset(items)}
     seen: tuple[Source, Tried] = ("validation", validation)
     flipping = scatter(validation.values())
     if flipping is None:
         seen = ("training", tried)
         flipping = scatter(tried.values())
-    skill = _most_tried(validation)
+    skill = skill or _most_tried(validation)
     if flipping is None or not skill:
         return None
     counts = {item: validation[skill, item] for item in items if (skill, item) in validation}
@@ -140,4 +155,4 @@ def recommended(rules: Sequence[Worth]) -> Worth:
     honest = [each for each in able if each.null_accepts <= MOST_NULL_ACCEPTS]
     if not honest:
         return min(able, key=lambda each: each.null_accepts)
-    return min(honest, key=lambda each: (2.0 if each.smallest is None else each.smallest, each.spent))
+    return min(honest, key=lambda each: (2.0 if each.smallest is None else each.smallest, each.spent, each.rule.draws))
