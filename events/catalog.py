@@ -24,6 +24,7 @@ from skillopt_es.events.values import (
     FailurePattern,
     GateAction,
     GateMetric,
+    GateRule,
     ImportedBatch,
     ImportedUsage,
     Json,
@@ -128,7 +129,11 @@ class RolloutCompleted(Event):
 
 @frozen(kw_only=True)
 class SkillScored(Event):
-    """A whole evaluation was added up."""
+    """
+    A whole evaluation was added up.
+
+    `draw` counts a text's draws for the gate, each from its own `seed`; 0 is one that decides nothing, and is told.
+    """
 
     place: str
     purpose: Purpose
@@ -138,6 +143,8 @@ class SkillScored(Event):
     value: float | None = None
     by_type: Mapping[str, Score]
     exact: bool = True
+    draw: int = 1
+    seed: int | None = None
 
 
 @frozen(kw_only=True)
@@ -281,7 +288,10 @@ class CandidateGated(Event):
     """
     The candidate met the current skill on the validation items, and this is the verdict.
 
-    `stale_from` is the skill whose score stood in for the current one's, where that was never measured.
+    The scores are means over `draws` draws of the candidate and `current_draws` of the current skill; `error` is the
+    standard error of their difference under a rule that measures it. `reason` says what the verdict rests on, where
+    that is more than one draw against one. `stale_from` is the skill whose score stood in for the current one's, where
+    that was never measured.
     """
 
     step: int
@@ -298,6 +308,11 @@ class CandidateGated(Event):
     lost: tuple[str, ...] = ()
     known_from: str = ""
     stale_from: str = ""
+    rule: GateRule = "strict"
+    reason: str = ""
+    draws: int = 1
+    current_draws: int = 1
+    error: float | None = None
 
 
 @frozen(kw_only=True)
@@ -311,6 +326,7 @@ class StepSkipped(Event):
         "no_edit_chosen",
         "no_rewrite",
         "unchanged",
+        "too_large",
         "skip_no_patches",
         "skip_no_rewrite",
     ]
@@ -378,7 +394,15 @@ class SlowUpdateApplied(Event):
 
     epoch: int
     action: Literal[
-        "placeholder", "force_accept", "accept", "accept_new_best", "reject", "unchanged", "postponed", "no_content"
+        "placeholder",
+        "force_accept",
+        "accept",
+        "accept_new_best",
+        "reject",
+        "indecisive",
+        "unchanged",
+        "postponed",
+        "no_content",
     ]
     skill: SkillTree
     guidance: str = ""
@@ -389,6 +413,11 @@ class SlowUpdateApplied(Event):
     best_value: float | None = None
     known_from: str = ""
     stale_from: str = ""
+    rule: GateRule = "strict"
+    reason: str = ""
+    draws: int = 1
+    current_draws: int = 1
+    error: float | None = None
 
 
 @frozen(kw_only=True)

@@ -30,7 +30,7 @@ from skillopt_es.events.catalog import (
     SkillRewritten,
     StepSkipped,
 )
-from skillopt_es.events.values import CallRef, Proposal
+from skillopt_es.events.values import NOT_TAKEN, CallRef, Proposal
 from skillopt_es.projections.state import proposals_in
 
 E_co = TypeVar("E_co", bound=Event, covariant=True)
@@ -85,7 +85,7 @@ class Chain:
     @property
     def taken(self) -> bool:
         """Whether its candidate became the current skill."""
-        return self.gated is not None and self.gated.event.action != "reject"
+        return self.gated is not None and self.gated.event.action not in NOT_TAKEN
 
     @property
     def events(self) -> tuple[Seen[Event], ...]:

@@ -13,7 +13,15 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
-from skillopt_es.projections.state import EpochState, Owed, Standing, TrainerState, step_after, without
+from skillopt_es.projections.state import (
+    EpochState,
+    Owed,
+    Standing,
+    TrainerState,
+    stated_score,
+    step_after,
+    without,
+)
 
 
 def epoch_planned(state: TrainerState, event: EpochPlanned) -> TrainerState:
@@ -71,7 +79,7 @@ def slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState:
         skill=event.skill,
         origin=f"{kind}_epoch_{event.epoch:02d}",
         step=state.steps_done,
-        score=measured.score if measured else None,
+        score=stated_score(measured),
         value=measured.value if measured else None,
         stale_from=event.stale_from if kept else "",
     )

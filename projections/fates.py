@@ -18,6 +18,7 @@ Reason = Literal[
     "consolidated",  # a note that the optimizer said again in other words, or dropped, to have fewer
     "not_judged",  # the step ended without a verdict on it
     "rejected",  # the gate refused the candidate that it was in
+    "indecisive",  # the gate could not tell whether the candidate that it was in is better
 ]
 
 
@@ -81,6 +82,9 @@ def verdict_of(chain: Chain) -> tuple[Reason, str]:
     event = chain.gated.event
     before = "-" if event.current_value is None else f"{event.current_value:.4f}"
     values = f"{before} -> {event.candidate_value:.4f}, won {len(event.won)}, lost {len(event.lost)}"
+    values += f", {event.reason.replace('_', ' ')}" if event.reason else ""
+    if event.action == "indecisive":
+        return "indecisive", f"step {chain.step}: {values}, {event.draws} draws"
     return ("taken" if chain.taken else "rejected"), f"step {chain.step}: {values}"
 
 

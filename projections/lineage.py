@@ -25,9 +25,21 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepSkipped,
 )
+from skillopt_es.events.values import NOT_TAKEN
 
 Kind = Literal["initial", "candidate", "guidance", "notes"]
-Verdict = Literal["", "accept_new_best", "accept", "force_accept", "reject", "placeholder", "written", "unchanged"]
+Verdict = Literal[
+    "",
+    "accept_new_best",
+    "accept",
+    "force_accept",
+    "reject",
+    "indecisive",
+    "too_large",
+    "placeholder",
+    "written",
+    "unchanged",
+]
 
 TYPES = (
     "RunStarted",
@@ -66,6 +78,8 @@ class Node:
     won: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     stale_from: str = ""
+    reason: str = ""
+    draws: int = 1
     promoted: bool = False
 
     @property
@@ -166,8 +180,10 @@ def _gated(growing: _Growing, event: Event, seq: int) -> None:
         won=event.won,
         lost=event.lost,
         stale_from=event.stale_from,
+        reason=event.reason,
+        draws=event.draws,
     )
-    if event.action == "reject":
+    if event.action in NOT_TAKEN:
         return
     growing.current = name
     better = event.best_value is None or event.candidate_value > event.best_value
@@ -178,8 +194,8 @@ def _gated(growing: _Growing, event: Event, seq: int) -> None:
 def _skipped(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, StepSkipped)
     name = f"step {event.step}"
-    if name in growing.nodes and event.reason == "unchanged":
-        growing.nodes[name] = evolve(growing.nodes[name], verdict="unchanged")
+    if name in growing.nodes and (event.reason == "unchanged" or event.reason == "too_large"):
+        growing.nodes[name] = evolve(growing.nodes[name], verdict=event.reason)
 
 
 def _guided(growing: _Growing, event: Event, seq: int) -> None:
@@ -190,8 +206,9 @@ def _guided(growing: _Growing, event: Event, seq: int) -> None:
     name = f"epoch {event.epoch}"
     _grow(growing, Node(name=name, kind="guidance", skill=event.candidate or event.skill.hash, parent=growing.current,
                         seq=seq, epoch=event.epoch, verdict=verdict, value=event.candidate_value,
-                        against=event.current_value, stale_from=event.stale_from))  # fmt: skip
-    if event.action == "reject":
+                        against=event.current_value, stale_from=event.stale_from, reason=event.reason,
+                        draws=event.draws))  # fmt: skip
+    if event.action in NOT_TAKEN:
         return
     growing.current = name
     if event.action == "accept_new_best":

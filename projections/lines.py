@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.events.values import Score
 
@@ -53,6 +53,25 @@ class EvaluationLine:
     score: Score
     value: float | None
     by_type: Mapping[str, Score]
+    draw: int = 1
+
+
+def stated_value(lines: Sequence[EvaluationLine]) -> float | None:
+    """What one skill counts after these evaluations: by the one that decided nothing, else their mean."""
+    told = [line.value for line in lines if line.draw == 0]
+    values = told[-1:] or [line.value for line in lines]
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def stated_score(lines: Sequence[EvaluationLine]) -> Score | None:
+    """One skill's score after these evaluations, in the same way."""
+    told = [line.score for line in lines if line.draw == 0]
+    scores = told[-1:] or [line.score for line in lines]
+    if not scores:
+        return None
+    hard, soft = (sum(getattr(score, kind) for score in scores) / len(scores) for kind in ("hard", "soft"))
+    return evolve(scores[0], hard=hard, soft=soft)
 
 
 def pooled(scores: Iterable[Score]) -> Score | None:

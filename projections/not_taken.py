@@ -54,8 +54,9 @@ def not_taken(records: Iterable[Recorded]) -> tuple[NotTaken, ...]:
                 guided[event.epoch] = recorded.seq, event
                 if event.result != "guidance":
                     rows.append(_advice(recorded.seq, event, event.result, event.note))
-            case SlowUpdateApplied(action="reject") as event:
-                rows.append(_advice(*guided[event.epoch], "rejected", _values(event)))
+            case SlowUpdateApplied(action="reject" | "indecisive") as event:
+                why: Why = "rejected" if event.action == "reject" else "indecisive"
+                rows.append(_advice(*guided[event.epoch], why, _values(event)))
     rows += [row for chain in builder.chains.values() for row in of_step(chain)]
     return tuple(sorted(rows, key=lambda row: row.seq))
 
@@ -94,8 +95,7 @@ def _kind(proposal: Proposal) -> Kind:
     return "draft" if isinstance(proposal, Draft) else "suggestion"
 
 
-def _advice(seq: int, event: SlowUpdateProposed, reason: str, detail: str) -> NotTaken:
-    why: Why = "rejected" if reason == "rejected" else "failed" if reason == "failed" else "unusable"
+def _advice(seq: int, event: SlowUpdateProposed, why: Why, detail: str) -> NotTaken:
     items = tuple(pair.item for pair in event.pairs)
     return NotTaken(kind="guidance" if event.guidance else "reply", id=f"epoch {event.epoch}", seq=seq,
                     epoch=event.epoch, step=None, reason=why, detail=detail, text=event.guidance,
@@ -104,4 +104,5 @@ def _advice(seq: int, event: SlowUpdateProposed, reason: str, detail: str) -> No
 
 def _values(event: SlowUpdateApplied) -> str:
     values = ("-" if each is None else f"{each:.4f}" for each in (event.current_value, event.candidate_value))
-    return " -> ".join(values)
+    reason = f", {event.reason.replace('_', ' ')}" if event.reason else ""
+    return f"{' -> '.join(values)}{reason}"

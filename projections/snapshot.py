@@ -6,7 +6,7 @@ from attrs import asdict
 
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
-from skillopt_es.projections.state import EpochState, Standing, StepState, TrainerState
+from skillopt_es.projections.state import Counts, EpochState, Standing, StepState, TrainerState
 
 
 def position(state: TrainerState) -> str:
@@ -60,6 +60,12 @@ def _called(step: StepState) -> str:
     return "drafts" if any(patch.drafts for patch in patches) else "edits"
 
 
+def counted_verdicts(counts: Counts) -> str:
+    """How the steps ended, in a few words; undecided ones are only told where there are any."""
+    undecided = f", {counts.indecisive} indecisive" if counts.indecisive else ""
+    return f"{counts.accepted} accepted, {counts.rejected} rejected{undecided}, {counts.skipped} skipped"
+
+
 def snapshot(state: TrainerState) -> dict[str, Json]:
     """A state as JSON: where it stands, its skills by hash, and what it remembers; the same state, the same JSON."""
     started = state.started
@@ -90,7 +96,7 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
             for attempt in state.buffer
         ],
         "memory": state.memory,
-        "measured": {skill: score_json(measurement.score) for skill, measurement in state.measured.items()},
+        "measured": {skill: score_json(measurement.stated) for skill, measurement in state.measured.items()},
         "tests": {skill: score_json(scored.score) for skill, scored in state.tests.items()},
         "test_looks": state.looks.count,
         "counts": asdict(state.counts),

@@ -55,13 +55,52 @@ class Standing:
 
 
 @frozen(kw_only=True)
+class Drawn:
+    """One more selection evaluation of a skill that was measured before."""
+
+    score: Score
+    place: str
+    items: Mapping[str, Measured]
+
+
+@frozen(kw_only=True)
 class Measurement:
-    """A whole selection evaluation of one skill: its score and each item's own."""
+    """
+    The selection evaluations of one skill: the first with its score and each item's own, and the `further` ones.
+
+    `value` is what the stated score counts. `told` is an evaluation that decided nothing.
+    """
 
     score: Score
     value: float | None
     place: str
     items: Mapping[str, Measured]
+    further: tuple[Drawn, ...] = ()
+    told: Drawn | None = None
+
+    @property
+    def draws(self) -> int:
+        """How many evaluations the gate may look at."""
+        return 1 + len(self.further)
+
+    @property
+    def stated(self) -> Score:
+        """The skill's score: of the evaluation that decided nothing, else the mean over all of them."""
+        if self.told is not None:
+            return self.told.score
+        if not self.further:
+            return self.score
+        scores = [self.score, *(drawn.score for drawn in self.further)]
+        return replace(
+            self.score,
+            hard=sum(score.hard for score in scores) / len(scores),
+            soft=sum(score.soft for score in scores) / len(scores),
+        )
+
+
+def stated_score(known: Standing | Measurement | None) -> Score | None:
+    """The score of a text that holds a place or was measured; None for one that was not."""
+    return known.stated if isinstance(known, Measurement) else known.score if known is not None else None
 
 
 @frozen(kw_only=True)
@@ -75,7 +114,7 @@ class Attempt:
     codes: tuple[tuple[str, tuple[str, ...]], ...]
     patterns: tuple[FailurePattern, ...]
     value_before: float | None
-    value_after: float
+    value_after: float | None
     rejected: tuple[Proposal, ...] = ()
     rejected_notes: tuple[str, ...] = ()
 
@@ -137,6 +176,7 @@ class Counts:
 
     accepted: int = 0
     rejected: int = 0
+    indecisive: int = 0
     skipped: int = 0
     selections: int = 0
     rollouts: int = 0

@@ -22,7 +22,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import REFUSED_LEAK, Measured, Proposal
+from skillopt_es.events.values import NOT_TAKEN, REFUSED_LEAK, Measured, Proposal
 from skillopt_es.projections.state import (
     Attempt,
     Standing,
@@ -31,6 +31,7 @@ from skillopt_es.projections.state import (
     is_train,
     outside_step,
     proposals_of,
+    stated_score,
     step_after,
 )
 
@@ -73,7 +74,7 @@ def appendix_written(state: TrainerState, event: AppendixWritten) -> TrainerStat
         skill=event.skill,
         origin=f"appendix_step_{event.step:04d}",
         step=event.step,
-        score=measured.score if measured else None,
+        score=stated_score(measured),
         value=measured.value if measured else None,
         stale_from=event.stale_from,
     )
@@ -114,17 +115,22 @@ def built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
 def gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     """The verdict: it closes the step."""
     assert state.step is not None
-    taken = event.action != "reject"
+    taken = event.action not in NOT_TAKEN
     candidate = _candidate(state, state.step, event) if taken else state.current
     new_best = event.action == "accept_new_best" or (
         event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
     )
-    counts = replace(state.counts, accepted=state.counts.accepted + taken, rejected=state.counts.rejected + (not taken))
+    counts = replace(
+        state.counts,
+        accepted=state.counts.accepted + taken,
+        rejected=state.counts.rejected + (event.action == "reject"),
+        indecisive=state.counts.indecisive + (event.action == "indecisive"),
+    )
     state = replace(
         state,
         current=candidate,
         best=candidate if new_best else state.best,
-        buffer=(*state.buffer, _attempt(state, state.step, event)),
+        buffer=(*state.buffer, _attempt(state, state.step, event.action, event.current_value, event.candidate_value)),
         counts=counts,
     )
     return close_step(state)
@@ -135,10 +141,12 @@ def _candidate(state: TrainerState, step: StepState, event: CandidateGated) -> S
     assert step.built is not None
     skill, measured = step.built.candidate, state.measured[event.candidate]
     origin = f"step_{event.step:04d}"
-    return Standing(skill=skill, score=measured.score, value=measured.value, origin=origin, step=event.step)
+    return Standing(skill=skill, score=measured.stated, value=measured.value, origin=origin, step=event.step)
 
 
-def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Attempt:
+def _attempt(state: TrainerState, step: StepState, action: str, before: float | None, after: float | None) -> Attempt:
+    """What the optimizer is told of a step; only what was refused is told as not to be proposed again."""
+    refused = action in ("reject", "too_large")
     rows = [row for place, done in state.rollouts.items() if is_train(place, step.number) for row in done.values()]
     failed = _failed(step, rows)
     codes: dict[str, list[str]] = {}
@@ -147,22 +155,22 @@ def _attempt(state: TrainerState, step: StepState, event: CandidateGated) -> Att
             codes.setdefault(row.failure or "unknown", []).append(row.item)
     rejected: tuple[Proposal, ...] = ()
     rejected_notes: tuple[str, ...] = ()
-    if event.action == "reject" and step.ranked is not None:
+    if refused and step.ranked is not None:
         by_id = proposals_of(step)
         # What copies an item is not told to later analysts: they would hand it on.
-        refused = {report.edit for report in step.built.reports if report.status == REFUSED_LEAK} if step.built else ()
-        rejected = tuple(by_id[name] for name in step.ranked.chosen if name not in refused)
-    if event.action == "reject" and step.extended is not None and step.extended.order == "measured":
+        copied = {report.edit for report in step.built.reports if report.status == REFUSED_LEAK} if step.built else ()
+        rejected = tuple(by_id[name] for name in step.ranked.chosen if name not in copied)
+    if refused and step.extended is not None and step.extended.order == "measured":
         rejected_notes = step.extended.added
     return Attempt(
         step=step.number,
-        action=event.action,
+        action=action,
         total=len(rows),
         failed=sum(len(items) for items in codes.values()),
         codes=tuple((code, tuple(items)) for code, items in codes.items()),
         patterns=tuple(pattern for patch in step.patches.values() for pattern in patch.patterns),
-        value_before=event.current_value,
-        value_after=event.candidate_value,
+        value_before=before,
+        value_after=after,
         rejected=rejected,
         rejected_notes=rejected_notes,
     )
@@ -180,6 +188,10 @@ def _failed(step: StepState, rows: Iterable[RolloutCompleted]) -> set[tuple[str,
 
 def skipped(state: TrainerState, event: StepSkipped) -> TrainerState:
     """The step ends without a candidate."""
+    assert state.step is not None
+    if event.reason == "too_large":
+        attempt = _attempt(state, state.step, event.reason, None, None)
+        state = replace(state, buffer=(*state.buffer, attempt))
     return close_step(replace(state, counts=replace(state.counts, skipped=state.counts.skipped + 1)))
 
 

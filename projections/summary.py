@@ -36,8 +36,8 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import Score
-from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled
+from skillopt_es.events.values import NOT_TAKEN, Score
+from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.state import proposals_in
 
@@ -79,10 +79,10 @@ class Place:
     skill: str = ""
     value: float | None = None
 
-    def measured(self, event: SkillScored) -> Place:
-        """The same place once its skill is measured for the first time."""
-        first = event.skill == self.skill and self.value is None
-        return evolve(self, value=event.value) if first else self
+    def measured(self, event: SkillScored, stated: float | None) -> Place:
+        """The same place once its skill is measured for the first time, or once more."""
+        changed = event.skill == self.skill and (self.value is None or event.draw != 1)
+        return evolve(self, value=stated) if changed else self
 
 
 @frozen(kw_only=True)
@@ -133,6 +133,10 @@ class Summary:
         """The initial skill on the validation items, once it is measured."""
         return next((line for line in self.evaluations if line.purpose == "selection"), None)
 
+    def selections(self, skill: str) -> tuple[EvaluationLine, ...]:
+        """The evaluations of a skill on the validation items."""
+        return tuple(line for line in self.evaluations if line.purpose == "selection" and line.skill == skill)
+
     @property
     def step_lines(self) -> tuple[StepLine, ...]:
         """The steps alone."""
@@ -176,7 +180,18 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
     current, best = (
         evolve(place, value=event.values.get(place.skill, place.value)) for place in (summary.current, summary.best)
     )
-    return evolve(summary, forked=event, looks=summary.looks.forked(), current=current, best=best)
+    evaluations = tuple(
+        evolve(line, value=event.values.get(line.skill, line.value)) if line.purpose == "selection" else line
+        for line in summary.evaluations
+    )
+    return evolve(
+        summary,
+        forked=event,
+        looks=summary.looks.forked(),
+        current=current,
+        best=best,
+        evaluations=evaluations,
+    )
 
 
 def _paused(summary: Summary, event: RunPaused) -> Summary:
@@ -197,12 +212,14 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
         score=event.score,
         value=event.value,
         by_type=event.by_type,
+        draw=event.draw,
     )
     looks = summary.looks.tested() if event.purpose == "test" and event.split == "test" else summary.looks
     summary = evolve(summary, evaluations=(*summary.evaluations, line), looks=looks)
     if event.purpose != "selection":
         return summary
-    return evolve(summary, current=summary.current.measured(event), best=summary.best.measured(event))
+    value = stated_value(summary.selections(event.skill))
+    return evolve(summary, current=summary.current.measured(event, value), best=summary.best.measured(event, value))
 
 
 def _proposed(summary: Summary, event: PatchProposed) -> Summary:
@@ -240,10 +257,12 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
 def _gated(summary: Summary, event: CandidateGated) -> Summary:
     value, best = event.candidate_value, event.best_value
     new_best = event.action == "accept_new_best" or (event.action == "force_accept" and (best is None or value > best))
-    candidate = Place(skill=event.candidate, value=value)
+    own = summary.selections(event.candidate)
+    candidate = Place(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
+    kept = event.action in NOT_TAKEN
     summary = evolve(
         summary,
-        current=summary.current if event.action == "reject" else candidate,
+        current=summary.current if kept else candidate,
         best=candidate if new_best else summary.best,
     )
     return _end_step(summary, event.step, event.action, value, event.current_value)

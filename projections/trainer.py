@@ -57,7 +57,7 @@ from skillopt_es.projections.epoch_events import (
     slow_proposed,
 )
 from skillopt_es.projections.persistent import Ledger
-from skillopt_es.projections.state import Measurement, Rollouts, Standing, StepState, TrainerState
+from skillopt_es.projections.state import Drawn, Measurement, Rollouts, Standing, StepState, TrainerState, stated_score
 from skillopt_es.projections.step_events import (
     appendix_consolidated,
     appendix_extended,
@@ -175,30 +175,56 @@ def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
     if event.purpose == "test":
         looks = state.looks.tested() if event.split == "test" else state.looks
         return replace(state, tests={**state.tests, event.skill: event}, looks=looks)
-    if event.purpose != "selection" or event.skill in state.measured:
+    known = state.measured.get(event.skill)
+    if event.purpose != "selection" or (known is not None and event.draw == 1):
         return state
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
     items = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    measurement = Measurement(score=event.score, value=event.value, place=event.place, items=items)
+    if known is None:
+        known = Measurement(score=event.score, value=event.value, place=event.place, items=items)
+    else:
+        known = _drawn_again(known, event, Drawn(score=event.score, place=event.place, items=items))
     return replace(
         state,
-        measured=state.measured.put(event.skill, measurement),
-        current=_with_score(state.current, event),
-        best=_with_score(state.best, event),
+        measured=_put(state.measured, event.skill, known),
+        current=_with_score(state.current, event.skill, known),
+        best=_with_score(state.best, event.skill, known),
         rollouts={place: done for place, done in state.rollouts.items() if place != event.place},
     )
 
 
-def _with_score(standing: Standing | None, event: SkillScored) -> Standing | None:
-    if standing is None or standing.score is not None or standing.skill.hash != event.skill:
+def _put(measured: Ledger[str, Measurement], skill: str, known: Measurement) -> Ledger[str, Measurement]:
+    """The ledger with a text's measurement; a text that was drawn again, which is seldom, has it written anew."""
+    if skill not in measured:
+        return measured.put(skill, known)
+    anew: Ledger[str, Measurement] = Ledger()
+    for name, each in measured.items():
+        anew = anew.put(name, known if name == skill else each)
+    return anew
+
+
+def _drawn_again(known: Measurement, event: SkillScored, drawn: Drawn) -> Measurement:
+    """A value that was told stays; else it is the mean over all draws."""
+    if event.draw == 0:
+        return replace(known, told=drawn, value=event.value)
+    value = known.value
+    if known.told is None and value is not None and event.value is not None:
+        value += (event.value - value) / (known.draws + 1)
+    return replace(known, further=(*known.further, drawn), value=value)
+
+
+def _with_score(standing: Standing | None, skill: str, known: Measurement) -> Standing | None:
+    if standing is None or standing.stale_from or standing.skill.hash != skill:
         return standing
-    return replace(standing, score=event.score, value=event.value)
+    if standing.score is not None and known.draws == 1 and known.told is None:
+        return standing
+    return replace(standing, score=known.stated, value=known.value)
 
 
 def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
     assert state.current is not None
     measured = state.measured[event.skill]
-    standing = replace(state.current, score=measured.score, value=measured.value, stale_from="")
+    standing = replace(state.current, score=measured.stated, value=measured.value, stale_from="")
     return replace(state, current=standing, best=standing)  # one text has one score
 
 
@@ -223,7 +249,7 @@ def _gap(state: TrainerState, event: GapFound) -> TrainerState:
             skill=event.skill,
             origin=f"unknown_{event.place}",
             step=state.steps_done if event.step is None else event.step,
-            score=measured.score if measured else None,
+            score=stated_score(measured),
             value=measured.value if measured else None,
         )
         state = replace(state, current=standing)

@@ -15,6 +15,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Score
 from skillopt_es.liveness import Status
 from skillopt_es.overview import Spent, detailed
+from skillopt_es.projections.lines import stated_score
 from skillopt_es.projections.summary import Summary
 from skillopt_es.session import recorded_run, recorded_settings
 
@@ -39,6 +40,7 @@ class Side:
     steps: int
     accepted: int
     rejected: int
+    indecisive: int
     skipped: int
     baseline: Score | None
     best: Score | None
@@ -59,7 +61,6 @@ def side(folder: Path) -> Side:
         raise ConfigError(f"{folder.name} {what}: it cannot be compared")
     verdicts = Counter(_outcome(line.verdict) for line in summary.step_lines)
     tests = {line.skill: line.score for line in summary.tests}
-    measured = {line.skill: line.score for line in summary.evaluations if line.purpose == "selection"}
     with EventLog.open(folder) as log:
         settings = recorded_settings(log)
         moments = log.reader.rows("select type, recorded_at from events order by seq")
@@ -74,9 +75,10 @@ def side(folder: Path) -> Side:
         steps=summary.steps,
         accepted=verdicts["accepted"],
         rejected=verdicts["rejected"],
+        indecisive=verdicts["indecisive"],
         skipped=verdicts["skipped"],
-        baseline=measured.get(summary.initial),
-        best=measured.get(summary.best.skill),
+        baseline=stated_score(summary.selections(summary.initial)),
+        best=stated_score(summary.selections(summary.best.skill)),
         value=summary.best.value,
         test_initial=tests.get(summary.initial),
         test_best=tests.get(summary.best.skill),
@@ -91,8 +93,8 @@ def _final(summary: Summary) -> str:
 
 
 def _outcome(verdict: str) -> str:
-    if verdict == "reject":
-        return "rejected"
+    if verdict in ("reject", "indecisive"):
+        return "rejected" if verdict == "reject" else verdict
     return "accepted" if verdict in ("accept", "accept_new_best", "force_accept") else "skipped"
 
 

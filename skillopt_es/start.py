@@ -12,6 +12,7 @@ from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.ports import Splits
 from skillopt_es.shared_items import shared
+from skillopt_es.training.gate_draws import too_little
 from skillopt_es.version import software_version
 
 
@@ -29,6 +30,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
             f"{config.place('train.train_size')}train.train_size is {configured}, but the train split has {size} items",
             hint="leave train.train_size at 0, or set env.limit",
         )
+    check_rule(config, len(splits.val))
     steps = planned_steps(config.train, size)
     return RunStarted(
         software=software_version(),
@@ -59,6 +61,14 @@ def _checked_splits(splits: Splits, config: RunConfig) -> tuple[str, ...]:
             what, hint="drop one of each; or set env.same_input: warn, and scores count what was trained on"
         )
     return (f"{what}; scores count what was trained on",)
+
+
+def check_rule(config: RunConfig, validation_items: int) -> None:
+    """Raises ConfigError where the gate's rule cannot be carried by so many validation items."""
+    why = too_little(config, validation_items)
+    if why:
+        key = why.partition(":")[0].partition(" ")[0]
+        raise ConfigError(f"{config.place(key)}{why}")
 
 
 def planned_steps(train: TrainConfig, size: int) -> int:

@@ -124,7 +124,8 @@ def _outcome(outcome: Outcome) -> str:
 
 
 def _scored(event: SkillScored) -> str:
-    return f"{event.place}: {_score(event.score)}, skill {event.skill[:8]}"
+    told = ", decides nothing" if event.draw == 0 else ""
+    return f"{event.place}: {_score(event.score)}, skill {event.skill[:8]}{told}"
 
 
 def _score(score: Score) -> str:
@@ -224,8 +225,17 @@ def _built_anew(event: CandidateBuilt, rewrite: Rewrite) -> str:
 def _gated(event: CandidateGated) -> str:
     values = f"{shown_value(event.current_value)} -> {shown_value(event.candidate_value)}"
     turned = "" if event.compared is None else f", won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
+    turned += _weighed(event)
     turned += f", against the score of skill {event.stale_from[:8]}" if event.stale_from else ""
     return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}{turned}"
+
+
+def _weighed(event: CandidateGated | SlowUpdateApplied) -> str:
+    """By which rule, after how many draws and why, where that is more than one draw against one."""
+    if event.rule == "strict":
+        return f", {event.reason.replace('_', ' ')}" if event.reason else ""
+    error = "" if event.error is None else f", noise {event.error:.4f}"
+    return f"; {event.rule}: {event.reason.replace('_', ' ')}, {event.draws} and {event.current_draws} draws{error}"
 
 
 def _skipped(event: StepSkipped) -> str:
@@ -245,7 +255,8 @@ def _slow_proposed(event: SlowUpdateProposed) -> str:
 def _slow_applied(event: SlowUpdateApplied) -> str:
     value = "" if event.candidate_value is None else f" ({shown_value(event.candidate_value)})"
     stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
-    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}{stale}"
+    weighed = _weighed(event)
+    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}{stale}{weighed}"
 
 
 def _meta(event: MetaSkillWritten) -> str:

@@ -14,7 +14,7 @@ from skillopt_es.cli.options import directory_option, json_option, print_json, r
 if TYPE_CHECKING:
     from skillopt_es.projections.lineage import Lineage, Node
 
-_MARKS = {"": "?", "reject": "x", "unchanged": "="}
+_MARKS = {"": "?", "reject": "x", "too_large": "x", "indecisive": "~", "unchanged": "="}
 _HASH = 8
 
 
@@ -114,6 +114,7 @@ def _facts(node: Node) -> tuple[str, str, str, str, str]:
     )
     turned = f"+{len(node.won)} -{len(node.lost)}" if node.won or node.lost else ""
     more = [f"against the score of {node.stale_from[:_HASH]}"] if node.stale_from else []
+    more += [f"{node.reason.replace('_', ' ')}, {node.draws} draws"] if node.reason else []
     more += ["promoted at the end"] if node.promoted else []
     return _verdict(node), values, turned, node.skill[:_HASH], ", ".join(more)
 

@@ -130,7 +130,7 @@ def _report_json(report: CheckReport) -> Json:
 
 
 def _print(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:
-    from skillopt_es.projections.snapshot import position
+    from skillopt_es.projections.snapshot import counted_verdicts, position
 
     if state.started is not None and state.started.total_steps == 0:
         _print_evaluation(folder, state, seq, head, report)
@@ -142,7 +142,7 @@ def _print(folder: Path, state: TrainerState, seq: int, head: int, report: Check
     click.echo(f"position   {position(state)}")
     click.echo(f"current    {_standing(state.current)}")
     click.echo(f"best       {_standing(state.best)}")
-    click.echo(f"steps      {counts.accepted} accepted, {counts.rejected} rejected, {counts.skipped} skipped")
+    click.echo(f"steps      {counted_verdicts(counts)}")
     unmeasured = f", {counts.unmeasured:,} of them without a result" if counts.unmeasured else ""
     click.echo(f"rollouts   {counts.rollouts:,}{unmeasured}")
     if counts.resumed:

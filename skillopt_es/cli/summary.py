@@ -12,6 +12,7 @@ from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, 
 from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Spent, spent
+from skillopt_es.projections.snapshot import counted_verdicts
 from skillopt_es.projections.state import TrainerState
 
 _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3}
@@ -86,6 +87,7 @@ def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json
         "steps": state.steps_done,
         "accepted": state.counts.accepted,
         "rejected": state.counts.rejected,
+        "indecisive": state.counts.indecisive,
         "skipped": state.counts.skipped,
         "baseline": score_json(_baseline(state)),
         "best": {
@@ -104,14 +106,14 @@ def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json
 def _baseline(state: TrainerState) -> Score | None:
     assert state.started is not None
     measured = state.measured.get(state.started.skill.hash)
-    return measured.score if measured else None
+    return measured.stated if measured else None
 
 
 def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     assert state.best is not None
     counts = state.counts
     click.echo(f"run         {folder.name} ({state.status})")
-    click.echo(f"steps       {counts.accepted} accepted, {counts.rejected} rejected, {counts.skipped} skipped")
+    click.echo(f"steps       {counted_verdicts(counts)}")
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)

@@ -53,6 +53,10 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
         allowed = f"below skill_aware_max_notes ({optimizer.skill_aware_max_notes}); 0 never consolidates"
         threshold = optimizer.skill_aware_consolidate_threshold
         raise reader.error("optimizer.skill_aware_consolidate_threshold", threshold, allowed)
+    evaluation = config.evaluation
+    if evaluation.stale_scores and evaluation.gate_rule != "strict":
+        allowed = "strict where evaluation.stale_scores is on: a text that was not measured has no draws to compare"
+        raise reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)
     check_prices(config.prices, reader.source("prices.models") or reader.source("prices.unit"))
     roles: tuple[Role, ...] = ("optimizer", "target")
     for role in roles:

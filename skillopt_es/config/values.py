@@ -54,6 +54,8 @@ def described(attribute: attrs.Attribute[object]) -> str:
         words = "one of " + ", ".join(str(value) for value in literals(kind))
     elif kind == float | None:
         words = "a number or null"
+    elif kind == int | None:
+        words = "a whole number or null"
     elif kind == WORDS:
         words = "a list of words, a text with commas, or null"
     elif _is_mapping(kind):
@@ -74,6 +76,12 @@ def _exact(kind: type, *others: type) -> Callable[[object, object], object]:
         raise ValueError(f"not {kind.__name__}")
 
     return structure
+
+
+def _optional_int(value: object, _: object) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    raise ValueError("not a whole number")
 
 
 def _optional_float(value: object, _: object) -> float | None:
@@ -115,6 +123,7 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook(str, _exact(str))
     converter.register_structure_hook(bool, _exact(bool))
     converter.register_structure_hook_func(lambda kind: kind == float | None, _optional_float)
+    converter.register_structure_hook_func(lambda kind: kind == int | None, _optional_int)
     converter.register_structure_hook_func(lambda kind: kind == WORDS, _words)
     converter.register_structure_hook_func(_is_mapping, _mapping)
     return converter

@@ -102,7 +102,7 @@ class EpochFiles:
         result |= {"update_origin": "slow_update_momentum", "update_target": _AIM}
         if applied.action != "force_accept":
             result |= _scores(applied.candidate_score)
-        return {**result, "action": applied.action}
+        return {**result, "action": "reject" if applied.action == "indecisive" else applied.action}
 
     def _hard(self, purpose: str) -> float | None:
         drawn = self.part.last(ComparisonDrawn)

@@ -13,9 +13,9 @@ from skillopt_es.interchange.layout import skill_file, skill_hash
 from skillopt_es.interchange.original import BatchRecord, Result, Step, StepRecord
 from skillopt_es.skill.edits import apply_edits
 
-_ACTIONS: frozenset[str] = frozenset(get_args(GateAction))
+_ACTIONS: frozenset[str] = frozenset(get_args(GateAction)) - {"indecisive"}
 _SKIPS = ("skip_no_patches", "skip_no_rewrite")
-_OUR_SKIPS = ("nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged")
+_OUR_SKIPS = ("nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged", "too_large")
 
 
 def import_step(build: Builder, step: Step, epoch: int, *, last: bool) -> None:

@@ -21,7 +21,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
+from skillopt_es.events.values import NOT_TAKEN, Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
 from skillopt_es.interchange.proposal_json import kept_json, payload, rejected_json, report_json
 from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
@@ -271,7 +271,7 @@ class StepFiles:
             if theirs is not None:
                 said = {"action": theirs, "skip_reason": verdict.reason}
             return {**notes, **said, **standing, **length}
-        taken = verdict.action != "reject"
+        taken = verdict.action not in NOT_TAKEN
         best_now = after.best.skill.hash == verdict.candidate and after.best.step == verdict.step
         return {
             "selection_hard": verdict.candidate_score.hard,
@@ -279,7 +279,7 @@ class StepFiles:
             "gate_metric": verdict.metric,
             "candidate_gate_score": verdict.candidate_value,
             **notes,
-            "action": verdict.action,
+            "action": "reject" if verdict.action == "indecisive" else verdict.action,
             "current_score": verdict.candidate_value if taken else verdict.current_value,
             "best_score": verdict.candidate_value if best_now else verdict.best_value,
             "best_step": after.best.step,

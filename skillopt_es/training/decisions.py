@@ -35,6 +35,7 @@ from skillopt_es.training.epoch_end import (
     skip_first_memory,
 )
 from skillopt_es.training.gate import gate_candidate
+from skillopt_es.training.gate_draws import too_large
 from skillopt_es.training.prompt_text import called
 from skillopt_es.training.run_data import RunData
 
@@ -98,7 +99,7 @@ def choose_first(task: tasks.ChooseFirst, state: TrainerState) -> Event:
     return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=task.pool[: task.budget])
 
 
-def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
+def skip_step(task: tasks.SkipStep, state: TrainerState, run: RunData) -> Event:
     """The step's end without a candidate, with what led to it."""
     step, _ = open_step(state)
     reports = step.built.reports if step.built else ()
@@ -109,6 +110,7 @@ def skip_step(task: tasks.SkipStep, state: TrainerState) -> Event:
         "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "the budget is 0: no analyst was asked",
         "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
+        "too_large": too_large(run, step.built.candidate) if step.built else "",
     }
     detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
     return StepSkipped(step=step.number, reason=task.reason, detail=detail)

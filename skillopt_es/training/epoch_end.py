@@ -10,13 +10,15 @@ from skillopt_es.events.catalog import (
     MetaSkillWritten,
     SlowUpdateApplied,
 )
-from skillopt_es.projections.state import Measurement, Standing, TrainerState, at_owed_epoch
+from skillopt_es.events.values import SkillTree
+from skillopt_es.projections.state import Standing, TrainerState, at_owed_epoch
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling
 from skillopt_es.training.comparison import selected_pairs
-from skillopt_es.training.gate import is_better, on_common_items, verdict
+from skillopt_es.training.gate import weighed
+from skillopt_es.training.gate_draws import guidance_contest, too_large
 from skillopt_es.training.run_data import RunData
-from skillopt_es.training.stale import kept_score, standing_value
+from skillopt_es.training.stale import kept_score
 
 
 def place_slow_block(state: TrainerState, run: RunData) -> Event:
@@ -105,8 +107,16 @@ def apply_slow_update(state: TrainerState, run: RunData) -> Event:
             candidate_value=run.gate_value(known.score, proposed.candidate) if known else None,
             stale_from=kept_score(state.current, proposed.candidate, run),
         )
-    assert known is not None
-    return _gated_slow_update(state, run, known, state.current)
+    if too_large(run, proposed.candidate):
+        return SlowUpdateApplied(
+            epoch=proposed.epoch,
+            action="reject",
+            skill=state.current.skill,
+            guidance=proposed.guidance,
+            candidate=proposed.candidate.hash,
+            reason="too_large",
+        )
+    return _gated_slow_update(state, run, proposed.candidate, state.current)
 
 
 def apply_late_slow_update(state: TrainerState, run: RunData) -> Event:
@@ -114,30 +124,30 @@ def apply_late_slow_update(state: TrainerState, run: RunData) -> Event:
     return apply_slow_update(at_owed_epoch(state), run)
 
 
-def _gated_slow_update(state: TrainerState, run: RunData, known: Measurement, current: Standing) -> Event:
+def _gated_slow_update(state: TrainerState, run: RunData, candidate: SkillTree, current: Standing) -> Event:
     assert state.epoch is not None
     assert state.epoch.proposed is not None
-    assert state.epoch.proposed.candidate is not None
     assert state.best is not None
-    proposed = state.epoch.proposed
-    candidate = state.epoch.proposed.candidate
-    _, score, standing = on_common_items(known, state.measured[current.stale_from or current.skill.hash])
-    value, current_value = run.gate_value(score, candidate), standing_value(current, standing, run)
-    best = is_better(state, run, candidate, state.best.skill)
-    action = verdict(value, current_value, best, use_gate=True)
-    assert action in ("accept", "accept_new_best", "reject")
+    proposed, known = state.epoch.proposed, state.measured[candidate.hash]
+    found = weighed(state, run, guidance_contest(state, candidate), use_gate=True)
+    assert found.action != "force_accept"
     return SlowUpdateApplied(
         epoch=proposed.epoch,
-        action=action,
-        skill=current.skill if action == "reject" else candidate,
+        action=found.action,
+        skill=candidate if found.action in ("accept", "accept_new_best") else current.skill,
         guidance=proposed.guidance,
         candidate=candidate.hash,
-        candidate_score=score,
-        candidate_value=value,
-        current_value=current_value,
+        candidate_score=found.candidate_score,
+        candidate_value=found.candidate_value,
+        current_value=found.current_value,
         best_value=state.best.value,
         known_from="" if known.place == f"e{proposed.epoch}/slow/gate" else known.place,
         stale_from=current.stale_from,
+        rule=found.rule,
+        reason=found.reason,
+        draws=found.draws,
+        current_draws=found.current_draws,
+        error=found.error,
     )
 
 

@@ -8,19 +8,20 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import EpochState, Standing, StepState, TrainerState
 from skillopt_es.training.run_data import RunData
-from skillopt_es.training.sampling import comparison_seed
+from skillopt_es.training.sampling import comparison_seed, draw_seed
 from skillopt_es.training.tasks import Evaluation, Rollouts, Score, Task, Unit
 
 
-def selection(run: RunData, place: str, skill: SkillTree) -> Evaluation:
-    """The evaluation of a skill on the selection items."""
+def selection(run: RunData, place: str, skill: SkillTree, *, draw: int = 1) -> Evaluation:
+    """The evaluation of a skill on the selection items; a further draw has a place and a seed of its own."""
     return Evaluation(
-        place=place,
+        place=place if draw < 2 else f"{place}/d{draw}",
         purpose="selection",
         split="val",
         items=run.selection_items,
         skill=skill,
-        seed=run.config.train.seed,
+        seed=draw_seed(run.config.train.seed, draw),
+        draw=draw,
     )
 
 
@@ -51,6 +52,25 @@ def _missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
 def unmeasured(state: TrainerState, run: RunData, skills: Sequence[tuple[str, SkillTree]]) -> list[Evaluation]:
     """Selection evaluations for those of the skills (by place) that have never been measured."""
     return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
+
+
+def told_evaluation(state: TrainerState, run: RunData) -> list[Evaluation]:
+    """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
+    current = state.current
+    assert current is not None
+    known = state.measured.get(current.skill.hash)
+    if not run.config.evaluation.fresh_score or known is None or known.told is not None or current.stale_from:
+        return []
+    return [selection(run, f"{_origin_place(current, run)}/told", current.skill, draw=0)]
+
+
+def _origin_place(current: Standing, run: RunData) -> str:
+    """The place at which a text became the current one."""
+    if current.origin == "initial_skill":
+        return "baseline"
+    if current.origin.startswith("slow_update"):
+        return f"e{int(current.origin.rpartition('_')[2])}/slow"
+    return f"e{(current.step - 1) // run.started.steps_per_epoch + 1}/s{current.step}"
 
 
 def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:

@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import TrainerState
+from skillopt_es.training.gate_draws import too_little
 from skillopt_es.training.run_data import RunData
 
 GATE_KEYS = (
@@ -27,6 +28,11 @@ GATE_KEYS = (
     "use_semantic_density",
     "semantic_density_weight",
     "leading_words",
+    "gate_rule",
+    "gate_draws",
+    "gate_standard_errors",
+    "no_regression",
+    "min_items",
     "promote_without_tests",
 )
 """The keys of `evaluation` that only say how measured scores are judged."""
@@ -61,13 +67,18 @@ def contradiction(state: TrainerState, old: RunConfig, new: RunConfig) -> str:
     begun = under_way(state)
     if begun:
         return f"{begun} under way, and one half of it cannot be decided by other settings than the other"
-    return _against_the_start(old, new) or (_against_what_was_measured(old, new) if state.measured else "")
+    assert state.started is not None
+    items = len(state.started.splits.val)
+    return _against_the_start(old, new, items) or (_against_what_was_measured(old, new) if state.measured else "")
 
 
-def _against_the_start(old: RunConfig, new: RunConfig) -> str:
+def _against_the_start(old: RunConfig, new: RunConfig, validation_items: int) -> str:
     for name in _PLANNED:
         if getattr(old.train, name) != getattr(new.train, name):
             return f"train.{name} is {getattr(old.train, name)}, and all steps were planned by it when the run started"
+    why = too_little(new, validation_items)
+    if why:
+        return why
     if _tasks(old.env) != _tasks(new.env):
         return "the tasks, the first skill and how tasks are tried (env) are those that the run started with"
     return ""
@@ -123,4 +134,4 @@ def gate_values(
     """What each measured skill counts under a run's rule, by hash; empty when the rule is the old one."""
     if all(getattr(old, name) == getattr(run.config.evaluation, name) for name in GATE_KEYS):
         return {}
-    return {skill: run.gate_value(found.score, texts[skill]) for skill, found in state.measured.items()}
+    return {skill: run.gate_value(found.stated, texts[skill]) for skill, found in state.measured.items()}

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+from attrs import frozen
+
 from skillopt_es.events.catalog import CandidateGated, Event
-from skillopt_es.events.values import GateAction, Score, SkillTree
+from skillopt_es.events.values import GateAction, GateRule, Score
 from skillopt_es.projections.state import Measurement, TrainerState, open_step
+from skillopt_es.training.gate_draws import Contest, judged, step_contest
+from skillopt_es.training.gate_rules import Ruling
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.scores import mean_score
 from skillopt_es.training.stale import counts_as_measured, standing_value
+
+
+@frozen(kw_only=True)
+class Weighed:
+    """A candidate beside the current skill, and the verdict; None for what there is not."""
+
+    action: GateAction
+    candidate_score: Score
+    candidate_value: float
+    current_score: Score | None
+    current_value: float | None
+    compared: int
+    won: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    rule: GateRule = "strict"
+    reason: str = ""
+    draws: int = 1
+    current_draws: int = 1
+    error: float | None = None
 
 
 def gate_candidate(state: TrainerState, run: RunData) -> Event:
@@ -16,38 +39,111 @@ def gate_candidate(state: TrainerState, run: RunData) -> Event:
     assert step.built is not None
     assert state.current is not None
     assert state.best is not None
-    standing = state.current
+    contest = step_contest(state)
+    stale = state.current.stale_from
     no_op = counts_as_measured(state, run, step.built.candidate)
-    candidate = state.measured[standing.stale_from if no_op else step.built.candidate.hash]
+    known = state.measured[stale if no_op else step.built.candidate.hash]
+    found = weighed(state, run, contest, use_gate=run.config.evaluation.use_gate)
+    return CandidateGated(
+        step=step.number,
+        candidate=step.built.candidate.hash,
+        action=found.action,
+        metric=run.config.evaluation.gate_metric,
+        candidate_score=found.candidate_score,
+        candidate_value=found.candidate_value,
+        current_score=found.current_score,
+        current_value=found.current_value,
+        best_value=state.best.value,
+        compared=found.compared,
+        won=found.won,
+        lost=found.lost,
+        known_from="" if known.place == f"{place}/gate" else known.place,
+        stale_from=stale,
+        rule=found.rule,
+        reason=found.reason,
+        draws=found.draws,
+        current_draws=found.current_draws,
+        error=found.error,
+    )
+
+
+def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
+    """A contest and its verdict; everything that the rule wants must have been drawn."""
+    assert state.current is not None
+    if state.current.stale_from or not use_gate:
+        return _against_what_is_known(state, run, contest, use_gate=use_gate)
+    ruling = judged(state, run, contest)
+    assert isinstance(ruling, Ruling)
+    candidate, current = state.measured[contest.candidate.hash], state.measured[contest.current.hash]
+    seen, rule = ruling.comparison, run.config.evaluation.gate_rule
+    single = seen.candidate_draws == seen.current_draws == 1
+    scores = on_common_items(candidate, current)[1:] if rule == "strict" else (seen.candidate, seen.current)
+    return Weighed(
+        action=_action(state, run, contest, ruling),
+        candidate_score=scores[0],
+        candidate_value=seen.candidate_value,
+        current_score=scores[1],
+        current_value=seen.current_value,
+        compared=len(seen.items),
+        won=seen.won,
+        lost=seen.lost,
+        rule=rule,
+        reason="" if ruling.reason in ("better", "not_better") and single else ruling.reason,
+        draws=seen.candidate_draws,
+        current_draws=seen.current_draws,
+        error=seen.error,
+    )
+
+
+def _action(state: TrainerState, run: RunData, contest: Contest, ruling: Ruling) -> GateAction:
+    assert state.best is not None
+    if ruling.verdict != "accept":
+        return ruling.verdict
+    best = state.best.skill
+    if best.hash == contest.current.hash or is_better(state, run, _against_best(contest, state)):
+        return "accept_new_best"
+    return "accept"
+
+
+def _against_best(contest: Contest, state: TrainerState) -> Contest:
+    assert state.best is not None
+    return Contest(
+        candidate=contest.candidate,
+        current=state.best.skill,
+        candidate_place=contest.candidate_place,
+        current_place=f"{contest.current_place}/best",
+    )
+
+
+def _against_what_is_known(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
+    """Without a gate, or against the score that stands for the current skill: one draw, and no rule to it."""
+    standing = state.current
+    assert standing is not None
+    no_op = counts_as_measured(state, run, contest.candidate)
+    candidate = state.measured[standing.stale_from if no_op else contest.candidate.hash]
     current = state.measured.get(standing.stale_from or standing.skill.hash)
     if current is None:
         compared, candidate_score, current_score = len(candidate.items), candidate.score, None
     else:
         compared, candidate_score, current_score = on_common_items(candidate, current)
     current_value = None if current_score is None else standing_value(standing, current_score, run)
-    value = standing.value if no_op else run.gate_value(candidate_score, step.built.candidate)
+    value = standing.value if no_op else run.gate_value(candidate_score, contest.candidate)
     assert value is not None
     won, lost = _turned(candidate, current)
-    best = not no_op and is_better(state, run, step.built.candidate, state.best.skill)
-    return CandidateGated(
-        step=step.number,
-        candidate=step.built.candidate.hash,
-        action=verdict(value, current_value, best, use_gate=run.config.evaluation.use_gate),
-        metric=run.config.evaluation.gate_metric,
+    best = not no_op and is_better(state, run, _against_best(contest, state))
+    return Weighed(
+        action=_verdict(value, current_value, best, use_gate=use_gate),
         candidate_score=candidate_score,
         candidate_value=value,
         current_score=current_score,
         current_value=current_value,
-        best_value=state.best.value,
         compared=compared,
         won=won,
         lost=lost,
-        known_from="" if candidate.place == f"{place}/gate" else candidate.place,
-        stale_from=standing.stale_from,
     )
 
 
-def verdict(value: float, current: float | None, better_than_best: bool, *, use_gate: bool) -> GateAction:
+def _verdict(value: float, current: float | None, better_than_best: bool, *, use_gate: bool) -> GateAction:
     """A candidate must be strictly better than the current skill to be taken, than the best to be the best."""
     if not use_gate:
         return "force_accept"
@@ -57,15 +153,14 @@ def verdict(value: float, current: float | None, better_than_best: bool, *, use_
     return "accept_new_best" if better_than_best else "accept"
 
 
-def is_better(state: TrainerState, run: RunData, skill: SkillTree, other: SkillTree) -> bool:
-    """Whether a measured skill is strictly better than another, on the items that were measured under both."""
-    if skill.hash == other.hash:
+def is_better(state: TrainerState, run: RunData, contest: Contest) -> bool:
+    """Whether the rule takes a measured candidate, on what was drawn so far; what it would draw first counts as no."""
+    if contest.candidate.hash == contest.current.hash:
         return False
-    known = state.measured.get(other.hash)
-    if known is None:
+    if contest.current.hash not in state.measured:
         return True
-    _, left, right = on_common_items(state.measured[skill.hash], known)
-    return run.gate_value(left, skill) > run.gate_value(right, other)
+    ruling = judged(state, run, contest)
+    return isinstance(ruling, Ruling) and ruling.verdict == "accept"
 
 
 def on_common_items(candidate: Measurement, current: Measurement) -> tuple[int, Score, Score]:

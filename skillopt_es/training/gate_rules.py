@@ -14,13 +14,12 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.events.values import Measured, Score
+from skillopt_es.events.values import GateRule, Measured, Score
 
 Draw = Mapping[str, Measured]
 Worth = Callable[[float, float], float]
 """What a hard and a soft score count together; a weighted mean of both."""
 
-RuleName = Literal["strict", "confirm", "paired"]
 Verdict = Literal["accept", "reject", "indecisive"]
 Reason = Literal[
     "better", "confirmed", "beyond_noise", "not_better", "not_confirmed", "within_noise", "items_lost", "few_items"
@@ -34,7 +33,7 @@ _LEAST_SCATTER = 20  # degrees of freedom from which on the noise of drawing is 
 class Rule:
     """How a candidate has to win; `draws` are the most that one comparison makes of each text."""
 
-    name: RuleName = "strict"
+    name: GateRule = "strict"
     draws: int = 1
     standard_errors: float = 0.0
     no_regression: int | None = None
@@ -58,6 +57,10 @@ class Side:
         """The draw that the first round compares: the newest of those there were, or else the first that was made."""
         return self.draws[max(self.known, 1) - 1]
 
+    def until(self, number: int) -> tuple[Draw, ...]:
+        """The draws that there were after so many rounds: all that were known, and those made in the rounds."""
+        return self.draws[: max(number, self.known)]
+
     @property
     def fresh(self) -> tuple[Draw, ...]:
         """The draws made to confirm a first round."""
@@ -74,6 +77,8 @@ class Comparison:
     candidate_value: float
     current_value: float
     error: float | None
+    candidate_draws: int
+    current_draws: int
     won: tuple[str, ...]
     lost: tuple[str, ...]
 
@@ -107,7 +112,8 @@ def judge(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling | 
     if rule.name == "paired":
         found = _paired(rule, current, candidate, worth)
     else:
-        found = _won_again(1 if rule.name == "strict" else rule.draws, current, candidate, worth)
+        once = rule.name == "strict"
+        found = _won_again(1 if once else rule.draws, _oldest(current, once), _oldest(candidate, once), worth)
     return found if isinstance(found, MoreDraws) else _within_clauses(rule, found)
 
 
@@ -130,6 +136,11 @@ def _won_again(rounds: int, current: Side, candidate: Side, worth: Worth) -> Rul
     return _ruled("accept", "better" if rounds == 1 else "confirmed", current, candidate, worth, done)
 
 
+def _oldest(side: Side, once: bool) -> Side:
+    """What a rule knows that never draws twice: the first draw alone, whatever was drawn for other rules."""
+    return Side(draws=side.draws[:1], bonus=side.bonus) if once else side
+
+
 def _ruled(verdict: Verdict, reason: Reason, current: Side, candidate: Side, worth: Worth, rounds: int) -> Ruling:
     """A ruling with the comparison over the draws of its rounds."""
     left = (candidate.first, *candidate.fresh[: rounds - 1])
@@ -139,16 +150,16 @@ def _ruled(verdict: Verdict, reason: Reason, current: Side, candidate: Side, wor
 
 
 def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling | MoreDraws:
-    """All draws of both; a candidate that is not ahead so far is not drawn on."""
-    rounds = min(len(candidate.draws), len(current.draws))
-    seen = compare(current.draws, candidate.draws, current.bonus, candidate.bonus, worth)
-    if seen.gain <= _ROUNDING:
-        return Ruling(verdict="reject", reason="not_better", comparison=seen)
-    if rounds < rule.draws:
-        return MoreDraws(
-            candidate=len(candidate.draws) + 1 if len(candidate.draws) == rounds else 0,
-            current=len(current.draws) + 1 if len(current.draws) == rounds else 0,
-        )
+    """Round by round over all draws so far; a candidate that is not ahead after a round is not drawn on."""
+    for number in range(1, rule.draws + 1):
+        if min(len(candidate.draws), len(current.draws)) < number:
+            return MoreDraws(
+                candidate=number if len(candidate.draws) < number else 0,
+                current=number if len(current.draws) < number else 0,
+            )
+        seen = compare(current.until(number), candidate.until(number), current.bonus, candidate.bonus, worth)
+        if seen.gain <= _ROUNDING:
+            return Ruling(verdict="reject", reason="not_better", comparison=seen)
     if seen.error is None:  # every item failed in all of its draws but one
         return Ruling(verdict="indecisive", reason="few_items", comparison=seen)
     if seen.gain > rule.standard_errors * seen.error + _ROUNDING:
@@ -159,7 +170,7 @@ def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling 
 def _within_clauses(rule: Rule, ruling: Ruling) -> Ruling:
     """The ruling, unless a clause on top forbids it."""
     seen = ruling.comparison
-    if ruling.verdict != "reject" and len(seen.items) < rule.min_items:
+    if ruling.verdict == "accept" and len(seen.items) < rule.min_items:
         return Ruling(verdict="indecisive", reason="few_items", comparison=seen)
     if ruling.verdict == "accept" and rule.no_regression is not None and len(seen.lost) > rule.no_regression:
         return Ruling(verdict="reject", reason="items_lost", comparison=seen)
@@ -180,6 +191,8 @@ def compare(
         candidate_value=worth(left.hard, left.soft) + candidate_bonus,
         current_value=worth(right.hard, right.soft) + current_bonus,
         error=_noise([ours[item] for item in items], [theirs[item] for item in items], worth),
+        candidate_draws=len(candidate),
+        current_draws=len(current),
         won=tuple(item for item in items if _separated(theirs[item], ours[item])),
         lost=tuple(item for item in items if _separated(ours[item], theirs[item])),
     )

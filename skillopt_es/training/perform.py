@@ -82,7 +82,7 @@ def decided(
         case ChooseFirst():
             return decisions.choose_first(task, state)
         case SkipStep():
-            return decisions.skip_step(task, state)
+            return decisions.skip_step(task, state, run)
         case Decide():
             return decisions.decide(task, state, run, lambda: guard_of_step(state, run, evidence))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from skillopt_es.projections.state import EpochState, TrainerState, at_owed_epoch, is_train
 from skillopt_es.training.epoch_end import more_to_compare
 from skillopt_es.training.evaluations import comparison_evaluations, measure, unmeasured
+from skillopt_es.training.gate_draws import guidance_contest, too_large, wanted
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Decide, Job, MetaSkillJob, Questions, Score, SlowUpdateJob, Task
 
@@ -85,10 +86,10 @@ def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
     assert state.current is not None
     candidate = epoch.proposed.candidate
     unchanged = candidate is None or candidate.hash == state.current.skill.hash
-    if candidate is not None and not unchanged and run.config.optimizer.slow_update_gate_with_selection:
-        place = f"e{epoch.number}/slow"
-        skills = [(f"{place}/gate", candidate)]
-        if not state.current.stale_from:
-            skills.append((f"{place}/standing", state.current.skill))
-        return measure(state, unmeasured(state, run, skills))
-    return None
+    if candidate is None or unchanged or not run.config.optimizer.slow_update_gate_with_selection:
+        return None
+    if too_large(run, candidate):
+        return None
+    if state.current.stale_from:
+        return measure(state, unmeasured(state, run, [(f"e{epoch.number}/slow/gate", candidate)]))
+    return measure(state, wanted(state, run, guidance_contest(state, candidate)))

@@ -8,6 +8,7 @@ from skillopt_es.projections.state import EpochState, StepState, TrainerState, p
 from skillopt_es.skill.schedule import edit_budget
 from skillopt_es.training.appendix import notes_for_candidate, notes_task
 from skillopt_es.training.evaluations import measure, train_evaluations, unmeasured
+from skillopt_es.training.gate_draws import step_contest, too_large, wanted
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.tasks import (
@@ -175,7 +176,10 @@ def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -
         return SkipStep("unchanged")
     if counts_as_measured(state, run, candidate):
         return Decide("gate_candidate")
-    skills = [(f"{place}/gate", candidate)]
+    if run.config.evaluation.use_gate and too_large(run, candidate):
+        return SkipStep("too_large")
     if run.config.evaluation.use_gate and not state.current.stale_from:
-        skills.append((f"{place}/current", state.current.skill))
-    return measure(state, unmeasured(state, run, skills)) or Decide("gate_candidate")
+        draws = wanted(state, run, step_contest(state))
+    else:
+        draws = unmeasured(state, run, [(f"{place}/gate", candidate)])
+    return measure(state, draws) or Decide("gate_candidate")

@@ -7,8 +7,9 @@ A task names only what is still missing, so a run that stopped anywhere goes on 
 from __future__ import annotations
 
 from skillopt_es.projections.state import EpochState, TrainerState
-from skillopt_es.training.evaluations import measure, selection, test_evaluations, unmeasured
+from skillopt_es.training.evaluations import measure, selection, test_evaluations, told_evaluation
 from skillopt_es.training.gate import is_better
+from skillopt_es.training.gate_draws import final_contest, wanted
 from skillopt_es.training.plan_epoch_end import epoch_end_task, late_advice_task
 from skillopt_es.training.plan_step import step_task
 from skillopt_es.training.run_data import RunData
@@ -22,7 +23,7 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return measure(state, [selection(run, "baseline", initial)])
-    return late_advice_task(state, run) or _due_task(state, run)
+    return measure(state, told_evaluation(state, run)) or late_advice_task(state, run) or _due_task(state, run)
 
 
 def _due_task(state: TrainerState, run: RunData) -> Task:
@@ -46,10 +47,11 @@ def _final_task(state: TrainerState, run: RunData) -> Task:
     evaluation = run.config.evaluation
     may_promote = evaluation.eval_test or evaluation.promote_without_tests
     if may_promote and state.current.skill.hash != state.best.skill.hash:
-        waiting = measure(state, unmeasured(state, run, [("final/val", state.current.skill)]))
+        contest = final_contest(state)
+        waiting = measure(state, wanted(state, run, contest))
         if waiting is not None:
             return waiting
-        if is_better(state, run, state.current.skill, state.best.skill):
+        if is_better(state, run, contest):
             return Decide("promote_best")
     testing = measure(state, test_evaluations(state, run))
     if testing is not None and run.config.env.seal_test and not state.looks.final:

@@ -80,13 +80,19 @@ def _seen_in(attempt: Attempt) -> list[str]:
     lines = [f"- {code} ×{len(items)}: {', '.join(items)}" for code, items in attempt.codes]
     lines += [f"- an analyst saw: {_seen(pattern)}" for pattern in attempt.patterns]
     if attempt.rejected:
-        before = "unknown" if attempt.value_before is None else f"{attempt.value_before:.4f}"
-        lines.append(f"Rejected {called(attempt.rejected[0])} (score {before} -> {attempt.value_after:.4f}):")
+        lines.append(f"Rejected {called(attempt.rejected[0])} ({_why_rejected(attempt)}):")
         lines += [f"{number}. {described(each)}" for number, each in enumerate(attempt.rejected, start=1)]
     if attempt.rejected_notes:
         lines.append("Reminder notes that were rejected with this step:")
         lines += [f"* {note}" for note in attempt.rejected_notes]
     return lines
+
+
+def _why_rejected(attempt: Attempt) -> str:
+    if attempt.value_after is None:
+        return "they make the skill too large"
+    before = "unknown" if attempt.value_before is None else f"{attempt.value_before:.4f}"
+    return f"score {before} -> {attempt.value_after:.4f}"
 
 
 def _seen(pattern: FailurePattern) -> str:

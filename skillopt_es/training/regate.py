@@ -26,12 +26,14 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateApplied,
 )
-from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.events.values import NOT_TAKEN, SkillTree
+from skillopt_es.projections.state import TrainerState, at_owed_epoch
 from skillopt_es.projections.trainer import evolve as after
 from skillopt_es.training.decisions import judge
 from skillopt_es.training.forks import gate_values, skills_in
 from skillopt_es.training.gate import is_better
+from skillopt_es.training.gate_draws import Contest, final_contest, guidance_contest, judged, step_contest, too_large
+from skillopt_es.training.gate_rules import MoreDraws
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured
 
@@ -164,7 +166,7 @@ class _Walk:
 
     def _guided(self, seq: int, event: SlowUpdateApplied) -> Event:
         """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""
-        if event.action not in ("accept", "accept_new_best", "reject"):
+        if event.action not in ("accept", "accept_new_best", "reject", "indecisive"):
             return (
                 evolve(event, candidate_value=self._value(event)) if self._same_current() else self._with_epoch(event)
             )
@@ -225,6 +227,8 @@ class _Walk:
         assert current is not None
         step = self.other.step
         built = None if gated or step is None else step.built
+        if gated and too_large(self._run, self.texts[candidate]):
+            return ""
         if built is not None and counts_as_measured(self.other, self._run, built.candidate):
             return ""
         if candidate not in self.other.measured:
@@ -232,7 +236,22 @@ class _Walk:
         compares = gated or self._run.config.evaluation.use_gate
         if compares and (current.stale_from or current.skill.hash) not in self.other.measured:
             return "the skill that would be current was never measured"
-        return ""
+        return self._undrawn(self._contest(candidate, gated=gated)) if compares and not current.stale_from else ""
+
+    def _contest(self, candidate: str, *, gated: bool) -> Contest:
+        if not gated:
+            return step_contest(self.other)
+        owed = self.other.owed
+        late = owed is not None and owed.epoch.proposed is not None
+        return guidance_contest(at_owed_epoch(self.other) if late else self.other, self.texts[candidate])
+
+    def _undrawn(self, contest: Contest) -> str:
+        """Which draws the other rule would want that the run never made; empty when it has all."""
+        found = judged(self.other, self._run, contest)
+        if not isinstance(found, MoreDraws):
+            return ""
+        sides = (("candidate", found.candidate), ("current skill", found.current))
+        return " and ".join(f"draw {draw} of the {name}" for name, draw in sides if draw) + " was never made"
 
     def _promoted(self, seq: int, recorded: str) -> None:
         """Whether the final skill takes the best one's place, by either rule."""
@@ -241,10 +260,14 @@ class _Walk:
         assert best is not None
         self.settled = True
         derived: str | None = "keep"
+        why = ""
         if _may_promote(run) and current.skill.hash != best.skill.hash:
             if current.skill.hash not in self.other.measured:
                 derived = None
-            elif is_better(self.other, run, current.skill, best.skill):
+                why = "the final skill was never measured"
+            elif why := self._undrawn(final_contest(self.other)):
+                derived = None
+            elif is_better(self.other, run, final_contest(self.other)):
                 derived = "promote"
                 self.other = evolve(self.other, best=current)
         self._say(
@@ -255,7 +278,7 @@ class _Walk:
                 recorded=recorded,
                 derived=derived,
                 changed=derived != recorded,
-                why="the final skill was never measured" if derived is None else "",
+                why=why,
             )
         )
 
@@ -285,4 +308,4 @@ def _outcome(event: CandidateGated) -> tuple[bool, bool]:
     """Whether a verdict takes the candidate, and as the best; what a rule calls it is no difference."""
     better = event.best_value is None or event.candidate_value > event.best_value
     best = event.action == "accept_new_best" or (event.action == "force_accept" and better)
-    return event.action != "reject", best
+    return event.action not in NOT_TAKEN, best

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from skillopt_es.config import EvaluationConfig, RunConfig
+from skillopt_es.config import RunConfig
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Measured, Role, Score, SkillTree
 from skillopt_es.skill.density import semantic_density
@@ -42,20 +42,24 @@ class RunData:
 
     def gate_value(self, score: Score, skill: SkillTree) -> float:
         """The number that the gate compares: the chosen score, and the text's own bonus where that is on."""
+        return self.worth(score.hard, score.soft) + self.bonus(skill)
+
+    def worth(self, hard: float, soft: float) -> float:
+        """What a hard and a soft score count together."""
+        evaluation = self.config.evaluation
+        if evaluation.gate_metric == "hard":
+            return hard
+        if evaluation.gate_metric == "soft":
+            return soft
+        weight = evaluation.gate_mixed_weight
+        return (1 - weight) * hard + weight * soft
+
+    def bonus(self, skill: SkillTree) -> float:
+        """What a text itself adds to its value."""
         evaluation = self.config.evaluation
         if not evaluation.use_semantic_density:
-            return _projected(score, evaluation)
-        density = semantic_density(skill.text, evaluation.words)
-        return _projected(score, evaluation) + evaluation.semantic_density_weight * density
-
-
-def _projected(score: Score, evaluation: EvaluationConfig) -> float:
-    if evaluation.gate_metric == "hard":
-        return score.hard
-    if evaluation.gate_metric == "soft":
-        return score.soft
-    weight = evaluation.gate_mixed_weight
-    return (1 - weight) * score.hard + weight * score.soft
+            return 0.0
+        return evaluation.semantic_density_weight * semantic_density(skill.text, evaluation.words)
 
 
 def _first(items: tuple[str, ...], count: int) -> tuple[str, ...]:

@@ -39,6 +39,11 @@ def comparison_seed(seed: int, epoch: int) -> int:
     return seed + epoch * 2000
 
 
+def draw_seed(seed: int, draw: int) -> int:
+    """The seed of one of a text's draws on the validation items; the first one's is the run's, as it always was."""
+    return seed + (draw - 1) * 10_000_000
+
+
 def comparison_sample(items: Sequence[str], *, epoch: int, seed: int, count: int) -> tuple[str, ...]:
     """The items on which an epoch's first and last skill are compared."""
     return tuple(shuffled(items, comparison_seed(seed, epoch))[:count])

@@ -32,6 +32,8 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
         score=total,
         value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
         by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
+        draw=evaluation.draw,
+        seed=None if evaluation.draw == 1 else evaluation.seed,
     )
 
 

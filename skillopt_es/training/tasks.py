@@ -11,7 +11,7 @@ from skillopt_es.events.values import Minibatch, Purpose, SkillTree, Split
 
 @frozen(kw_only=True)
 class Evaluation:
-    """A skill tried on a list of items, to be added up when all are there."""
+    """A skill tried on a list of items, to be added up when all are there; `draw` counts tries of the whole list."""
 
     place: str
     purpose: Purpose
@@ -19,6 +19,7 @@ class Evaluation:
     items: tuple[str, ...]
     skill: SkillTree
     seed: int
+    draw: int = 1
 
 
 @frozen(kw_only=True)
@@ -133,7 +134,7 @@ class ChooseFirst:
 class SkipStep:
     """The step has nothing to apply."""
 
-    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "no_rewrite", "unchanged"]
+    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "no_rewrite", "unchanged", "too_large"]
 
 
 Step = Literal[

@@ -1,0 +1,120 @@
+"""Two texts that the gate compares: what is there of both, what the rule says of it, and which draws it wants next."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from skillopt_es.config import RunConfig
+from skillopt_es.events.values import SkillTree
+from skillopt_es.projections.state import Measurement, TrainerState, open_step
+from skillopt_es.training.evaluations import selection
+from skillopt_es.training.gate_rules import Draw, MoreDraws, Rule, Ruling, Side, judge, too_little_for
+from skillopt_es.training.run_data import RunData
+from skillopt_es.training.tasks import Evaluation
+
+
+@frozen(kw_only=True)
+class Contest:
+    """A candidate and the text it has to beat, and the places of what is drawn of each for this comparison."""
+
+    candidate: SkillTree
+    current: SkillTree
+    candidate_place: str
+    current_place: str
+
+
+def step_contest(state: TrainerState) -> Contest:
+    """The open step's candidate against the current skill."""
+    step, place = open_step(state)
+    assert step.built is not None
+    assert state.current is not None
+    return Contest(
+        candidate=step.built.candidate,
+        current=state.current.skill,
+        candidate_place=f"{place}/gate",
+        current_place=f"{place}/current",
+    )
+
+
+def guidance_contest(state: TrainerState, candidate: SkillTree) -> Contest:
+    """The open epoch's guidance against the current skill."""
+    assert state.epoch is not None
+    assert state.current is not None
+    place = f"e{state.epoch.number}/slow"
+    return Contest(
+        candidate=candidate,
+        current=state.current.skill,
+        candidate_place=f"{place}/gate",
+        current_place=f"{place}/standing",
+    )
+
+
+def final_contest(state: TrainerState) -> Contest:
+    """The final skill against the best one."""
+    assert state.current is not None
+    assert state.best is not None
+    return Contest(
+        candidate=state.current.skill,
+        current=state.best.skill,
+        candidate_place="final/val",
+        current_place="final/best",
+    )
+
+
+def rule_of(config: RunConfig) -> Rule:
+    """The configured rule; `strict` never draws twice."""
+    evaluation = config.evaluation
+    return Rule(
+        name=evaluation.gate_rule,
+        draws=1 if evaluation.gate_rule == "strict" else evaluation.gate_draws,
+        standard_errors=evaluation.gate_standard_errors,
+        no_regression=evaluation.no_regression,
+        min_items=evaluation.min_items,
+    )
+
+
+def too_little(config: RunConfig, validation_items: int) -> str:
+    """Why the configured rule cannot be carried by so many validation items; empty when it can."""
+    used = config.evaluation.sel_env_num
+    return too_little_for(rule_of(config), min(validation_items, used) if used else validation_items)
+
+
+def judged(state: TrainerState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
+    """What the configured rule says of a contest, from what was drawn so far."""
+    current = _side(state.measured.get(contest.current.hash), contest.current, contest.current_place, run)
+    candidate = _side(state.measured.get(contest.candidate.hash), contest.candidate, contest.candidate_place, run)
+    return judge(rule_of(run.config), current, candidate, run.worth)
+
+
+def _side(known: Measurement | None, skill: SkillTree, place: str, run: RunData) -> Side:
+    if known is None:
+        return Side(bonus=run.bonus(skill))
+    drawn = [(known.place, known.items), *((each.place, each.items) for each in known.further)]
+    earlier = sum(not f"{at}/".startswith(f"{place}/") for at, _ in drawn)
+    return Side(draws=tuple(_in_order(items, run) for _, items in drawn), known=earlier, bonus=run.bonus(skill))
+
+
+def _in_order(items: Draw, run: RunData) -> Draw:
+    """The items in the order of the split, however they were recorded: sums must not depend on it."""
+    return {item: items[item] for item in run.selection_items if item in items}
+
+
+def wanted(state: TrainerState, run: RunData, contest: Contest) -> list[Evaluation]:
+    """The evaluations without which the rule cannot decide a contest; none when it can."""
+    found = judged(state, run, contest)
+    if isinstance(found, Ruling):
+        return []
+    sides = (
+        (contest.candidate, contest.candidate_place, found.candidate),
+        (contest.current, contest.current_place, found.current),
+    )
+    return [selection(run, place, skill, draw=draw) for skill, place, draw in sides if draw]
+
+
+def too_large(run: RunData, skill: SkillTree) -> str:
+    """Why a text is larger than a candidate may be; empty when it is not."""
+    most = run.config.evaluation.max_size
+    size = sum(map(len, skill.files.values()))
+    if not most or size <= most:
+        return ""
+    return f"{size} characters, and evaluation.max_size is {most}"

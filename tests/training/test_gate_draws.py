@@ -1,0 +1,224 @@
+"""Gates that draw again: what is drawn, what is recorded, and that everything follows from it again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from support.crashes import KillAt, in_child
+from support.flaky import flaky_world
+from support.logs import call_slots, decisions_of, events_of, rows_of
+from support.scripted import config
+
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, SkillScored, SlowUpdateApplied, StepSkipped
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import EventLog
+from skillopt_es.regating import regated
+from skillopt_es.session import read_state, resume, start
+from skillopt_es.training.check import check
+
+GATED = ("optimizer.slow_update_gate_with_selection=true", "train.num_epochs=2", "train.batch_size=3")
+RULES = {
+    "confirm": ("evaluation.gate_rule=confirm",),
+    "paired": ("evaluation.gate_rule=paired", "evaluation.gate_draws=3", "evaluation.gate_standard_errors=1.5"),
+    "paired, told": ("evaluation.gate_rule=paired", "evaluation.gate_draws=2", "evaluation.fresh_score=true"),
+    "confirm, clauses": ("evaluation.gate_rule=confirm", "evaluation.no_regression=0", "evaluation.min_items=3"),
+    "strict, told": ("evaluation.fresh_score=true",),
+}
+
+
+def trained(folder: Path, *overrides: str) -> Path:
+    asyncio.run(start(config(folder, (*GATED, *overrides)), folder / "run", flaky_world().session()))
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """One run a rule."""
+    return {name: trained(tmp_path_factory.mktemp("run"), *rule) for name, rule in RULES.items()}
+
+
+def verdicts(run: Path) -> list[CandidateGated]:
+    return [event for event in events_of(run) if isinstance(event, CandidateGated)]
+
+
+def scores(run: Path) -> list[SkillScored]:
+    return [event for event in events_of(run) if isinstance(event, SkillScored) and event.purpose == "selection"]
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_decision_follows_again_from_the_log(runs: dict[str, Path], name: str) -> None:
+    with EventLog.open(runs[name]) as log:
+        report = asyncio.run(check(log, Journal(log.reader), runs[name]))
+    assert report.ok, report.mismatch
+    assert report.status == "completed"
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_the_recorded_rule_gives_every_recorded_verdict_again(runs: dict[str, Path], name: str) -> None:
+    found = regated(runs[name])
+    assert found.verdicts
+    assert [each for each in found.verdicts if each.changed or each.zone != "exact"] == []
+    assert found.best_recorded == found.best_derived
+
+
+@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("other", ["strict", "confirm", "paired"])
+def test_any_rule_can_be_asked_of_any_log(runs: dict[str, Path], name: str, other: str) -> None:
+    found = regated(runs[name], (f"evaluation.gate_rule={other}", "evaluation.gate_draws=3"))
+    for verdict in found.verdicts:
+        assert (verdict.derived is None) == bool(verdict.why)
+    untold = [verdict for verdict in found.verdicts if verdict.derived is None]
+    assert all("never" in verdict.why for verdict in untold)
+
+
+def test_a_draw_that_was_not_made_ends_what_can_be_told_exactly(runs: dict[str, Path]) -> None:
+    found = regated(runs["strict, told"], ("evaluation.gate_rule=confirm",))
+    first = found.first_change
+    assert first is not None
+    assert first.derived is None
+    assert first.why == "draw 2 of the candidate and draw 2 of the current skill was never made"
+    assert {each.zone for each in found.verdicts[found.verdicts.index(first) + 1 :]} <= {"estimate"}
+
+
+def test_a_verdict_says_its_rule_its_draws_and_its_reason(runs: dict[str, Path]) -> None:
+    found = verdicts(runs["confirm"])
+    assert {event.rule for event in found} == {"confirm"}
+    for event in found:
+        if event.action in ("accept", "accept_new_best"):
+            assert (event.reason, event.draws, event.current_draws) == ("confirmed", 2, 2)
+        if event.reason == "not_confirmed":
+            assert (event.action, event.draws) == ("indecisive", 2)
+        if event.action == "reject":
+            assert (event.reason, event.draws) == ("", 1)
+    assert {event.action for event in found} >= {"indecisive", "accept_new_best"}
+
+
+def test_every_further_draw_is_a_draw_of_its_own(runs: dict[str, Path]) -> None:
+    """Another place, so another slot and a call of its own; and another seed, which is recorded."""
+    for run in runs.values():
+        by_text: dict[str, list[SkillScored]] = {}
+        for event in scores(run):
+            by_text.setdefault(event.skill, []).append(event)
+        for drawn in by_text.values():
+            numbers = sorted(event.draw for event in drawn if event.draw)
+            assert numbers == list(range(1, len(numbers) + 1))
+            assert len({event.place for event in drawn}) == len(drawn)
+            seeds = [event.seed for event in drawn if event.draw != 1]
+            assert None not in seeds
+            assert len({*seeds}) == len(seeds)
+        slots = call_slots(run)
+        rollouts = [event for event in events_of(run) if isinstance(event, RolloutCompleted)]
+        assert len(slots) == len({*slots})
+        assert len({call.slot for event in rollouts for call in event.calls}) == len(rollouts)
+
+
+def test_draws_of_the_current_skill_have_places_beside_the_candidates(runs: dict[str, Path]) -> None:
+    places = [event.place for event in scores(runs["confirm"])]
+    assert any(place.endswith("/gate/d2") for place in places)
+    assert any("/current/d" in place for place in places)
+
+
+def test_a_current_skill_is_not_drawn_again_where_it_has_draws_enough(runs: dict[str, Path]) -> None:
+    drawn = Counter(event.skill for event in scores(runs["paired"]) if event.draw)
+    assert max(drawn.values()) == 3
+
+
+def test_an_undecided_candidate_is_counted_and_not_told_as_refused(runs: dict[str, Path], tmp_path: Path) -> None:
+    state = read_state(runs["confirm"])
+    assert state.counts.indecisive == sum(event.action == "indecisive" for event in verdicts(runs["confirm"]))
+    with EventLog.open(runs["confirm"]) as log:
+        seq = next(
+            each.seq
+            for each in log.read()
+            if isinstance(each.event, CandidateGated) and each.event.action == "indecisive"
+        )
+    before, after = read_state(runs["confirm"], seq - 1), read_state(runs["confirm"], seq)
+    assert before.current is not None
+    assert after.current is not None
+    assert after.current.skill == before.current.skill
+    assert after.buffer[-1].action == "indecisive"
+    assert after.buffer[-1].rejected == ()
+
+
+def test_the_told_score_is_of_a_draw_that_decided_nothing(runs: dict[str, Path]) -> None:
+    run = runs["paired, told"]
+    told = {event.skill: event for event in scores(run) if event.draw == 0}
+    state = read_state(run)
+    for standing in (state.current, state.best):
+        assert standing is not None
+        assert standing.score == told[standing.skill.hash].score
+        assert standing.value == told[standing.skill.hash].value
+    taken = {event.candidate for event in verdicts(run) if event.action == "accept_new_best"}
+    assert taken <= set(told)
+    rejected = {event.candidate for event in verdicts(run) if event.action == "reject"} - taken
+    assert not rejected & set(told)
+
+
+def test_gated_guidance_is_judged_by_the_same_rule(runs: dict[str, Path]) -> None:
+    guided = [
+        event
+        for event in events_of(runs["paired"])
+        if isinstance(event, SlowUpdateApplied) and event.candidate_value is not None and event.epoch > 1
+    ]
+    assert {event.rule for event in guided} == {"paired"}
+
+
+def test_a_candidate_that_is_too_large_is_not_tried_and_told_as_refused(tmp_path: Path) -> None:
+    run = trained(tmp_path, "evaluation.max_size=20")
+    skipped = [event for event in events_of(run) if isinstance(event, StepSkipped) and event.reason == "too_large"]
+    assert skipped
+    assert "evaluation.max_size is 20" in skipped[0].detail
+    assert f"e1/s{skipped[0].step}/gate" not in {event.place for event in scores(run)}
+    with EventLog.open(run) as log:
+        assert asyncio.run(check(log, Journal(log.reader), run)).ok
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (("evaluation.gate_rule=paired", "env.limit=3"), "enough are 10 items"),
+        (("evaluation.min_items=21",), "there are 20 validation items"),
+        (("evaluation.no_regression=20",), "at most 19"),
+        (
+            ("evaluation.gate_rule=confirm", "evaluation.stale_scores=true"),
+            "strict where evaluation.stale_scores is on",
+        ),
+    ],
+)
+def test_a_rule_that_the_items_cannot_carry_is_refused_at_the_start(
+    tmp_path: Path, rule: tuple[str, ...], said: str
+) -> None:
+    world = flaky_world(val=3) if "env.limit=3" in rule else flaky_world()
+    with pytest.raises(ConfigError, match=said):
+        asyncio.run(start(config(tmp_path, (*GATED, *rule)), tmp_path / "run", world.session()))
+    assert not (tmp_path / "run" / "log.db").exists()
+
+
+def test_logs_are_equal_at_any_concurrency(tmp_path: Path) -> None:
+    rule = RULES["paired, told"]
+    logs = []
+    for workers in (1, 8, 64):
+        folder = tmp_path / str(workers)
+        run = trained(folder, *rule, f"env.workers={workers}", f"gradient.analyst_workers={workers}")
+        logs.append([(row[1], row[-1]) for row in rows_of(run) if row[0] != 1])
+    assert logs[0] == logs[1] == logs[2]
+
+
+def test_killed_among_the_draws_a_run_recovers(runs: dict[str, Path], tmp_path: Path) -> None:
+    whole = decisions_of(runs["confirm"])
+    drawn = [seq for seq, event in enumerate(whole, start=1) if isinstance(event, SkillScored) and event.draw > 1]
+    for seq in (drawn[0] - 3, drawn[0], drawn[0] + 1, drawn[-1]):
+        folder = tmp_path / str(seq)
+
+        def begin(folder: Path = folder, seq: int = seq) -> None:
+            session = flaky_world().session(observers=(KillAt(event=seq),))
+            asyncio.run(start(config(folder, (*GATED, *RULES["confirm"])), folder / "run", session))
+
+        assert in_child(begin) == signal.SIGKILL
+        asyncio.run(resume(folder / "run", flaky_world().session()))
+        assert decisions_of(folder / "run") == whole
