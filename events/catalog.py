@@ -327,6 +327,7 @@ class StepSkipped(Event):
         "no_rewrite",
         "unchanged",
         "too_large",
+        "untrusted_only",
         "skip_no_patches",
         "skip_no_rewrite",
     ]

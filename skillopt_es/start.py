@@ -31,6 +31,12 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
             hint="leave train.train_size at 0, or set env.limit",
         )
     check_rule(config, len(splits.val))
+    if config.evaluation.no_untrusted_only and config.env.trust == "untrusted":
+        raise ConfigError(
+            f"{config.place('evaluation.no_untrusted_only')}evaluation.no_untrusted_only refuses whatever comes of "
+            "untrusted attempts, and env.trust says that all of them are",
+            hint="turn it off, or say of each untrusted item that it is (its field `trust`)",
+        )
     steps = planned_steps(config.train, size)
     return RunStarted(
         software=software_version(),

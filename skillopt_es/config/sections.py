@@ -212,6 +212,7 @@ class EvaluationConfig:
     no_regression: int | None = field(metadata=_limits(low=0))
     min_items: int = field(metadata=_limits(low=0))
     max_size: int = field(metadata=_limits(low=0))
+    no_untrusted_only: bool
     fresh_score: bool
     sel_env_num: int = field(metadata=_limits(low=0))
     test_env_num: int = field(metadata=_limits(low=0))

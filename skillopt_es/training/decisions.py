@@ -38,6 +38,7 @@ from skillopt_es.training.gate import gate_candidate
 from skillopt_es.training.gate_draws import too_large
 from skillopt_es.training.prompt_text import called
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.taint import untrusted_parts
 
 
 def decide(task: tasks.Decide, state: TrainerState, run: RunData, guard: Callable[[], LeakGuard]) -> Event:
@@ -111,6 +112,7 @@ def skip_step(task: tasks.SkipStep, state: TrainerState, run: RunData) -> Event:
         "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
         "too_large": too_large(run, step.built.candidate) if step.built else "",
+        "untrusted_only": untrusted_parts(state, run) if step.built else "",
     }
     detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
     return StepSkipped(step=step.number, reason=task.reason, detail=detail)

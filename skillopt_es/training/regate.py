@@ -36,6 +36,7 @@ from skillopt_es.training.gate_draws import Contest, final_contest, guidance_con
 from skillopt_es.training.gate_rules import MoreDraws
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured
+from skillopt_es.training.taint import untrusted_guidance
 
 Zone = Literal["exact", "estimate"]
 Kind = Literal["candidate", "guidance", "promotion"]
@@ -227,7 +228,7 @@ class _Walk:
         assert current is not None
         step = self.other.step
         built = None if gated or step is None else step.built
-        if gated and too_large(self._run, self.texts[candidate]):
+        if gated and self._refused_unseen(candidate):
             return ""
         if built is not None and counts_as_measured(self.other, self._run, built.candidate):
             return ""
@@ -238,12 +239,20 @@ class _Walk:
             return "the skill that would be current was never measured"
         return self._undrawn(self._contest(candidate, gated=gated)) if compares and not current.stale_from else ""
 
+    def _refused_unseen(self, guidance: str) -> bool:
+        """Whether guidance is refused for what it is, whatever it would measure."""
+        return bool(too_large(self._run, self.texts[guidance])) or untrusted_guidance(self._at_guidance(), self._run)
+
     def _contest(self, candidate: str, *, gated: bool) -> Contest:
         if not gated:
             return step_contest(self.other)
+        return guidance_contest(self._at_guidance(), self.texts[candidate])
+
+    def _at_guidance(self) -> TrainerState:
+        """The state as the guidance under way sees it, that of a finished epoch included."""
         owed = self.other.owed
         late = owed is not None and owed.epoch.proposed is not None
-        return guidance_contest(at_owed_epoch(self.other) if late else self.other, self.texts[candidate])
+        return at_owed_epoch(self.other) if late else self.other
 
     def _undrawn(self, contest: Contest) -> str:
         """Which draws the other rule would want that the run never made; empty when it has all."""

@@ -9,17 +9,27 @@ import pytest
 from attrs import evolve, field, frozen
 from support.logs import events_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
+from support.tamper import rewritten, seqs_of
 
 from skillopt_es.audit.blame import BLAME_TYPES, blame
 from skillopt_es.audit.line_costs import BlamedLine, blamed_lines
-from skillopt_es.errors import DataError
-from skillopt_es.events.catalog import RolloutCompleted, RunStarted
+from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.events.catalog import (
+    CandidateGated,
+    RolloutCompleted,
+    RunStarted,
+    SkillScored,
+    SlowUpdateApplied,
+    StepSkipped,
+)
+from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree, Trust
 from skillopt_es.ports import Ask, ChatRequest, Episode, Item, Splits
 from skillopt_es.projections.trust import support_of, untrusted_attempts
 from skillopt_es.session import start
 from skillopt_es.start import run_started
+from skillopt_es.training.check import CheckReport, check
 
 SHORT = ("train.num_epochs=1", "optimizer.use_slow_update=false", "evaluation.eval_test=false")
 
@@ -125,3 +135,56 @@ def test_an_item_in_two_splits_is_refused(tmp_path: Path) -> None:
     splits = ScriptedEnvironment().load()
     with pytest.raises(DataError, match="t0"):
         run_started(config(tmp_path), evolve(splits, test=[*splits.test, splits.train[0]]), tmp_path / "run")
+
+
+EVERY = frozenset(f"t{number}" for number in range(12))
+CLAUSE = ("evaluation.no_untrusted_only=true", "optimizer.slow_update_gate_with_selection=true")
+
+
+def checked(run: Path) -> CheckReport:
+    """What `replay --check` finds."""
+    with EventLog.open(run) as log:
+        return asyncio.run(check(log, Journal(log.reader), run))
+
+
+def test_what_only_untrusted_attempts_support_is_refused_untried(tmp_path: Path) -> None:
+    """With its name; guidance, too; later analysts are not told of it, and the check derives every refusal."""
+    long = ("train.num_epochs=2", "optimizer.use_slow_update=true")
+    run, asked = trained(tmp_path, DoubtfulEnvironment(untrusted=EVERY), *CLAUSE, *long)
+    events = events_of(run)
+    skipped = [event for event in events if isinstance(event, StepSkipped)]
+    assert skipped
+    assert {event.reason for event in skipped} == {"untrusted_only"}
+    assert all("only untrusted attempts support e" in event.detail for event in skipped)
+    assert not [event for event in events if isinstance(event, SkillScored) and event.place.endswith("/gate")]
+    guided = [event for event in events if isinstance(event, SlowUpdateApplied) and event.epoch == 2]
+    assert [(event.action, event.reason) for event in guided] == [("reject", "untrusted_only")]
+    assert not any("Rejected" in text for text in asked)
+    assert checked(run).ok
+
+
+def test_with_trusted_support_the_gate_decides(tmp_path: Path) -> None:
+    """Some of the candidates stand on both; the clause off, all of them are gated."""
+    half = DoubtfulEnvironment(untrusted=frozenset(f"t{number}" for number in range(0, 12, 2)))
+    run, _ = trained(tmp_path / "a", half, *CLAUSE)
+    assert [event for event in events_of(run) if isinstance(event, CandidateGated)]
+    assert checked(run).ok
+    assert "untrusted" not in {line.behind.support for line in lines_of(run)}
+    run, _ = trained(tmp_path / "b", DoubtfulEnvironment(untrusted=EVERY))
+    assert not [event for event in events_of(run) if isinstance(event, StepSkipped)]
+
+
+def test_a_recorded_verdict_over_untrusted_parts_does_not_follow(tmp_path: Path) -> None:
+    """Whoever changes a label in the log is found by the refusals that it would have led to."""
+    run, _ = trained(tmp_path, DoubtfulEnvironment(untrusted=EVERY), *CLAUSE)
+    [first, *_] = seqs_of(run, StepSkipped)
+    changed = rewritten(run, tmp_path / "lie", first, lambda event: evolve(event, reason="unchanged", detail=""))  # type: ignore[call-arg]
+    report = checked(changed)
+    assert report.mismatch is not None
+    assert report.mismatch.seq == first
+
+
+def test_a_clause_that_refuses_everything_is_refused(tmp_path: Path) -> None:
+    """At the start, with what to do."""
+    with pytest.raises(ConfigError, match=r"no_untrusted_only refuses whatever comes"):
+        trained(tmp_path, ScriptedEnvironment(), *CLAUSE, "env.trust=untrusted")
