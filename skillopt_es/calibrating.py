@@ -17,7 +17,7 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.scoring import Progress
 from skillopt_es.session import Session, read_state, recorded_run
-from skillopt_es.training.calibration import Calibration, Tried, attempts, calibrate, together
+from skillopt_es.training.calibration import Calibration, Tried, attempts, calibrate, null_accepts, together
 from skillopt_es.training.gate_draws import rule_of
 from skillopt_es.training.run_data import RunData
 
@@ -67,6 +67,12 @@ def calibrated(of: Subject, which: str) -> Calibration | None:
     tried = together(_attempts(of.folder), drawn)
     skill = of.skill(which).hash if drawn else ""
     return calibrate(tried, of.run.selection_items, rule_of(of.run.config), skill=skill)
+
+
+def measured_null_accepts(folder: Path) -> float | None:
+    """How often a run's own rule takes a text against itself, where draws in its log tell; None where none do."""
+    of = subject(folder, Path())
+    return null_accepts(_attempts(folder), frozenset(of.run.selection_items), rule_of(of.run.config))
 
 
 def _request(of: Subject, which: str) -> EvaluationRequest:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -44,7 +43,6 @@ from skillopt_es.training.rollout import RolloutPorts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Evaluation
 from skillopt_es.version import software_version
-from skillopt_es.wiring import open_model
 
 # Keys under `env:` that change neither what is asked nor how it is graded.
 _NOT_ASKED = {"workers", "skill_init", "seal_test"}
@@ -86,7 +84,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         splits = environment.load()
         evaluations = _evaluations(splits, request)
         # Only the target: scoring needs no optimizer, nor its key.
-        model = open_model(request.config, "target", os.environ)
+        model = session.world.target(request.config)
         stack.push_async_callback(model.aclose)
         check_target(model, environment)
         folder = request.directory / evaluation_name(request, splits.digests)

@@ -106,6 +106,13 @@ class Detailed:
     spent: Spent
 
     @property
+    def drawn_again(self) -> bool:
+        """Whether texts were drawn more than once for the gate, so that it can be told how much items flip."""
+        summary = self.overview.summary
+        again = any(line.purpose == "selection" and line.draw != 1 for line in summary.evaluations)
+        return again and summary.imported is None
+
+    @property
     def sealed(self) -> bool:
         """Whether each look at the test items of the run has to be recorded."""
         env = self.started.config.get("env") if self.started is not None else None

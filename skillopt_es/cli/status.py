@@ -36,8 +36,17 @@ def status_command(run: str | None, directory: Path, as_json: bool) -> None:
     from skillopt_es.overview import detailed
     from skillopt_es.runs import find_run
 
-    found = detailed(find_run(run, directory))
+    folder = find_run(run, directory)
+    found = detailed(folder)
+    null_accepts = _null_accepts(folder) if found.drawn_again else None
     if as_json:
-        print_json(status_json(found))
+        print_json(status_json(found, null_accepts))
     else:
-        print_status(found, directory)
+        print_status(found, directory, null_accepts)
+
+
+def _null_accepts(folder: Path) -> float | None:
+    """How often the run's rule takes a text against itself; imported only for the few runs that can tell."""
+    from skillopt_es.calibrating import measured_null_accepts
+
+    return measured_null_accepts(folder)

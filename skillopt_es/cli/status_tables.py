@@ -95,7 +95,7 @@ def fork_json(forked: RunForked | None) -> Json:
     return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
 
 
-def status_json(found: Detailed) -> Json:
+def status_json(found: Detailed, null_accepts: float | None) -> Json:
     """One run as JSON, with its lines and evaluations."""
     summary = found.overview.summary
     lines: list[Json] = [
@@ -107,6 +107,7 @@ def status_json(found: Detailed) -> Json:
         "resumed": summary.resumed,
         "usage": total_json(found.spent),
         "tests": tests_json(_tests(summary)),
+        "null_accepts": null_accepts,
         "test_looks": looks_json(summary.looks, sealed=found.sealed),
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
@@ -115,7 +116,7 @@ def status_json(found: Detailed) -> Json:
     }
 
 
-def print_status(found: Detailed, directory: Path) -> None:
+def print_status(found: Detailed, directory: Path, null_accepts: float | None) -> None:
     """The run's head, its steps, and what to type next."""
     each, summary = found.overview, found.overview.summary
     if summary.is_evaluation:
@@ -134,6 +135,8 @@ def print_status(found: Detailed, directory: Path) -> None:
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
     click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{_resumed(summary)}")
     click.echo(f"validation  {_validation(summary)}")
+    if null_accepts is not None:
+        click.echo(f"gate        takes a text against itself in {null_accepts:.0%} of cases, by its own draws")
     print_tests(_tests(summary))
     if found.sealed or summary.looks.opened:
         click.echo(f"seal        {looks_words(summary.looks)}")

@@ -18,7 +18,7 @@ from skillopt_es.training.gate_power import Counted, Drawn, posterior, power, sc
 from skillopt_es.training.gate_rules import Rule, too_little_for
 
 SEED = 20
-TRIALS = 400
+TRIALS = 300
 MOST_NULL_ACCEPTS = 0.16
 """What is recommended takes a text that changes nothing at most this often: strict's 40 %, twice in a row."""
 
@@ -84,7 +84,9 @@ def calibrate(
 
     It is of a text by hash, or else of the one with the most attempts.
     """
-    validation = {key: each for key, each in tried.items() if key[1] in frozenset(items)}
+    own = own if own.name == "paired" else _plain(own)
+    wanted = frozenset(items)
+    validation = {key: each for key, each in tried.items() if key[1] in wanted}
     seen: tuple[Source, Tried] = ("validation", validation)
     flipping = scatter(validation.values())
     if flipping is None:
@@ -127,7 +129,7 @@ def _most_tried(tried: Tried) -> str:
 
 def _rivals(own: Rule) -> tuple[Rule, ...]:
     """The run's own rule first, then the usual ones under its clauses."""
-    plain = evolve(own, standard_errors=0.0)
+    plain = _plain(own)
     usual = (
         evolve(plain, name="strict", draws=1),
         evolve(plain, name="confirm", draws=2),
@@ -137,13 +139,18 @@ def _rivals(own: Rule) -> tuple[Rule, ...]:
     return (own, *(rule for rule in usual if rule != own))
 
 
+def _plain(rule: Rule) -> Rule:
+    """A rule without the standard errors that only `paired` looks at."""
+    return evolve(rule, standard_errors=0.0)
+
+
 def _worth(rule: Rule, chances: Drawn, items: int, own: Rule, trials: int) -> Worth:
     null = power(rule, chances, trials=trials, seed=SEED)
     return Worth(
         rule=rule,
         own=rule == own,
         null_accepts=null.accepted,
-        smallest=smallest_gain(rule, chances, items, trials=max(1, trials // 2), seed=SEED),
+        smallest=smallest_gain(rule, chances, items, trials=max(1, trials // 3), seed=SEED),
         spent=null.spent,
         too_little=too_little_for(rule, items),
     )
