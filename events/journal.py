@@ -24,6 +24,10 @@ from skillopt_es.events.values import CallRef, Json, digest_of, raw_digest
 
 _CHUNK = 1000
 
+# Two remarks on a call that stand where its tries stand, before them.
+AHEAD = "ahead"
+REPEATS = "repeats"
+
 
 @frozen(kw_only=True)
 class FinishedCall:
@@ -53,6 +57,16 @@ class FinishedCall:
     @request_digest.default
     def _(self) -> str:
         return request_digest(self.model, self.request)
+
+    @property
+    def ahead(self) -> bool:
+        """Whether it was made before it was known to be wanted: while a candidate was judged."""
+        return self.tries.startswith(f'[{{"kind":"{AHEAD}"')
+
+    @property
+    def repeats(self) -> bool:
+        """Whether nobody was asked: the answer is that of the same request elsewhere in the run."""
+        return self.tries.startswith(f'[{{"kind":"{REPEATS}"')
 
     @cached_property
     def digest(self) -> str:

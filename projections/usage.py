@@ -192,6 +192,8 @@ def _counted(call: FinishedCall, price: Price | None) -> _Counted:
 def _attempts(call: FinishedCall) -> tuple[list[_Attempt], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
+    if call.ahead or call.repeats:
+        rows = rows[1:]
     attempts: list[_Attempt] = []
     for row in rows:
         reported = row.get("usage")
@@ -203,7 +205,7 @@ def _attempts(call: FinishedCall) -> tuple[list[_Attempt], int]:
         attempts.append((call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens))
     elif not rows and call.error_kind not in _UNCHARGED_KINDS:
         attempts.append((None, None, None, None))
-    return attempts, len(rows) + (call.outcome == "answered")
+    return attempts, len(rows) + (call.outcome == "answered" and not call.repeats)
 
 
 # --- sums ----------------------------------------------------------------------------------------------------------

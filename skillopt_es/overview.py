@@ -6,11 +6,12 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.catalog import RunForked, RunStarted
+from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.liveness import Status, status_now
+from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
 from skillopt_es.projections.usage import RunUsage, crashes, usage_of
@@ -78,6 +79,7 @@ class Spent:
     """
 
     usage: RunUsage
+    ahead: Ahead
     currency: str
     crashes: int
     inherited: int = 0
@@ -93,8 +95,17 @@ def spent(folder: Path) -> Spent:
         prices = recorded_prices(recorded.event for recorded in sessions)
         forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
         inherited = forks[-1].inherited if forks else 0
-        usage = usage_of(Journal(log.reader).read(after=inherited), prices)
-    return Spent(usage=usage, currency=prices.currency, crashes=crashes(sessions), inherited=inherited)
+        tally = AheadTally()
+        usage = usage_of(tally.passing(Journal(log.reader).read(after=inherited)), prices)
+        gates = [recorded.event for recorded in log.read(types=("CandidateGated",))]
+    taken = {gate.step for gate in gates if isinstance(gate, CandidateGated) and gate.action != "reject"}
+    return Spent(
+        usage=usage,
+        ahead=tally.result(taken, prices),
+        currency=prices.currency,
+        crashes=crashes(sessions),
+        inherited=inherited,
+    )
 
 
 @frozen(kw_only=True)

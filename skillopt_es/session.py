@@ -25,10 +25,12 @@ from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
 from skillopt_es.start import run_started, split_ids
+from skillopt_es.training.ahead import Ahead
 from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
+from skillopt_es.training.repeats import Repeats
 from skillopt_es.training.rollout import RolloutPorts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.version import software_version
@@ -177,6 +179,7 @@ async def _train(
 
     desk = Desk(writer.log.path.parent)
     desk.clear()
+    evidence = Evidence(writer.log, writer.journal)
     calls = LiveCalls(
         models,
         writer.journal,
@@ -185,8 +188,10 @@ async def _train(
         workers=run.workers,
         ask_again=session.ask_again,
         inherited=state.forked.inherited if state.forked is not None else 0,
+        repeats=Repeats(writer.journal.read()) if run.config.train.reuse == "identical" else None,
         stopping=session.stopping,
         seen=seen,
+        keep=evidence.keep,
         leave=desk.leave,
     )
     executor = session.world.executor(session.stopping)
@@ -199,9 +204,10 @@ async def _train(
         head=writer.log.head().seq,
         state=state,
         run=run,
-        ports=Ports(calls=calls, evidence=Evidence(writer.log, writer.journal), executor=executor, rollouts=rollouts),
+        ports=Ports(calls=calls, evidence=evidence, executor=executor, rollouts=rollouts),
         observers=session.observers,
         stopping=session.stopping,
+        ahead=Ahead(run, rollouts, calls) if run.config.train.speculate else None,
     )
     await trainer.append([opening])
     return await trainer.train()

@@ -58,8 +58,21 @@ def _print(spent: Spent, by: str) -> None:
     print_table(headers, [*rows, _row("total", usage.total, currency)], right=range(1, len(headers)))
     if spent.inherited:
         click.echo(f"a fork: {spent.inherited:,} calls that came along from its parent are not counted")
+    for line in _not_as_wanted(spent):
+        click.echo(line)
     for line in lower_bounds(spent):
         click.echo(f"+ at least: {line}")
+
+
+def _not_as_wanted(spent: Spent) -> list[str]:
+    """What was asked ahead of a verdict and what was not asked again, where there is any of it."""
+    ahead, lines = spent.ahead, []
+    if ahead.made.calls:
+        lost = shown_usage(ahead.wasted, spent.currency)
+        lines.append(f"{ahead.made.calls:,} calls were made ahead of a verdict; of no use in the end: {lost}")
+    if ahead.repeats:
+        lines.append(f"{ahead.repeats:,} calls were not made: the same request had been answered before")
+    return lines
 
 
 def lower_bounds(spent: Spent) -> list[str]:
@@ -87,6 +100,9 @@ def _as_json(spent: Spent) -> Json:
         "currency": spent.currency or None,
         "crashes": spent.crashes,
         "inherited": spent.inherited,
+        "ahead": usage_json(spent.ahead.made),
+        "ahead_wasted": usage_json(spent.ahead.wasted),
+        "repeats": spent.ahead.repeats,
         "total": usage_json(spent.usage.total),
         **groups,
     }

@@ -16,8 +16,8 @@ from skillopt_es.events.values import Json
 
 
 @frozen
-class NotBuilt:
-    """Nothing here does what the key says: a value that asks for nothing is dropped, any other refused."""
+class ElsewhereNamed:
+    """Other keys here do what it did: a value that asks for nothing is dropped, any other refused with their names."""
 
     what: str
     instead: str
@@ -38,7 +38,7 @@ class Retired:
     why: str
 
 
-Fate = NotBuilt | Secret | Retired
+Fate = ElsewhereNamed | Secret | Retired
 
 _AGENT = "model.agent_command, agent_access, agent_network, agent_env and reasoning_effort (docs/harnesses.md)"
 
@@ -111,7 +111,7 @@ _SECRETS = {
 
 FATES: Mapping[str, Fate] = {
     **{
-        f"model.{key}": NotBuilt(what, instead, values)
+        f"model.{key}": ElsewhereNamed(what, instead, values)
         for what, instead, keys in _FAMILIES
         for key, values in keys.items()
     },

@@ -144,6 +144,8 @@ class TrainConfig:
     batch_size: int = field(metadata=_limits(low=1))
     accumulation: int = field(metadata=_limits(low=1))
     seed: int
+    reuse: Literal["never", "identical"]
+    speculate: bool
 
 
 @frozen(kw_only=True)

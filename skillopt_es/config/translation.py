@@ -9,7 +9,7 @@ import attrs
 from attrs import frozen
 
 from skillopt_es.config.backends import OWN_KEYS
-from skillopt_es.config.original import FATES, FLAT, MOVED, NotBuilt, Secret
+from skillopt_es.config.original import FATES, FLAT, MOVED, ElsewhereNamed, Secret
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, Tree
 from skillopt_es.config.values import nearest, shown
 from skillopt_es.errors import ConfigError
@@ -87,11 +87,11 @@ def _judged(key: str, value: Json, source: str) -> str:
                 f"{source}: {key}: a secret does not belong into a config",
                 hint=f"export it (`export {variable}=…`) and write model.api_key_env: {variable}",
             )
-        case NotBuilt(what, instead, harmless):
+        case ElsewhereNamed(what, instead, harmless):
             if any(type(value) is type(other) and value == other for other in harmless):
                 return ""
             raise ConfigError(
-                f"{source}: {key} is {shown(key, value)}, but {what} is not built yet", hint=f"instead: {instead}"
+                f"{source}: {key} is {shown(key, value)}, but {what} goes by another name here", hint=f"use {instead}"
             )
         case retired:
             return f"{source}: {key} is ignored: {retired.why}"

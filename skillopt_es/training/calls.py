@@ -17,7 +17,7 @@ from typing import Protocol, cast
 from attrs import asdict, frozen
 
 from skillopt_es.errors import BackendError, Divergence
-from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
+from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall, request_digest
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import (
     CallFailed,
@@ -33,6 +33,9 @@ from skillopt_es.ports import (
     Unanswered,
     Usage,
 )
+from skillopt_es.training.exchange import Exchange
+from skillopt_es.training.places import Places
+from skillopt_es.training.repeats import Repeats
 from skillopt_es.training.steps import steps_text
 
 
@@ -92,8 +95,10 @@ class LiveCalls:
         workers: Mapping[Role, int],
         ask_again: bool = False,
         inherited: int = 0,
+        repeats: Repeats | None = None,
         stopping: Callable[[], bool] = lambda: False,
         seen: Callable[[CallRow], None] = lambda row: None,
+        keep: Callable[[CallRef, Exchange], None] = lambda ref, exchange: None,
         leave: Callable[[FinishedCall, ChatRequest], None] = lambda call, request: None,
     ) -> None:
         self._models = models
@@ -101,11 +106,15 @@ class LiveCalls:
         self._slots = journal.slots()
         self._recorder = recorder
         self._texts = texts
-        self._at_once = {role: asyncio.Semaphore(count) for role, count in workers.items()}
+        self._at_once = {role: Places(count) for role, count in workers.items()}
+        self._early: dict[str, _Early] = {}
+        self._may_ask_ahead = False
+        self._repeats = repeats
         self._ask_again = ask_again
         self._inherited = inherited
         self._stopping = stopping
         self._seen = seen
+        self._keep = keep
         self._leave = leave
         self._answering: set[str] = set()
         self._under_way: Counter[str] = Counter()
@@ -113,36 +122,81 @@ class LiveCalls:
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
         """The answer, from the journal if it is there."""
-        model = self._models[role]
-        recorded = wire_form(request)
-        digest = request_digest(model.identity, recorded)
-        known = self._known(request.slot, digest)
+        asked = _Asked(role, request, self._models[role].identity, wire_form(request))
+        known = self._known(request.slot, asked.model, asked.recorded)
         if known is not None:
             return answer_of(known, self._texts)
-        asked = _Asked(role, request, model.identity, recorded)
+        early = self._early.pop(request.slot, None)
+        if early is not None and early.asked == asked:
+            await asyncio.wait((early.answer,))
+            if not early.answer.cancelled() and early.answer.exception() is None:
+                return early.answer.result()
+        return await self._repeated(asked) or await self._made(asked)
+
+    async def ask_ahead(self, role: Role, request: ChatRequest) -> Answer:
+        """The answer to a question that may never be asked, when nobody else wants the place."""
+        asked = _Asked(role, request, self._models[role].identity, wire_form(request))
+        known = self._known(request.slot, asked.model, asked.recorded)
+        if known is not None:
+            return answer_of(known, self._texts)
+        if not self._may_ask_ahead:
+            raise NotStarted
+        answer = asyncio.ensure_future(self._made(asked, ahead=True))
+        self._early[request.slot] = _Early(asked, answer)
+        return await asyncio.shield(answer)
+
+    def begin_ahead(self) -> None:
+        """Questions may be put ahead from now on; the earlier answers that nobody came for are waste."""
+        self._early.clear()
+        self._may_ask_ahead = True
+
+    def no_more_ahead(self) -> None:
+        """Questions that nobody has asked so far, and that wait for a place, are not put any more."""
+        self._may_ask_ahead = False
+        for places in self._at_once.values():
+            places.send_away()
+
+    async def _repeated(self, asked: _Asked) -> Answer | None:
+        """The answer that the same request has had elsewhere in the run, if it may serve again."""
+        if self._repeats is None:
+            return None
+        earlier = self._repeats.find(asked.request, request_digest(asked.model, asked.recorded))
+        if earlier is None:
+            return None
+        row = await self._record(_repeating(asked, earlier), [], [])
+        return answer_of(row, self._texts)
+
+    async def _made(self, asked: _Asked, *, ahead: bool = False) -> Answer:
+        role, request = asked.role, asked.request
+        model = self._models[role]
         texts = [message.content for message in request.messages]
         images = [image.data for message in request.messages for image in message.images]
         try:
-            reply = await self._complete(role, model, request)
+            reply = await self._complete(role, model, request, last=ahead)
         except Unanswered:
             self._leave(_unanswered(asked), request)
             raise
         except CallFailed as failure:
             if failure.perhaps_request and await self._answers_others(model.identity):
                 failure.kind = "bad_request"
-            await self._record(_failed(asked, failure), texts, images)
+            await self._record(_failed(asked, failure, ahead=ahead), texts, images)
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
-        row = await self._record(_answered(asked, reply), [*texts, recorded_answer(reply), *did], images)
-        return Answer(reply.text, reply.finish, row.ref, reply.tool_calls, acted=bool(reply.steps))
+        row = await self._record(_answered(asked, reply, ahead=ahead), [*texts, recorded_answer(reply), *did], images)
+        ref = row.ref
+        self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
+        return Answer(reply.text, reply.finish, ref, reply.tool_calls, acted=bool(reply.steps))
 
-    async def _complete(self, role: Role, model: ChatModel, request: ChatRequest) -> ChatReply:
+    async def _complete(self, role: Role, model: ChatModel, request: ChatRequest, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
         try:
-            async with self._at_once[role]:  # free again before the answer is durable: the next call need not wait
+            await self._at_once[role].enter(last=last)
+            try:
                 if self._stopping():
                     raise NotStarted
                 reply = await model.complete(request)
+            finally:
+                self._at_once[role].leave()  # before the answer is durable: the next call need not wait for that
             self._answering.add(model.identity)
             return reply
         finally:
@@ -160,15 +214,20 @@ class LiveCalls:
 
     async def _record(self, call: FinishedCall, texts: Sequence[str], images: Sequence[bytes]) -> CallRow:
         row = await self._recorder.record(call, texts, images)
+        if self._repeats is not None:
+            self._repeats.add(row)
         self._seen(row)
         return row
 
-    def _known(self, slot: str, digest: str) -> CallRow | None:
-        rows = self._journal.answers(slot) if slot in self._slots else ()
+    def _known(self, slot: str, model: str, recorded: str) -> CallRow | None:
+        if slot not in self._slots:
+            return None
+        rows, digest = self._journal.answers(slot), request_digest(model, recorded)
         for row in reversed(rows):  # the last one is what was used where a question was asked again
             if row.call.request_digest == digest and not (self._ask_again and row.call.finish == "length"):
                 return row
-        own = [row for row in rows if row.n > self._inherited]  # past a fork point another request is a new call
+        # past a fork point another request is a new call, and what was asked ahead may have been the wrong question
+        own = [row for row in rows if row.n > self._inherited and not row.call.ahead]
         if own and not self._ask_again:
             raise Divergence(
                 f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
@@ -285,6 +344,36 @@ class _Asked:
     recorded: str
 
 
+@frozen
+class _Early:
+    """A question that was put before anybody asked it."""
+
+    asked: _Asked
+    answer: asyncio.Future[Answer]
+
+
+def _repeating(asked: _Asked, earlier: CallRow) -> FinishedCall:
+    """A call that was not made: it has the answer of an earlier one, and cost nothing."""
+    remark = Try(kind=REPEATS, status=None, message=earlier.call.slot, waited_ms=0)
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
+        response=earlier.call.response,
+        trace=earlier.call.trace,
+        finish=earlier.call.finish,
+        reply_model=earlier.call.reply_model,
+        input_tokens=0,
+        output_tokens=0,
+        cached_tokens=0,
+        reasoning_tokens=0,
+        tries=_tries((remark,)),
+    )
+
+
 def _unanswered(asked: _Asked) -> FinishedCall:
     """The call as it will be recorded once somebody has answered it, but for the answer."""
     return FinishedCall(
@@ -297,7 +386,7 @@ def _unanswered(asked: _Asked) -> FinishedCall:
     )
 
 
-def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
+def _answered(asked: _Asked, reply: ChatReply, *, ahead: bool) -> FinishedCall:
     usage: Usage = reply.usage
     return FinishedCall(
         slot=asked.request.slot,
@@ -316,11 +405,11 @@ def _answered(asked: _Asked, reply: ChatReply) -> FinishedCall:
         cached_tokens=usage.cached,
         reasoning_tokens=usage.reasoning,
         latency_ms=reply.latency_ms,
-        tries=_tries(reply.tries),
+        tries=_tries((*_remark(ahead), *reply.tries)),
     )
 
 
-def _failed(asked: _Asked, failure: CallFailed) -> FinishedCall:
+def _failed(asked: _Asked, failure: CallFailed, *, ahead: bool) -> FinishedCall:
     return FinishedCall(
         slot=asked.request.slot,
         role=asked.role,
@@ -332,8 +421,12 @@ def _failed(asked: _Asked, failure: CallFailed) -> FinishedCall:
         error_message=failure.message,
         request_id=failure.request_id,
         latency_ms=failure.latency_ms,
-        tries=_tries(failure.tries),
+        tries=_tries((*_remark(ahead), *failure.tries)),
     )
+
+
+def _remark(ahead: bool) -> tuple[Try, ...]:
+    return (Try(kind=AHEAD, status=None, message="", waited_ms=0),) if ahead else ()
 
 
 def _tries(tries: Sequence[Try]) -> str:

@@ -27,16 +27,17 @@ def selection(run: RunData, place: str, skill: SkillTree, *, draw: int = 1) -> E
 
 def measure(state: TrainerState, evaluations: Sequence[Evaluation]) -> Task | None:
     """The missing rollouts of all these evaluations at once, then their sums one by one; None when all are scored."""
-    missing = tuple(unit for evaluation in evaluations for unit in _missing(state, evaluation))
-    if missing:
-        return Rollouts(missing)
+    units = tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
+    if units:
+        return Rollouts(units)
     for evaluation in evaluations:
         if evaluation.place not in state.scored:
             return Score(evaluation)
     return None
 
 
-def _missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
+def missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
+    """The rollouts of an evaluation that the state does not hold yet."""
     if evaluation.place in state.scored:
         return []
     done: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})

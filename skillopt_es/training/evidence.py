@@ -8,25 +8,17 @@ from attrs import field, frozen
 
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import CallRef
-from skillopt_es.ports import Step
 from skillopt_es.training.calls import AllCalls, Texts, read_answer
+from skillopt_es.training.exchange import Exchange
 from skillopt_es.training.steps import steps_of
 
 _KEPT = 128
-
-
-@frozen
-class Exchange:
-    """One call: the texts that were sent, in order, the answer, and what an agent did before it."""
-
-    sent: tuple[str, ...]
-    answer: str
-    steps: tuple[Step, ...] = ()
+_MOST_CHARS = 65_536
 
 
 @frozen
 class Evidence:
-    """The texts and calls of one log; the last calls that were read are kept, for a step asks for them twice."""
+    """The texts and calls of one log; the last calls are kept, for a step asks for those that it has just made."""
 
     texts: Texts
     journal: AllCalls
@@ -40,10 +32,17 @@ class Evidence:
         """The call that an event refers to; raises LogDamaged when the journal has no such call."""
         found = self._last.get(ref)
         if found is None:
-            if len(self._last) >= _KEPT:
-                self._last.pop(next(iter(self._last)))
-            found = self._last[ref] = self._read(ref)
+            found = self._read(ref)
+            self.keep(ref, found)
         return found
+
+    def keep(self, ref: CallRef, exchange: Exchange) -> None:
+        """Have a call at hand that the log holds too; very long ones are read again when they are wanted."""
+        if sum(map(len, exchange.sent)) > _MOST_CHARS:
+            return
+        if len(self._last) >= _KEPT:
+            self._last.pop(next(iter(self._last)))
+        self._last[ref] = exchange
 
     def _read(self, ref: CallRef) -> Exchange:
         for row in self.journal.attempts(ref.slot):

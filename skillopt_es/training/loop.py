@@ -7,6 +7,7 @@ On an empty log it is a new run, on any other a resume; there is no other resume
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Literal, Protocol
@@ -17,10 +18,13 @@ from skillopt_es.events.journal import CallRow
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
+from skillopt_es.training.ahead import Ahead
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
 from skillopt_es.training.run_data import RunData
-from skillopt_es.training.tasks import Task
+from skillopt_es.training.tasks import Questions, Task
+
+_MOST_AHEAD = 8
 
 
 class Log(Protocol):
@@ -64,7 +68,9 @@ class Trainer:
         ports: Ports,
         observers: Sequence[Observer],
         stopping: Callable[[], bool],
+        ahead: Ahead | None = None,
     ) -> None:
+        self._ahead = ahead
         self._log = log
         self._head = head
         self.state = state
@@ -72,7 +78,7 @@ class Trainer:
         self._ports = ports
         self._observers = observers
         self._stopping = stopping
-        self._waiting: asyncio.Future[None] | None = None
+        self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def train(self) -> TrainerState:
         """Goes on until the run is complete or paused; an error that stops the run is recorded and raised."""
@@ -93,6 +99,8 @@ class Trainer:
             await self._pause("error", error.message)
             raise
         finally:
+            if self._ahead is not None:
+                await self._ahead.settled()
             await self.settled()
             await self._log.anchor()
         return self.state
@@ -100,35 +108,49 @@ class Trainer:
     async def _perform(self, task: Task) -> None:
         for observer in self._observers:
             observer.planned(task, self.state)
+        if self._ahead is not None:
+            self._ahead.planned(task, self.state)
+        if isinstance(task, Questions):
+            await self.settled()  # they read back what the log has of the trajectories
         async with aclosing(perform(task, self.state, self._run, self._ports)) as emissions:
             async for emission in emissions:
                 await self.append(emission.events, emission.texts)
 
     async def append(self, events: Sequence[Event], texts: Sequence[str] = ()) -> None:
         """
-        Folds the events and hands them to the log, once those before them are durable.
+        Folds the events and hands them to the log.
 
-        The state may be one batch ahead of the disk, so that the next calls need not wait for a commit. Nothing can be
-        recorded before what led to it: the log's writer commits in the order in which it is asked.
+        The state may be a few batches ahead of the disk, so that the next calls need not wait for a commit. Nothing can
+        be recorded before what led to it: the log's writer commits in the order in which it is asked.
         """
-        await self.settled()
+        await self._settled_to(_MOST_AHEAD - 1)
         states = []
         for event in events:
             self.state = evolve(self.state, event)
             states.append(self.state)
-        self._waiting = asyncio.ensure_future(self._commit(events, states, texts))
+        expected, self._head = self._head, self._head + len(events)
+        self._waiting.append(asyncio.ensure_future(self._commit(events, states, texts, expected)))
         await asyncio.sleep(0)  # lets the commit take its place in the writer's queue
 
     async def settled(self) -> None:
-        """Waits until the last batch is durable; what went wrong with it is raised here."""
-        waiting, self._waiting = self._waiting, None
-        if waiting is not None:
-            await waiting
+        """Waits until every batch is durable; the first thing that went wrong is raised here."""
+        await self._settled_to(0)
 
-    async def _commit(self, events: Sequence[Event], states: Sequence[TrainerState], texts: Sequence[str]) -> None:
-        first = self._head + 1
-        self._head = await self._log.append(events, expected=self._head, texts=texts)
-        for seq, (event, state) in enumerate(zip(events, states, strict=True), start=first):
+    async def _settled_to(self, most: int) -> None:
+        while self._waiting and (len(self._waiting) > most or self._waiting[0].done()):
+            first = self._waiting[0]
+            await asyncio.wait((first,))
+            if first.exception() is not None:  # what follows it cannot have been written either
+                waiting, self._waiting = self._waiting, deque()
+                await asyncio.gather(*waiting, return_exceptions=True)
+                await first
+            self._waiting.popleft()
+
+    async def _commit(
+        self, events: Sequence[Event], states: Sequence[TrainerState], texts: Sequence[str], expected: int
+    ) -> None:
+        await self._log.append(events, expected=expected, texts=texts)
+        for seq, (event, state) in enumerate(zip(events, states, strict=True), start=expected + 1):
             for observer in self._observers:
                 observer.happened(seq, event, state)
         if any(isinstance(event, CandidateGated | StepSkipped | EpochCompleted) for event in events):

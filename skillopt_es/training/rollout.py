@@ -9,9 +9,20 @@ from attrs import evolve, frozen
 
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, text_digest
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Environment, Episode, Executor, Item, Message, Tool
+from skillopt_es.ports import (
+    CallFailed,
+    ChatReply,
+    ChatRequest,
+    Environment,
+    Episode,
+    Executor,
+    Item,
+    Job,
+    Message,
+    Tool,
+)
 from skillopt_es.training.calls import Answer, Calls
-from skillopt_es.training.evidence import Exchange
+from skillopt_es.training.exchange import Exchange
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Rollouts, Unit
 from skillopt_es.training.trajectories import packed
@@ -41,7 +52,7 @@ class RolloutPorts:
 
 async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncGenerator[Emission, None]:
     """The units' results in plan order, as soon as the next ones are ready."""
-    jobs = [_job(unit, run, ports) for unit in task.units]
+    jobs = [rollout_job(unit, run, ports) for unit in task.units]
     async with aclosing(ports.executor.stream(jobs, workers=jobs_at_once(run.config.env.workers))) as stream:
         async for done in stream:
             texts = [text for _, stored in done for text in stored]
@@ -90,7 +101,8 @@ class _Job:
         return _event(self._unit, item, episode, trajectory, tuple(ask.made))
 
 
-def _job(unit: Unit, run: RunData, ports: RolloutPorts) -> _Job:
+def rollout_job(unit: Unit, run: RunData, ports: RolloutPorts) -> Job[tuple[RolloutCompleted, tuple[str, ...]]]:
+    """One unit, ready to be tried: its event, and the texts that this names."""
     return _Job(unit, run, ports)
 
 

@@ -18,7 +18,8 @@ from attrs import frozen
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import Episode, TrajectoryRecord
-from skillopt_es.training.evidence import Evidence, Exchange
+from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.exchange import Exchange
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.shortening import fitted
 from skillopt_es.training.steps import shown_step

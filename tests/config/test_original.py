@@ -12,7 +12,7 @@ from support.agents import AGENTS, installed
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.backends import OWN_KEYS
-from skillopt_es.config.original import FATES, FLAT, MOVED, NotBuilt, Retired, Secret
+from skillopt_es.config.original import FATES, FLAT, MOVED, ElsewhereNamed, Retired, Secret
 from skillopt_es.config.translation import KNOWN
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
@@ -103,20 +103,23 @@ def test_every_key_of_it_is_known(nested: str, flat: str, flag: str) -> None:
     assert flag in ("-", f"--{flat}", "--backend")
 
 
-@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, NotBuilt)))
+@pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, ElsewhereNamed)))
 def test_a_key_that_is_not_built_is_refused_unless_it_asks_for_nothing(key: str, tmp_path: Path) -> None:
     """In one sentence with the file, the key, the value and what to use instead."""
     section, _, name = key.partition(".")
     fate = FATES[key]
-    assert isinstance(fate, NotBuilt)
+    assert isinstance(fate, ElsewhereNamed)
     for value in fate.harmless:
         config = loaded(tmp_path, {section: {name: value}})
         assert name not in dict(config.resolved[section])  # type: ignore[arg-type,call-overload]
         assert not config.notices
     with pytest.raises(ConfigError) as caught:
         loaded(tmp_path, {section: {name: "surprise"}})
-    assert caught.value.message == f"{tmp_path}/config.yaml: {key} is 'surprise', but {fate.what} is not built yet"
-    assert caught.value.hint == f"instead: {fate.instead}"
+    assert (
+        caught.value.message
+        == f"{tmp_path}/config.yaml: {key} is 'surprise', but {fate.what} goes by another name here"
+    )
+    assert caught.value.hint == f"use {fate.instead}"
 
 
 @pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, Secret)))

@@ -12,7 +12,7 @@ import attrs
 import yaml
 
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
-from skillopt_es.config.original import FATES, MOVED, NotBuilt, Retired, Secret
+from skillopt_es.config.original import FATES, MOVED, ElsewhereNamed, Retired, Secret
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.translation import KNOWN
 from skillopt_es.config.values import described
@@ -112,9 +112,9 @@ def _answer(key: str) -> str:
             return f"`{key}`"
         case None:
             return f"`{key}`, where the environment has it"
-        case NotBuilt(what, _, harmless):
+        case ElsewhereNamed(_, instead, harmless):
             passing = "".join(f", `{_yaml(value)}`" for value in harmless)
-            return f"`{key}`: {what} is not built yet (empty{passing} passes)"
+            return f"`{key}`: use {instead} (empty{passing} passes)"
         case Secret(variable):
             return f"`{key}`: never config; `api_key_env: {variable}`"
         case Retired(why):
