@@ -133,6 +133,8 @@ class SkillScored(Event):
     A whole evaluation was added up.
 
     `draw` counts a text's draws for the gate, each from its own `seed`; 0 is one that decides nothing, and is told.
+    Where items were not run because nothing that they can come to would matter, the score is not `exact`: it is the
+    most that the whole evaluation could have given. `begun_at` is where the other items of the draw were run before.
     """
 
     place: str
@@ -145,6 +147,8 @@ class SkillScored(Event):
     exact: bool = True
     draw: int = 1
     seed: int | None = None
+    not_run: tuple[str, ...] = ()
+    begun_at: str = ""
 
 
 @frozen(kw_only=True)
@@ -290,7 +294,8 @@ class CandidateGated(Event):
 
     The scores are means over `draws` draws of the candidate and `current_draws` of the current skill; `error` is the
     standard error of their difference under a rule that measures it. `reason` says what the verdict rests on, where
-    that is more than one draw against one. `stale_from` is the skill whose score stood in for the current one's, where
+    that is more than one draw against one. Unless `exact`, the candidate's numbers are the most that they could be.
+    `stale_from` is the skill whose score stood in for the current one's, where
     that was never measured.
     """
 
@@ -313,6 +318,7 @@ class CandidateGated(Event):
     draws: int = 1
     current_draws: int = 1
     error: float | None = None
+    exact: bool = True
 
 
 @frozen(kw_only=True)
@@ -419,6 +425,7 @@ class SlowUpdateApplied(Event):
     draws: int = 1
     current_draws: int = 1
     error: float | None = None
+    exact: bool = True
 
 
 @frozen(kw_only=True)

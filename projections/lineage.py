@@ -64,6 +64,7 @@ class Node:
     One text and its judgement; `verdict` is empty until there is one.
 
     `value` is what the gate compared, `against` the current text's value beside it; None is what was never measured.
+    Where `bound`, the text was not run to its end: its value is the most that it could have been.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Node:
     stale_from: str = ""
     reason: str = ""
     draws: int = 1
+    bound: bool = False
     promoted: bool = False
 
     @property
@@ -157,7 +159,7 @@ def _forked(growing: _Growing, event: Event, seq: int) -> None:
 def _scored(growing: _Growing, event: Event, seq: int) -> None:
     """A text that had no value yet is measured, by itself or beside a candidate."""
     assert isinstance(event, SkillScored)
-    if event.purpose != "selection":
+    if event.purpose != "selection" or not event.exact:
         return
     for node in growing.nodes.values():
         if node.skill == event.skill and node.value is None:
@@ -183,6 +185,7 @@ def _gated(growing: _Growing, event: Event, seq: int) -> None:
         stale_from=event.stale_from,
         reason=event.reason,
         draws=event.draws,
+        bound=not event.exact,
     )
     if event.action in NOT_TAKEN:
         return
@@ -211,7 +214,7 @@ def _guided(growing: _Growing, event: Event, seq: int) -> None:
     _grow(growing, Node(name=name, kind="guidance", skill=event.candidate or event.skill.hash, parent=growing.current,
                         seq=seq, epoch=event.epoch, verdict=verdict, value=event.candidate_value,
                         against=event.current_value, stale_from=event.stale_from, reason=event.reason,
-                        draws=event.draws))  # fmt: skip
+                        draws=event.draws, bound=not event.exact))  # fmt: skip
     if event.action in NOT_TAKEN:
         return
     growing.current = name
@@ -236,7 +239,7 @@ def _promoted(growing: _Growing, event: Event, seq: int) -> None:
 
 def _grow(growing: _Growing, node: Node) -> None:
     """Adds a node; a text that was measured before keeps its value."""
-    known = next((each.value for each in growing.nodes.values() if each.skill == node.skill), None)
+    known = next((each.value for each in growing.nodes.values() if each.skill == node.skill and not each.bound), None)
     growing.nodes[node.name] = node if node.value is not None else evolve(node, value=known)
 
 

@@ -13,6 +13,7 @@ from skillopt_es.events.values import Score
 class StepLine:
     """
     One finished step; `verdict` is the gate's action or why the step was skipped, `best` the value after it.
+    Where `bound`, the candidate was not run to its end: its value is the most that it could have been.
 
     `notes` are the reminder notes that it added to the appendix of its candidate or, after the verdict, of the skill.
     """
@@ -29,6 +30,7 @@ class StepLine:
     current: float | None
     verdict: str
     best: float | None
+    bound: bool = False
 
 
 @frozen(kw_only=True)
@@ -54,6 +56,7 @@ class EvaluationLine:
     value: float | None
     by_type: Mapping[str, Score]
     draw: int = 1
+    exact: bool = True
 
 
 def stated_value(lines: Sequence[EvaluationLine]) -> float | None:

@@ -103,6 +103,7 @@ def _advice(seq: int, event: SlowUpdateProposed, why: Why, detail: str) -> NotTa
 
 
 def _values(event: SlowUpdateApplied) -> str:
-    values = ("-" if each is None else f"{each:.4f}" for each in (event.current_value, event.candidate_value))
+    before, after = ("-" if each is None else f"{each:.4f}" for each in (event.current_value, event.candidate_value))
+    most = "" if event.exact else "at most "
     reason = f", {event.reason.replace('_', ' ')}" if event.reason else ""
-    return f"{' -> '.join(values)}{reason}"
+    return f"{before} -> {most}{after}{reason}"

@@ -90,6 +90,7 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
                 "failures": {code: list(items) for code, items in attempt.codes},
                 "value_before": attempt.value_before,
                 "value_after": attempt.value_after,
+                **({"bound": True} if attempt.bound else {}),
                 "rejected_edits": [edit.id for edit in attempt.rejected],
                 "rejected_notes": list(attempt.rejected_notes),
             }

@@ -98,6 +98,14 @@ class Measurement:
         )
 
 
+@frozen(kw_only=True)
+class Partial:
+    """A draw that ended early, because its text could not win any more: where that was, and what was run of it."""
+
+    place: str
+    rows: Mapping[str, RolloutCompleted]
+
+
 def stated_score(known: Standing | Measurement | None) -> Score | None:
     """The score of a text that holds a place or was measured; None for one that was not."""
     return known.stated if isinstance(known, Measurement) else known.score if known is not None else None
@@ -105,7 +113,7 @@ def stated_score(known: Standing | Measurement | None) -> Score | None:
 
 @frozen(kw_only=True)
 class Attempt:
-    """One entry of the step buffer: what a step tried and what came of it."""
+    """One entry of the step buffer: what a step tried and what came of it; `bound`: the value after is a bound."""
 
     step: int
     action: str
@@ -117,6 +125,7 @@ class Attempt:
     value_after: float | None
     rejected: tuple[Proposal, ...] = ()
     rejected_notes: tuple[str, ...] = ()
+    bound: bool = False
 
 
 @frozen(kw_only=True)
@@ -204,6 +213,7 @@ class TrainerState:
     rollouts: Mapping[str, Rollouts] = field(factory=dict)
     scored: Mapping[str, SkillScored] = field(factory=dict)
     measured: Ledger[str, Measurement] = field(factory=Ledger)
+    partial: Mapping[tuple[str, int], Partial] = field(factory=dict)
     tests: Mapping[str, SkillScored] = field(factory=dict)
     looks: Looks = field(factory=Looks)
     buffer: tuple[Attempt, ...] = ()

@@ -126,11 +126,13 @@ def gated(state: TrainerState, event: CandidateGated) -> TrainerState:
         rejected=state.counts.rejected + (event.action == "reject"),
         indecisive=state.counts.indecisive + (event.action == "indecisive"),
     )
+    attempt = _attempt(state, state.step, event.action, event.current_value, event.candidate_value)
+    attempt = replace(attempt, bound=not event.exact)
     state = replace(
         state,
         current=candidate,
         best=candidate if new_best else state.best,
-        buffer=(*state.buffer, _attempt(state, state.step, event.action, event.current_value, event.candidate_value)),
+        buffer=(*state.buffer, attempt),
         counts=counts,
     )
     return close_step(state)

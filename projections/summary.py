@@ -134,8 +134,9 @@ class Summary:
         return next((line for line in self.evaluations if line.purpose == "selection"), None)
 
     def selections(self, skill: str) -> tuple[EvaluationLine, ...]:
-        """The evaluations of a skill on the validation items."""
-        return tuple(line for line in self.evaluations if line.purpose == "selection" and line.skill == skill)
+        """The whole evaluations of a skill on the validation items."""
+        own = (line for line in self.evaluations if line.purpose == "selection" and line.skill == skill)
+        return tuple(line for line in own if line.exact)
 
     @property
     def step_lines(self) -> tuple[StepLine, ...]:
@@ -213,10 +214,11 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
         value=event.value,
         by_type=event.by_type,
         draw=event.draw,
+        exact=event.exact,
     )
     looks = summary.looks.tested() if event.purpose == "test" and event.split == "test" else summary.looks
     summary = evolve(summary, evaluations=(*summary.evaluations, line), looks=looks)
-    if event.purpose != "selection":
+    if event.purpose != "selection" or not event.exact:
         return summary
     value = stated_value(summary.selections(event.skill))
     return evolve(summary, current=summary.current.measured(event, value), best=summary.best.measured(event, value))
@@ -265,14 +267,22 @@ def _gated(summary: Summary, event: CandidateGated) -> Summary:
         current=summary.current if kept else candidate,
         best=candidate if new_best else summary.best,
     )
-    return _end_step(summary, event.step, event.action, value, event.current_value)
+    return _end_step(summary, event.step, event.action, value, event.current_value, bound=not event.exact)
 
 
 def _skipped(summary: Summary, event: StepSkipped) -> Summary:
     return _end_step(summary, event.step, event.reason, None, summary.current.value)
 
 
-def _end_step(summary: Summary, number: int, verdict: str, candidate: float | None, current: float | None) -> Summary:
+def _end_step(
+    summary: Summary,
+    number: int,
+    verdict: str,
+    candidate: float | None,
+    current: float | None,
+    *,
+    bound: bool = False,
+) -> Summary:
     done = summary.open
     line = StepLine(
         step=number,
@@ -287,6 +297,7 @@ def _end_step(summary: Summary, number: int, verdict: str, candidate: float | No
         current=current,
         verdict=verdict,
         best=summary.best.value,
+        bound=bound,
     )
     return evolve(summary, step=number, open=OpenStep(), lines=(*summary.lines, line))
 

@@ -66,6 +66,9 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "measured": int,
         "unmeasured": int,
         "value": float,
+        "draw": int,
+        "exact": int,
+        "not_run": int,
     },
     "rollouts": {
         "seq": int,
@@ -175,6 +178,9 @@ def _evaluation(recorded: Recorded) -> Row:
         "measured": event.score.measured,
         "unmeasured": event.score.unmeasured,
         "value": event.value,
+        "draw": event.draw,
+        "exact": int(event.exact),
+        "not_run": len(event.not_run),
     }
 
 

@@ -57,7 +57,16 @@ from skillopt_es.projections.epoch_events import (
     slow_proposed,
 )
 from skillopt_es.projections.persistent import Ledger
-from skillopt_es.projections.state import Drawn, Measurement, Rollouts, Standing, StepState, TrainerState, stated_score
+from skillopt_es.projections.state import (
+    Drawn,
+    Measurement,
+    Partial,
+    Rollouts,
+    Standing,
+    StepState,
+    TrainerState,
+    stated_score,
+)
 from skillopt_es.projections.step_events import (
     appendix_consolidated,
     appendix_extended,
@@ -89,7 +98,7 @@ def _resumed(state: TrainerState, event: RunResumed) -> TrainerState:
     resumed = replace(state, status="running", paused=None, counts=counts, overrides=overrides)
     match state.paused:
         case RunPaused(reason="unmeasured"):
-            return replace(resumed, rollouts=_to_be_tried_again(state))
+            return replace(resumed, rollouts=_to_be_tried_again(state), partial=_without_failures(state))
         case RunPaused(reason="optimizer"):
             return replace(resumed, step=_to_be_asked_again(state.step))
         case _:
@@ -123,6 +132,14 @@ def _revalued(standing: Standing | None, values: Mapping[str, float]) -> Standin
 def _to_be_tried_again(state: TrainerState) -> Mapping[str, Rollouts]:
     """Evaluations that are still open forget what the world did not answer."""
     return {place: done if place in state.scored else _without_failed(done) for place, done in state.rollouts.items()}
+
+
+def _without_failures(state: TrainerState) -> Mapping[tuple[str, int], Partial]:
+    """Draws that ended early forget it, too, should they be completed."""
+    return {
+        key: replace(begun, rows={item: row for item, row in begun.rows.items() if not isinstance(row.outcome, Failed)})
+        for key, begun in state.partial.items()
+    }
 
 
 def _to_be_asked_again(step: StepState | None) -> StepState | None:
@@ -178,7 +195,13 @@ def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
     known = state.measured.get(event.skill)
     if event.purpose != "selection" or (known is not None and event.draw == 1):
         return state
-    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
+    begun = state.partial.get((event.skill, event.draw))
+    rows = {**(begun.rows if begun is not None else {}), **state.rollouts.get(event.place, {})}
+    rollouts = {place: done for place, done in state.rollouts.items() if place != event.place}
+    partial = {key: each for key, each in state.partial.items() if key != (event.skill, event.draw)}
+    if not event.exact:
+        partial[event.skill, event.draw] = Partial(place=event.place, rows=rows)
+        return replace(state, partial=partial, rollouts=rollouts)
     items = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
     if known is None:
         known = Measurement(score=event.score, value=event.value, place=event.place, items=items)
@@ -189,7 +212,8 @@ def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
         measured=_put(state.measured, event.skill, known),
         current=_with_score(state.current, event.skill, known),
         best=_with_score(state.best, event.skill, known),
-        rollouts={place: done for place, done in state.rollouts.items() if place != event.place},
+        rollouts=rollouts,
+        partial=partial,
     )
 
 

@@ -10,6 +10,7 @@ from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import NOT_TAKEN
 from skillopt_es.liveness import Status, status_now
 from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import recorded_prices
@@ -98,7 +99,7 @@ def spent(folder: Path) -> Spent:
         tally = AheadTally()
         usage = usage_of(tally.passing(Journal(log.reader).read(after=inherited)), prices)
         gates = [recorded.event for recorded in log.read(types=("CandidateGated",))]
-    taken = {gate.step for gate in gates if isinstance(gate, CandidateGated) and gate.action != "reject"}
+    taken = {gate.step for gate in gates if isinstance(gate, CandidateGated) and gate.action not in NOT_TAKEN}
     return Spent(
         usage=usage,
         ahead=tally.result(taken, prices),

@@ -125,7 +125,10 @@ def _outcome(outcome: Outcome) -> str:
 
 def _scored(event: SkillScored) -> str:
     told = ", decides nothing" if event.draw == 0 else ""
-    return f"{event.place}: {_score(event.score)}, skill {event.skill[:8]}{told}"
+    if event.exact:
+        return f"{event.place}: {_score(event.score)}, skill {event.skill[:8]}{told}"
+    most = f"at most hard {event.score.hard:.4f}, soft {event.score.soft:.4f}"
+    return f"{event.place}: cannot win, {counted(len(event.not_run), 'item')} not run; {most}, skill {event.skill[:8]}"
 
 
 def _score(score: Score) -> str:
@@ -223,7 +226,8 @@ def _built_anew(event: CandidateBuilt, rewrite: Rewrite) -> str:
 
 
 def _gated(event: CandidateGated) -> str:
-    values = f"{shown_value(event.current_value)} -> {shown_value(event.candidate_value)}"
+    most = "" if event.exact else "at most "
+    values = f"{shown_value(event.current_value)} -> {most}{shown_value(event.candidate_value)}"
     turned = "" if event.compared is None else f", won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
     turned += _weighed(event)
     turned += f", against the score of skill {event.stale_from[:8]}" if event.stale_from else ""
@@ -253,7 +257,8 @@ def _slow_proposed(event: SlowUpdateProposed) -> str:
 
 
 def _slow_applied(event: SlowUpdateApplied) -> str:
-    value = "" if event.candidate_value is None else f" ({shown_value(event.candidate_value)})"
+    most = "" if event.exact else "at most "
+    value = "" if event.candidate_value is None else f" ({most}{shown_value(event.candidate_value)})"
     stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
     weighed = _weighed(event)
     return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}{stale}{weighed}"

@@ -109,9 +109,8 @@ def _rail(node: Node, best: bool, goes_on: bool) -> str:
 
 def _facts(node: Node) -> tuple[str, str, str, str, str]:
     """The verdict, the values, the items that turned, the start of its hash, and what else is to know."""
-    values = (
-        shown_value(node.value) if node.against is None else f"{shown_value(node.against)} -> {shown_value(node.value)}"
-    )
+    own = f"at most {shown_value(node.value)}" if node.bound else shown_value(node.value)
+    values = own if node.against is None else f"{shown_value(node.against)} -> {own}"
     turned = f"+{len(node.won)} -{len(node.lost)}" if node.won or node.lost else ""
     more = [f"against the score of {node.stale_from[:_HASH]}"] if node.stale_from else []
     more += [f"{node.reason.replace('_', ' ')}, {node.draws} draws"] if node.reason else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -35,6 +36,12 @@ STAGES = {
 _PLACES = {"final/val": "of the final skill on validation"}
 
 
+def _place_words(place: str) -> str:
+    """The last part of a place; a further draw says of what it is one."""
+    *_, kind, last = ("", *place.split("/"))
+    return f"{kind}, draw {last[1:]}" if re.fullmatch(r"d\d+", last) else last
+
+
 class Progress:
     """An observer that knows where a run is and says so."""
 
@@ -62,7 +69,7 @@ class Progress:
         match task:
             case Rollouts(units):
                 place = units[0].place
-                name = _PLACES.get(place, place.split("/")[-1])
+                name = _PLACES.get(place) or _place_words(place)
                 self._stage, self._total = f"rollouts {name}", len(units)
             case Questions(jobs):
                 self._stage, self._total = STAGES[type(jobs[0]).__name__], len(jobs)

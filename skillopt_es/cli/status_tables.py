@@ -219,7 +219,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
         *("-" if count is None else str(count) for count in (line.proposed, line.merged, line.chosen, line.applied)),
         str(line.notes),
         shown_value(line.current),
-        shown_value(line.candidate),
+        f"≤{shown_value(line.candidate)}" if line.bound else shown_value(line.candidate),
         line.verdict.replace("_", " "),
         shown_value(line.best),
     )

@@ -101,7 +101,7 @@ class EpochFiles:
             result["candidate_hash"] = skill_hash(proposed.candidate.text)
         result |= {"update_origin": "slow_update_momentum", "update_target": _AIM}
         if applied.action != "force_accept":
-            result |= _scores(applied.candidate_score)
+            result |= _scores(applied.candidate_score if applied.exact else None)
         return {**result, "action": "reject" if applied.action == "indecisive" else applied.action}
 
     def _hard(self, purpose: str) -> float | None:

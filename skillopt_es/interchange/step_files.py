@@ -185,7 +185,7 @@ class StepFiles:
             rejected: list[Json] = [rejected_json(each) for each in attempt.rejected]
             digest |= {
                 "score_before": verdict.current_value,
-                "score_after": verdict.candidate_value,
+                "score_after": verdict.candidate_value if verdict.exact else None,
                 "rejected_edits": rejected,
             }
         return digest
@@ -274,10 +274,10 @@ class StepFiles:
         taken = verdict.action not in NOT_TAKEN
         best_now = after.best.skill.hash == verdict.candidate and after.best.step == verdict.step
         return {
-            "selection_hard": verdict.candidate_score.hard,
-            "selection_soft": verdict.candidate_score.soft,
+            "selection_hard": verdict.candidate_score.hard if verdict.exact else None,
+            "selection_soft": verdict.candidate_score.soft if verdict.exact else None,
             "gate_metric": verdict.metric,
-            "candidate_gate_score": verdict.candidate_value,
+            "candidate_gate_score": verdict.candidate_value if verdict.exact else None,
             **notes,
             "action": "reject" if verdict.action == "indecisive" else verdict.action,
             "current_score": verdict.candidate_value if taken else verdict.current_value,

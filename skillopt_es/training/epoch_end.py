@@ -15,7 +15,7 @@ from skillopt_es.projections.state import Standing, TrainerState, at_owed_epoch
 from skillopt_es.skill.regions import with_slow_placeholder
 from skillopt_es.training import sampling
 from skillopt_es.training.comparison import selected_pairs
-from skillopt_es.training.gate import weighed
+from skillopt_es.training.gate import first_place, weighed
 from skillopt_es.training.gate_draws import guidance_contest, too_large
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import kept_score
@@ -130,7 +130,7 @@ def _gated_slow_update(state: TrainerState, run: RunData, candidate: SkillTree, 
     assert state.epoch is not None
     assert state.epoch.proposed is not None
     assert state.best is not None
-    proposed, known = state.epoch.proposed, state.measured[candidate.hash]
+    proposed, measured_at = state.epoch.proposed, first_place(state, candidate.hash)
     found = weighed(state, run, guidance_contest(state, candidate), use_gate=True)
     assert found.action != "force_accept"
     return SlowUpdateApplied(
@@ -143,13 +143,14 @@ def _gated_slow_update(state: TrainerState, run: RunData, candidate: SkillTree, 
         candidate_value=found.candidate_value,
         current_value=found.current_value,
         best_value=state.best.value,
-        known_from="" if known.place == f"e{proposed.epoch}/slow/gate" else known.place,
+        known_from="" if measured_at == f"e{proposed.epoch}/slow/gate" else measured_at,
         stale_from=current.stale_from,
         rule=found.rule,
         reason=found.reason,
         draws=found.draws,
         current_draws=found.current_draws,
         error=found.error,
+        exact=found.exact,
     )
 
 

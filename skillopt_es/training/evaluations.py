@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.state import EpochState, Standing, StepState, TrainerState
+from skillopt_es.projections.state import EpochState, Partial, Standing, StepState, TrainerState
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.sampling import comparison_seed, draw_seed
 from skillopt_es.training.tasks import Evaluation, Rollouts, Score, Task, Unit
@@ -40,14 +40,32 @@ def missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
     """The rollouts of an evaluation that the state does not hold yet."""
     if evaluation.place in state.scored:
         return []
-    done: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
+    done = rows_of(state, evaluation)
+    return units_of(evaluation, [item for item in evaluation.items if item not in done])
+
+
+def units_of(evaluation: Evaluation, items: Sequence[str]) -> list[Unit]:
+    """These items of an evaluation, to be tried."""
     return [
         Unit(
             place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill, seed=evaluation.seed
         )
-        for item in evaluation.items
-        if item not in done
+        for item in items
     ]
+
+
+def rows_of(state: TrainerState, evaluation: Evaluation) -> Mapping[str, RolloutCompleted]:
+    """What was run of an evaluation: here, and where the same draw was begun."""
+    here: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
+    begun = begun_draw(state, evaluation)
+    return here if begun is None else {**begun.rows, **here}
+
+
+def begun_draw(state: TrainerState, evaluation: Evaluation) -> Partial | None:
+    """The part of an evaluation that was run at another place, where it ended early."""
+    if evaluation.purpose != "selection":
+        return None
+    return state.partial.get((evaluation.skill.hash, evaluation.draw))
 
 
 def unmeasured(state: TrainerState, run: RunData, skills: Sequence[tuple[str, SkillTree]]) -> list[Evaluation]:

@@ -31,6 +31,7 @@ class Weighed:
     draws: int = 1
     current_draws: int = 1
     error: float | None = None
+    exact: bool = True
 
 
 def gate_candidate(state: TrainerState, run: RunData) -> Event:
@@ -42,7 +43,7 @@ def gate_candidate(state: TrainerState, run: RunData) -> Event:
     contest = step_contest(state)
     stale = state.current.stale_from
     no_op = counts_as_measured(state, run, step.built.candidate)
-    known = state.measured[stale if no_op else step.built.candidate.hash]
+    measured_at = first_place(state, stale if no_op else step.built.candidate.hash)
     found = weighed(state, run, contest, use_gate=run.config.evaluation.use_gate)
     return CandidateGated(
         step=step.number,
@@ -57,13 +58,14 @@ def gate_candidate(state: TrainerState, run: RunData) -> Event:
         compared=found.compared,
         won=found.won,
         lost=found.lost,
-        known_from="" if known.place == f"{place}/gate" else known.place,
+        known_from="" if measured_at == f"{place}/gate" else measured_at,
         stale_from=stale,
         rule=found.rule,
         reason=found.reason,
         draws=found.draws,
         current_draws=found.current_draws,
         error=found.error,
+        exact=found.exact,
     )
 
 
@@ -74,10 +76,12 @@ def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bo
         return _against_what_is_known(state, run, contest, use_gate=use_gate)
     ruling = judged(state, run, contest)
     assert isinstance(ruling, Ruling)
-    candidate, current = state.measured[contest.candidate.hash], state.measured[contest.current.hash]
+    candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
     seen, rule = ruling.comparison, run.config.evaluation.gate_rule
     single = seen.candidate_draws == seen.current_draws == 1
-    scores = on_common_items(candidate, current)[1:] if rule == "strict" else (seen.candidate, seen.current)
+    scores = (seen.candidate, seen.current)
+    if rule == "strict" and candidate is not None:
+        scores = on_common_items(candidate, current)[1:]
     return Weighed(
         action=_action(state, run, contest, ruling),
         candidate_score=scores[0],
@@ -92,6 +96,7 @@ def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bo
         draws=seen.candidate_draws,
         current_draws=seen.current_draws,
         error=seen.error,
+        exact=ruling.exact,
     )
 
 
@@ -151,6 +156,12 @@ def _verdict(value: float, current: float | None, better_than_best: bool, *, use
     if value <= current:
         return "reject"
     return "accept_new_best" if better_than_best else "accept"
+
+
+def first_place(state: TrainerState, skill: str) -> str:
+    """Where a text was first measured, or begun to be."""
+    known = state.measured.get(skill)
+    return state.partial[skill, 1].place if known is None else known.place
 
 
 def is_better(state: TrainerState, run: RunData, contest: Contest) -> bool:

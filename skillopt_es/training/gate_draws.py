@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from attrs import evolve as replace
 from attrs import frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.events.values import SkillTree
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.projections.state import Measurement, TrainerState, open_step
-from skillopt_es.training.evaluations import selection
+from skillopt_es.training.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
+from skillopt_es.training.evaluations import begun_draw, measure, selection, units_of
 from skillopt_es.training.gate_rules import Draw, MoreDraws, Rule, Ruling, Side, judge, too_little_for
 from skillopt_es.training.run_data import RunData
-from skillopt_es.training.tasks import Evaluation
+from skillopt_es.training.tasks import Evaluation, Rollouts, Score, Task
 
 
 @frozen(kw_only=True)
@@ -81,9 +86,30 @@ def too_little(config: RunConfig, validation_items: int) -> str:
 
 def judged(state: TrainerState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
     """What the configured rule says of a contest, from what was drawn so far."""
+    current, candidate = _sides(state, run, contest)
+    found = judge(rule_of(run.config), current, candidate, run.worth)
+    if isinstance(found, Ruling) or found.current:
+        return found
+    begun = state.partial.get((contest.candidate.hash, found.candidate))
+    if begun is None:
+        return found
+    seen = _begun(begun.rows)
+    if not cannot_win(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth):
+        return found
+    return lost_early(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth)
+
+
+def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
+    return Begun(
+        measured={item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)},
+        failed=frozenset(item for item, row in rows.items() if not isinstance(row.outcome, Measured)),
+    )
+
+
+def _sides(state: TrainerState, run: RunData, contest: Contest) -> tuple[Side, Side]:
     current = _side(state.measured.get(contest.current.hash), contest.current, contest.current_place, run)
     candidate = _side(state.measured.get(contest.candidate.hash), contest.candidate, contest.candidate_place, run)
-    return judge(rule_of(run.config), current, candidate, run.worth)
+    return current, candidate
 
 
 def _side(known: Measurement | None, skill: SkillTree, place: str, run: RunData) -> Side:
@@ -99,16 +125,34 @@ def _in_order(items: Draw, run: RunData) -> Draw:
     return {item: items[item] for item in run.selection_items if item in items}
 
 
-def wanted(state: TrainerState, run: RunData, contest: Contest) -> list[Evaluation]:
-    """The evaluations without which the rule cannot decide a contest; none when it can."""
+def draw_task(state: TrainerState, run: RunData, contest: Contest) -> Task | None:
+    """What has to be run before the rule can decide a contest; None when it can."""
     found = judged(state, run, contest)
     if isinstance(found, Ruling):
-        return []
-    sides = (
-        (contest.candidate, contest.candidate_place, found.candidate),
-        (contest.current, contest.current_place, found.current),
+        return None
+    current = [selection(run, contest.current_place, contest.current, draw=found.current)] if found.current else []
+    candidate = (
+        [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
     )
-    return [selection(run, place, skill, draw=draw) for skill, place, draw in sides if draw]
+    if run.config.evaluation.early_stop == "off":
+        return measure(state, [*candidate, *current])
+    return measure(state, current) or _wave(state, run, contest, candidate[0])
+
+
+def _wave(state: TrainerState, run: RunData, contest: Contest, evaluation: Evaluation) -> Task:
+    """The next items of a candidate's draw, or its end; the current skill's draws for this round are all there."""
+    current, candidate = _sides(state, run, contest)
+    rule, begun = rule_of(run.config), begun_draw(state, evaluation)
+    here: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
+    before = {} if begun is None else begun.rows
+    theirs, _ = opposed(rule, current, candidate)
+    order = tuple(item for item in run_order(evaluation.items, theirs, run.worth) if item not in before)
+    waiting, whole = next_wave(order, here, run.config.evaluation.early_stop_wave)
+    if not waiting:
+        return Score(evaluation)
+    if whole and cannot_win(rule, current, candidate, _begun({**before, **here}), evaluation.items, run.worth):
+        return Score(replace(evaluation, stopped=True))
+    return Rollouts(tuple(units_of(evaluation, waiting)))
 
 
 def too_large(run: RunData, skill: SkillTree) -> str:

@@ -90,11 +90,12 @@ class Comparison:
 
 @frozen(kw_only=True)
 class Ruling:
-    """A verdict, why, and the comparison over all draws behind it."""
+    """A verdict, why, and the comparison over all draws behind it; unless `exact`, the candidate's score is a bound."""
 
     verdict: Verdict
     reason: Reason
     comparison: Comparison
+    exact: bool = True
 
 
 @frozen(kw_only=True)
@@ -151,7 +152,9 @@ def _ruled(verdict: Verdict, reason: Reason, current: Side, candidate: Side, wor
 
 def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling | MoreDraws:
     """Round by round over all draws so far; a candidate that is not ahead after a round is not drawn on."""
-    for number in range(1, rule.draws + 1):
+    number = 0
+    while True:
+        number += 1
         if min(len(candidate.draws), len(current.draws)) < number:
             return MoreDraws(
                 candidate=number if len(candidate.draws) < number else 0,
@@ -160,6 +163,12 @@ def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling 
         seen = compare(current.until(number), candidate.until(number), current.bonus, candidate.bonus, worth)
         if seen.gain <= _ROUNDING:
             return Ruling(verdict="reject", reason="not_better", comparison=seen)
+        if number == rule.draws:
+            return _beyond_noise(rule, seen)
+
+
+def _beyond_noise(rule: Rule, seen: Comparison) -> Ruling:
+    """The last round's ruling on a candidate that is ahead."""
     if seen.error is None:  # every item failed in all of its draws but one
         return Ruling(verdict="indecisive", reason="few_items", comparison=seen)
     if seen.gain > rule.standard_errors * seen.error + _ROUNDING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from skillopt_es.projections.state import EpochState, TrainerState, at_owed_epoch, is_train
 from skillopt_es.training.epoch_end import more_to_compare
 from skillopt_es.training.evaluations import comparison_evaluations, measure, unmeasured
-from skillopt_es.training.gate_draws import guidance_contest, too_large, wanted
+from skillopt_es.training.gate_draws import draw_task, guidance_contest, too_large
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.taint import untrusted_guidance
 from skillopt_es.training.tasks import Decide, Job, MetaSkillJob, Questions, Score, SlowUpdateJob, Task
@@ -93,4 +93,4 @@ def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
         return None
     if state.current.stale_from:
         return measure(state, unmeasured(state, run, [(f"e{epoch.number}/slow/gate", candidate)]))
-    return measure(state, wanted(state, run, guidance_contest(state, candidate)))
+    return draw_task(state, run, guidance_contest(state, candidate))

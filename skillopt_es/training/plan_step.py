@@ -8,7 +8,7 @@ from skillopt_es.projections.state import EpochState, StepState, TrainerState, p
 from skillopt_es.skill.schedule import edit_budget
 from skillopt_es.training.appendix import notes_for_candidate, notes_task
 from skillopt_es.training.evaluations import measure, train_evaluations, unmeasured
-from skillopt_es.training.gate_draws import step_contest, too_large, wanted
+from skillopt_es.training.gate_draws import draw_task, step_contest, too_large
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.taint import untrusted_parts
@@ -182,7 +182,7 @@ def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -
     if run.config.evaluation.use_gate and untrusted_parts(state, run):
         return SkipStep("untrusted_only")
     if run.config.evaluation.use_gate and not state.current.stale_from:
-        draws = wanted(state, run, step_contest(state))
+        drawing = draw_task(state, run, step_contest(state))
     else:
-        draws = unmeasured(state, run, [(f"{place}/gate", candidate)])
-    return measure(state, draws) or Decide("gate_candidate")
+        drawing = measure(state, unmeasured(state, run, [(f"{place}/gate", candidate)]))
+    return drawing or Decide("gate_candidate")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from skillopt_es.projections.state import EpochState, TrainerState
 from skillopt_es.training.evaluations import measure, selection, test_evaluations, told_evaluation
 from skillopt_es.training.gate import is_better
-from skillopt_es.training.gate_draws import final_contest, wanted
+from skillopt_es.training.gate_draws import draw_task, final_contest
 from skillopt_es.training.plan_epoch_end import epoch_end_task, late_advice_task
 from skillopt_es.training.plan_step import step_task
 from skillopt_es.training.run_data import RunData
@@ -48,7 +48,7 @@ def _final_task(state: TrainerState, run: RunData) -> Task:
     may_promote = evaluation.eval_test or evaluation.promote_without_tests
     if may_promote and state.current.skill.hash != state.best.skill.hash:
         contest = final_contest(state)
-        waiting = measure(state, wanted(state, run, contest))
+        waiting = draw_task(state, run, contest)
         if waiting is not None:
             return waiting
         if is_better(state, run, contest):

@@ -92,7 +92,8 @@ def _why_rejected(attempt: Attempt) -> str:
     if attempt.value_after is None:
         return "they make the skill too large"
     before = "unknown" if attempt.value_before is None else f"{attempt.value_before:.4f}"
-    return f"score {before} -> {attempt.value_after:.4f}"
+    most = "at most " if attempt.bound else ""
+    return f"score {before} -> {most}{attempt.value_after:.4f}"
 
 
 def _seen(pattern: FailurePattern) -> str:

@@ -232,9 +232,10 @@ class _Walk:
             return ""
         if built is not None and counts_as_measured(self.other, self._run, built.candidate):
             return ""
-        if candidate not in self.other.measured:
-            return "the candidate was never measured"
         compares = gated or self._run.config.evaluation.use_gate
+        in_part = compares and not current.stale_from and (candidate, 1) in self.other.partial
+        if candidate not in self.other.measured and not in_part:
+            return "the candidate was never measured"
         if compares and (current.stale_from or current.skill.hash) not in self.other.measured:
             return "the skill that would be current was never measured"
         return self._undrawn(self._contest(candidate, gated=gated)) if compares and not current.stale_from else ""
@@ -259,6 +260,8 @@ class _Walk:
         found = judged(self.other, self._run, contest)
         if not isinstance(found, MoreDraws):
             return ""
+        if found.candidate and (contest.candidate.hash, found.candidate) in self.other.partial:
+            return "the candidate was never measured on all items"
         sides = (("candidate", found.candidate), ("current skill", found.current))
         return " and ".join(f"draw {draw} of the {name}" for name, draw in sides if draw) + " was never made"
 
@@ -271,7 +274,7 @@ class _Walk:
         derived: str | None = "keep"
         why = ""
         if _may_promote(run) and current.skill.hash != best.skill.hash:
-            if current.skill.hash not in self.other.measured:
+            if current.skill.hash not in self.other.measured and (current.skill.hash, 1) not in self.other.partial:
                 derived = None
                 why = "the final skill was never measured"
             elif why := self._undrawn(final_contest(self.other)):

@@ -6,10 +6,13 @@ Only answers from other parts of the run count, so that it does not matter which
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from skillopt_es.events.journal import CallRow
 from skillopt_es.ports import ChatRequest
+
+_DRAWN_ANEW = re.compile(r"/(d\d+|told)/item/")
 
 
 class Repeats:
@@ -28,7 +31,7 @@ class Repeats:
 
     def find(self, request: ChatRequest, digest: str) -> CallRow | None:
         """The call of another step or evaluation that asked the very same; only where an answer is no draw."""
-        if request.temperature != 0:
+        if request.temperature != 0 or _DRAWN_ANEW.search(request.slot):  # a gate that draws again wants a new answer
             return None
         here = _part(request.slot)
         slots = [slot for slot in self._rows.get(digest, ()) if _part(slot) != here]

@@ -8,21 +8,24 @@ from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, Skill
 from skillopt_es.events.values import Measured, Outcome, Score
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.training import tasks
+from skillopt_es.training.evaluations import begun_draw, rows_of
 from skillopt_es.training.run_data import RunData
 
 
 def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Event:
     """The sum of an evaluation, or a pause when too much of it was not measured."""
-    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
-    outcomes = [rows[item].outcome for item in evaluation.items]
-    total = mean_score(outcomes)
+    rows, begun = rows_of(state, evaluation), begun_draw(state, evaluation)
+    not_run = tuple(item for item in evaluation.items if item not in rows) if evaluation.stopped else ()
+    outcomes = [rows[item].outcome for item in evaluation.items if not not_run or item in rows]
+    total = mean_score(outcomes) if not not_run else most_score(outcomes, len(not_run))
     rollout = run.config.rollout
     most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
     measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
-    if measured == 0 or len(outcomes) - measured > most * len(outcomes):
+    nothing = measured == 0 and not not_run
+    if nothing or len(outcomes) - measured > most * len(evaluation.items):
         return _unmeasured_pause(evaluation, rows, total)
     by_type: dict[str, list[Outcome]] = {}
-    for item in evaluation.items:
+    for item in () if not_run else evaluation.items:
         by_type.setdefault(rows[item].task_type or "other", []).append(rows[item].outcome)
     return SkillScored(
         place=evaluation.place,
@@ -34,13 +37,16 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
         by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
         draw=evaluation.draw,
         seed=None if evaluation.draw == 1 else evaluation.seed,
+        exact=not not_run,
+        not_run=not_run,
+        begun_at="" if begun is None else begun.place,
     )
 
 
 def _unmeasured_pause(evaluation: tasks.Evaluation, rows: Mapping[str, RolloutCompleted], total: Score) -> RunPaused:
     kinds: dict[str, int] = {}
     example = ""
-    for item in evaluation.items:
+    for item in (item for item in evaluation.items if item in rows):
         outcome = rows[item].outcome
         if not isinstance(outcome, Measured):
             kind = getattr(outcome, "kind", "not_run")
@@ -52,6 +58,14 @@ def _unmeasured_pause(evaluation: tasks.Evaluation, rows: Mapping[str, RolloutCo
         message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
         f"({what}); first, {example}",
     )
+
+
+def most_score(outcomes: list[Outcome], not_run: int) -> Score:
+    """The most that the means can be where so many items were not run."""
+    known = mean_score(outcomes)
+    measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
+    hard, soft = ((measured * value + not_run) / (measured + not_run) for value in (known.hard, known.soft))
+    return Score(hard=hard, soft=soft, measured=measured, unmeasured=known.unmeasured)
 
 
 def mean_score(outcomes: list[Outcome]) -> Score:

@@ -11,7 +11,11 @@ from skillopt_es.events.values import Minibatch, Purpose, SkillTree, Split
 
 @frozen(kw_only=True)
 class Evaluation:
-    """A skill tried on a list of items, to be added up when all are there; `draw` counts tries of the whole list."""
+    """
+    A skill tried on a list of items, to be added up when all are there, or when it is `stopped`.
+
+    `draw` counts tries of the whole list.
+    """
 
     place: str
     purpose: Purpose
@@ -20,6 +24,7 @@ class Evaluation:
     skill: SkillTree
     seed: int
     draw: int = 1
+    stopped: bool = False
 
 
 @frozen(kw_only=True)

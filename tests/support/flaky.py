@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from skillopt_es.ports import ChatRequest
+from attrs import evolve
+
+from skillopt_es.ports import ChatRequest, Message
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, chance, optimizer_reply, target_reply
 
 
@@ -17,10 +19,17 @@ def flaky_reply(request: ChatRequest) -> str:
     return target_reply(request)
 
 
+def without_scores(request: ChatRequest) -> str:
+    """What the optimizer says, whatever scores it is told."""
+    told = request.messages[1].content
+    user = Message("user", re.sub(r"\(score [^)]*\)", "", told))
+    return optimizer_reply(evolve(request, messages=(request.messages[0], user)))
+
+
 def flaky_world(train: int = 12, val: int = 20, test: int = 0) -> ScriptedWorld:
     """Few training items, and validation items of which some flip."""
     return ScriptedWorld(
         environment=ScriptedEnvironment(train=train, val=val, test=test),
         target=ScriptedModel("flaky target", flaky_reply),
-        optimizer=ScriptedModel("scripted optimizer", optimizer_reply),
+        optimizer=ScriptedModel("scripted optimizer", without_scores),
     )

@@ -14,12 +14,29 @@ from support.logs import call_slots, decisions_of, events_of, rows_of
 from support.scripted import config
 
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, SkillScored, SlowUpdateApplied, StepSkipped
+from skillopt_es.events.catalog import (
+    BestPromoted,
+    CandidateBuilt,
+    CandidateGated,
+    Event,
+    RolloutCompleted,
+    RunCompleted,
+    RunStarted,
+    SkillScored,
+    SlowUpdateApplied,
+    StepSkipped,
+)
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Measured, SkillTree
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
 from skillopt_es.regating import regated
-from skillopt_es.session import read_state, resume, start
+from skillopt_es.session import read_state, recorded_run, resume, start
 from skillopt_es.training.check import check
+from skillopt_es.training.evaluations import measure, selection
+from skillopt_es.training.scores import score
+from skillopt_es.training.tasks import Rollouts, Score
 
 GATED = ("optimizer.slow_update_gate_with_selection=true", "train.num_epochs=2", "train.batch_size=3")
 RULES = {
@@ -28,6 +45,21 @@ RULES = {
     "paired, told": ("evaluation.gate_rule=paired", "evaluation.gate_draws=2", "evaluation.fresh_score=true"),
     "confirm, clauses": ("evaluation.gate_rule=confirm", "evaluation.no_regression=0", "evaluation.min_items=3"),
     "strict, told": ("evaluation.fresh_score=true",),
+    "strict, early": ("evaluation.early_stop=exact", "evaluation.early_stop_wave=3"),
+    "confirm, early": ("evaluation.gate_rule=confirm", "evaluation.early_stop=exact", "evaluation.early_stop_wave=5"),
+    "paired, early": (
+        "evaluation.gate_rule=paired",
+        "evaluation.gate_draws=3",
+        "evaluation.gate_standard_errors=1.5",
+        "evaluation.early_stop=exact",
+        "evaluation.early_stop_wave=4",
+    ),
+    "mixed, early": (
+        "evaluation.gate_metric=mixed",
+        "evaluation.use_semantic_density=true",
+        "evaluation.early_stop=exact",
+        "evaluation.early_stop_wave=2",
+    ),
 }
 
 
@@ -200,25 +232,115 @@ def test_a_rule_that_the_items_cannot_carry_is_refused_at_the_start(
 
 
 def test_logs_are_equal_at_any_concurrency(tmp_path: Path) -> None:
-    rule = RULES["paired, told"]
+    for rule in (RULES["paired, told"], RULES["paired, early"]):
+        assert_equal_at_any_concurrency(tmp_path / rule[-1], *rule)
+
+
+def assert_equal_at_any_concurrency(folder_of_runs: Path, *rule: str) -> None:
     logs = []
     for workers in (1, 8, 64):
-        folder = tmp_path / str(workers)
+        folder = folder_of_runs / str(workers)
         run = trained(folder, *rule, f"env.workers={workers}", f"gradient.analyst_workers={workers}")
         logs.append([(row[1], row[-1]) for row in rows_of(run) if row[0] != 1])
     assert logs[0] == logs[1] == logs[2]
 
 
-def test_killed_among_the_draws_a_run_recovers(runs: dict[str, Path], tmp_path: Path) -> None:
-    whole = decisions_of(runs["confirm"])
+@pytest.mark.parametrize("name", ["confirm", "paired, early"])
+def test_killed_among_the_draws_a_run_recovers(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
+    whole = decisions_of(runs[name])
     drawn = [seq for seq, event in enumerate(whole, start=1) if isinstance(event, SkillScored) and event.draw > 1]
-    for seq in (drawn[0] - 3, drawn[0], drawn[0] + 1, drawn[-1]):
+    for seq in (drawn[0] - 3, drawn[0] - 6, drawn[0], drawn[0] + 1, drawn[-1]):
         folder = tmp_path / str(seq)
 
         def begin(folder: Path = folder, seq: int = seq) -> None:
             session = flaky_world().session(observers=(KillAt(event=seq),))
-            asyncio.run(start(config(folder, (*GATED, *RULES["confirm"])), folder / "run", session))
+            asyncio.run(start(config(folder, (*GATED, *RULES[name])), folder / "run", session))
 
         assert in_child(begin) == signal.SIGKILL
         asyncio.run(resume(folder / "run", flaky_world().session()))
         assert decisions_of(folder / "run") == whole
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name.endswith("early")])
+def test_ended_early_a_run_decides_what_it_decides_in_full(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
+    early, full = runs[name], trained(tmp_path, *RULES[name], "evaluation.early_stop=off")
+    assert [decided(event) for event in events_of(early) if decided(event)] == [
+        decided(event) for event in events_of(full) if decided(event)
+    ]
+    saved = len(slots_of_gates(full)) - len(slots_of_gates(early))
+    assert saved == sum(len(event.not_run) for event in scores(early)) > 0
+
+
+def decided(event: Event) -> tuple[object, ...]:
+    match event:
+        case CandidateGated() | SlowUpdateApplied():
+            return (type(event).__name__, event.candidate, event.action, event.reason)
+        case BestPromoted() | RunCompleted():
+            return (event,)
+        case _:
+            return ()
+
+
+def slots_of_gates(run: Path) -> list[str]:
+    return [slot for slot in call_slots(run) if "/b" not in slot and "slow/previous" not in slot]
+
+
+@pytest.mark.parametrize("name", [name for name in RULES if name.endswith("early")])
+def test_what_was_not_run_is_named_and_its_score_is_a_bound(runs: dict[str, Path], name: str) -> None:
+    ended = [event for event in scores(runs[name]) if not event.exact]
+    assert ended
+    for event in ended:
+        tried = {
+            row.item
+            for row in events_of(runs[name])
+            if isinstance(row, RolloutCompleted) and row.place in (event.place, event.begun_at)
+        }
+        assert event.not_run
+        assert not tried & {*event.not_run}
+        assert len(tried) + len(event.not_run) == 20
+        assert event.by_type == {}
+        assert event.score.measured == len(tried)
+    bounds = {event.skill for event in ended}
+    gated = [event for event in verdicts(runs[name]) if not event.exact]
+    assert {event.candidate for event in gated} <= bounds
+    for event in gated:
+        assert event.action in ("reject", "indecisive")
+        assert event.current_value is not None
+        assert event.candidate_value <= event.current_value or event.reason == "not_confirmed"
+
+
+def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(runs: dict[str, Path]) -> None:
+    """The items that were run are not run again, and only with the others it has a score."""
+    state, run = TrainerState(), None
+    texts: dict[str, SkillTree] = {}
+    for event in events_of(runs["strict, early"]):
+        state = evolve(state, event)
+        if isinstance(event, RunStarted):
+            run = recorded_run(event, runs["strict, early"])
+        if isinstance(event, CandidateBuilt):
+            texts[event.candidate.hash] = event.candidate
+        if isinstance(event, SkillScored) and not event.exact:
+            break
+    assert run is not None
+    assert isinstance(event, SkillScored)
+    assert event.skill not in state.measured
+    later = [selection(run, "later", texts[event.skill])]
+    task = measure(state, later)
+    assert isinstance(task, Rollouts)
+    assert [unit.item for unit in task.units] == list(event.not_run)
+    for unit in task.units:
+        row = RolloutCompleted(
+            place="later", purpose="selection", item=unit.item, skill=event.skill, outcome=Measured(1.0, 1.0),
+            task_type="fern", turns=1,
+        )  # fmt: skip
+        state = evolve(state, row)
+    ended = measure(state, later)
+    assert isinstance(ended, Score)
+    scored = score(ended.evaluation, state, run)
+    assert isinstance(scored, SkillScored)
+    assert (scored.exact, scored.not_run, scored.begun_at) == (True, (), event.place)
+    assert scored.score.hard == pytest.approx(event.score.hard)
+    assert scored.score.measured == 20
+    state = evolve(state, scored)
+    assert len(state.measured[event.skill].items) == 20
+    assert state.partial == {}

@@ -102,3 +102,14 @@ def test_where_an_answer_is_a_draw_every_call_is_made(temperature: str, tmp_path
     """Without temperature 0 the same request may have another answer."""
     run, made = trained(tmp_path, [*REUSE, f"model.temperature={temperature}"])
     assert made == len(journal(run))
+
+
+def test_a_gate_that_draws_again_is_given_no_answer_of_an_earlier_draw(tmp_path: Path) -> None:
+    """Also where the same text was tried on the same items before, in another part of the run."""
+    rule = ["evaluation.gate_rule=confirm", "evaluation.fresh_score=true", "train.num_epochs=2"]
+    run, _ = trained(tmp_path, [*REUSE, *rule])
+    again = [row.call for row in journal(run) if "/told/" in row.call.slot or "/d2/" in row.call.slot]
+    places = {call.slot.split("/item/")[0] for call in again}
+    assert "baseline/told" in places
+    assert any(place.endswith("/gate/d2") for place in places)
+    assert not any(call.repeats for call in again)
