@@ -21,7 +21,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
     for name, items in (("train", splits.train), ("validation", splits.val)):
         if not items:
             raise DataError(f"the {name} split is empty", hint="a run needs training and validation items")
-    twins = _checked_splits(splits, config)
+    twins = checked_splits(splits, config)
     skill, notes = load_skill(config)
     size = len(splits.train)
     configured = config.train.train_size
@@ -50,7 +50,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
     )
 
 
-def _checked_splits(splits: Splits, config: RunConfig) -> tuple[str, ...]:
+def checked_splits(splits: Splits, config: RunConfig) -> tuple[str, ...]:
     """Notes about tasks that two splits share under different ids; raises DataError for what may not be shared."""
     found = shared(splits)
     if found.ids:

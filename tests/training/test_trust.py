@@ -8,8 +8,16 @@ from pathlib import Path
 import pytest
 from attrs import evolve, field, frozen
 from support.logs import events_of
-from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
-from support.tamper import rewritten, seqs_of
+from support.scripted import (
+    ScriptedEnvironment,
+    ScriptedModel,
+    ScriptedWorld,
+    config,
+    optimizer_reply,
+    target_reply,
+    unreachable,
+)
+from support.tamper import cut_off, rewritten, seqs_of
 
 from skillopt_es.audit.blame import BLAME_TYPES, blame
 from skillopt_es.audit.line_costs import BlamedLine, blamed_lines
@@ -25,9 +33,9 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree, Trust
-from skillopt_es.ports import Ask, ChatRequest, Episode, Item, Splits
+from skillopt_es.ports import Ask, ChatReply, ChatRequest, Episode, Item, Splits, Step
 from skillopt_es.projections.trust import support_of, untrusted_attempts
-from skillopt_es.session import start
+from skillopt_es.session import resume, start
 from skillopt_es.start import run_started
 from skillopt_es.training.check import CheckReport, check
 
@@ -87,6 +95,24 @@ def test_the_label_is_of_the_item_or_of_the_attempt(tmp_path: Path) -> None:
     assert set(labels(trained(tmp_path / "b", ScriptedEnvironment())[0]).values()) == {"trusted"}
     every = labels(trained(tmp_path / "c", ScriptedEnvironment(), "env.trust=untrusted")[0])
     assert set(every.values()) == {"untrusted"}
+
+
+@pytest.mark.parametrize(("settings", "label"), [((), "trusted"), (("model.target_agent_network=true",), "untrusted")])
+def test_what_an_agent_did_on_the_web_is_untrusted(tmp_path: Path, settings: tuple[str, ...], label: Trust) -> None:
+    """Where it may use it, and did anything at all; also when the answer comes from the journal."""
+
+    def agent(request: ChatRequest) -> ChatReply:
+        steps = (Step(kind="tool", text="fetched a page"),) if request.messages[-1].content.endswith("t1") else ()
+        return ChatReply(text=target_reply(request), finish="stop", steps=steps)
+
+    world = ScriptedWorld(target=ScriptedModel("agent", agent))
+    asyncio.run(start(config(tmp_path, (*SHORT, *settings)), tmp_path / "run", world.session()))
+    found = labels(tmp_path / "run")
+    assert (found.pop("t1"), set(found.values())) == (label, {"trusted"})
+    seq = seqs_of(tmp_path / "run", RolloutCompleted, lambda event: event.item == "t1")[0]
+    again = cut_off(tmp_path / "run", tmp_path / "cut", seq - 1)
+    asyncio.run(resume(again, ScriptedWorld(target=ScriptedModel("agent", unreachable)).session()))
+    assert labels(again)["t1"] == label
 
 
 def test_analysts_are_told_what_nobody_vouches_for(tmp_path: Path) -> None:
