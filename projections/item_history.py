@@ -7,7 +7,14 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.events.catalog import CandidateGated, PatchProposed, Recorded, RolloutCompleted, SlowUpdateProposed
+from skillopt_es.events.catalog import (
+    CandidateGated,
+    PatchProposed,
+    Recorded,
+    RolloutCompleted,
+    SkillScored,
+    SlowUpdateProposed,
+)
 from skillopt_es.events.values import Proposal
 from skillopt_es.projections.chains import ChainBuilder, Seen
 from skillopt_es.projections.fates import Fate, NoteFate, fates_of, note_fates
@@ -36,24 +43,28 @@ class Turned:
 
 @frozen(kw_only=True)
 class ItemHistory:
-    """Everything that a run recorded of one item."""
+    """Everything that a run recorded of one item; `left_out` are the evaluations that ended before they came to it."""
 
     item: str
     results: tuple[Seen[RolloutCompleted], ...]
+    left_out: tuple[Seen[SkillScored], ...]
     uses: tuple[Use, ...]
     turned: tuple[Turned, ...]
 
 
 def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
-    """The history of an item; from all events, or those of CHAIN_TYPES, its rollouts and SlowUpdateProposed."""
+    """The history of an item; from all events, or CHAIN_TYPES, its rollouts and two more (see `item_page`)."""
     builder = ChainBuilder()
     results: list[Seen[RolloutCompleted]] = []
+    left_out: list[Seen[SkillScored]] = []
     turned: list[Turned] = []
     for recorded in records:
         builder.add(recorded)
         match recorded.event:
             case RolloutCompleted() as event if event.item == item:
                 results.append(Seen(recorded.seq, event))
+            case SkillScored() as event if item in event.not_run:
+                left_out.append(Seen(recorded.seq, event))
             case CandidateGated() as event if item in (*event.won, *event.lost):
                 turned.append(
                     Turned(seq=recorded.seq, step=event.step, epoch=builder.chains[event.step].epoch,
@@ -65,7 +76,13 @@ def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
                     for pair in event.pairs
                     if pair.item == item and pair.category in ("improved", "regressed")
                 ]
-    return ItemHistory(item=item, results=tuple(results), uses=_uses(item, builder), turned=tuple(turned))
+    return ItemHistory(
+        item=item,
+        results=tuple(results),
+        left_out=tuple(left_out),
+        uses=_uses(item, builder),
+        turned=tuple(turned),
+    )
 
 
 def _uses(item: str, builder: ChainBuilder) -> tuple[Use, ...]:

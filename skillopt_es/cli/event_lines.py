@@ -239,7 +239,8 @@ def _weighed(event: CandidateGated | SlowUpdateApplied) -> str:
     if event.rule == "strict":
         return f", {event.reason.replace('_', ' ')}" if event.reason else ""
     error = "" if event.error is None else f", noise {event.error:.4f}"
-    return f"; {event.rule}: {event.reason.replace('_', ' ')}, {event.draws} and {event.current_draws} draws{error}"
+    draws = f"{event.draws}:{event.current_draws} draws"
+    return f"; {event.rule} {draws}, {event.reason.replace('_', ' ')}{error}"
 
 
 def _skipped(event: StepSkipped) -> str:

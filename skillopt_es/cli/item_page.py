@@ -59,7 +59,7 @@ def history_of(item: str, reading: Reading) -> ItemHistory:
     from skillopt_es.projections.chains import CHAIN_TYPES
     from skillopt_es.projections.item_history import item_history
 
-    others = reading.read(types=(*CHAIN_TYPES, "SlowUpdateProposed"))
+    others = reading.read(types=(*CHAIN_TYPES, "SkillScored", "SlowUpdateProposed"))
     records = sorted([*results_of(item, reading), *others], key=lambda recorded: recorded.seq)
     return item_history(item, (recorded for recorded in records if recorded.seq <= reading.until))
 
@@ -76,6 +76,9 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
                 "item": item,
                 "split": split,
                 "results": [result_json(seen) for seen in history.results],
+                "not_run": [
+                    {"seq": seen.seq, "place": seen.event.place, "skill": seen.event.skill} for seen in history.left_out
+                ],
                 "uses": [use_json(use) for use in history.uses],
                 "turned": [_turned_json(turned) for turned in history.turned],
             }
@@ -84,6 +87,8 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
     click.echo(f"{reading.run.name}: item {item} of the {split} split, {counted(len(history.results), 'result')}")
     for seen in history.results:
         click.echo(f"  event {seen.seq:<6} skill {seen.event.skill[:8]}  {in_words(seen.event)}")
+    for left in history.left_out:
+        click.echo(f"  event {left.seq:<6} skill {left.event.skill[:8]}  {left.event.place}: not run, it could not win")
     click.echo("analysts that saw it" if history.uses else "no analyst saw it")
     for use in history.uses:
         click.echo("\n".join(use_lines(use)))

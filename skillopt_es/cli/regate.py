@@ -96,7 +96,7 @@ def _print_zone(verdicts: list[Verdict]) -> None:
             "*" if each.changed else "",
             f"{_NUMBER[each.kind]} {each.number}",
             shown_value(each.against),
-            shown_value(each.value),
+            f"≤{shown_value(each.value)}" if each.bound else shown_value(each.value),
             each.recorded.replace("_", " "),
             (each.derived or "cannot be told").replace("_", " "),
             each.why,

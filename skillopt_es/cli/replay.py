@@ -148,7 +148,8 @@ def _print(folder: Path, state: TrainerState, seq: int, head: int, report: Check
     if counts.resumed:
         click.echo(f"resumed    {counts.resumed} times")
     for number, attempt in enumerate(state.buffer):
-        values = f"{shown_value(attempt.value_before)} -> {shown_value(attempt.value_after)}"
+        most = "at most " if attempt.bound else ""
+        values = f"{shown_value(attempt.value_before)} -> {most}{shown_value(attempt.value_after)}"
         failed = f"{attempt.failed} of {attempt.total} rollouts failed" if attempt.total else "rollouts unknown"
         label = "this epoch" if number == 0 else ""
         click.echo(f"{label:<10} step {attempt.step}: {failed}; {attempt.action.replace('_', ' ')} ({values})")

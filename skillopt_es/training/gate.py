@@ -78,7 +78,6 @@ def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bo
     assert isinstance(ruling, Ruling)
     candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
     seen, rule = ruling.comparison, run.config.evaluation.gate_rule
-    single = seen.candidate_draws == seen.current_draws == 1
     scores = (seen.candidate, seen.current)
     if rule == "strict" and candidate is not None:
         scores = on_common_items(candidate, current)[1:]
@@ -92,7 +91,7 @@ def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bo
         won=seen.won,
         lost=seen.lost,
         rule=rule,
-        reason="" if ruling.reason in ("better", "not_better") and single else ruling.reason,
+        reason="" if rule == "strict" and ruling.reason in ("better", "not_better") else ruling.reason,
         draws=seen.candidate_draws,
         current_draws=seen.current_draws,
         error=seen.error,
@@ -137,7 +136,7 @@ def _against_what_is_known(state: TrainerState, run: RunData, contest: Contest, 
     won, lost = _turned(candidate, current)
     best = not no_op and is_better(state, run, _against_best(contest, state))
     return Weighed(
-        action=_verdict(value, current_value, best, use_gate=use_gate),
+        action=verdict(value, current_value, best, use_gate=use_gate),
         candidate_score=candidate_score,
         candidate_value=value,
         current_score=current_score,
@@ -148,7 +147,7 @@ def _against_what_is_known(state: TrainerState, run: RunData, contest: Contest, 
     )
 
 
-def _verdict(value: float, current: float | None, better_than_best: bool, *, use_gate: bool) -> GateAction:
+def verdict(value: float, current: float | None, better_than_best: bool, *, use_gate: bool) -> GateAction:
     """A candidate must be strictly better than the current skill to be taken, than the best to be the best."""
     if not use_gate:
         return "force_accept"

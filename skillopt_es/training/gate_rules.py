@@ -163,7 +163,7 @@ def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling 
         seen = compare(current.until(number), candidate.until(number), current.bonus, candidate.bonus, worth)
         if seen.gain <= _ROUNDING:
             return Ruling(verdict="reject", reason="not_better", comparison=seen)
-        if number == rule.draws:
+        if number == rule.draws or (number > 1 and seen.error == 0):  # more draws of what never flips tell nothing
             return _beyond_noise(rule, seen)
 
 

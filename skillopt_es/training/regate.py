@@ -46,7 +46,11 @@ RunAt = Callable[[TrainerState], RunData]
 
 @frozen(kw_only=True)
 class Verdict:
-    """One recorded verdict beside that of the other rule; `derived` is None where the other rule misses a result."""
+    """
+    One recorded verdict beside that of the other rule; `derived` is None where the other rule misses a result.
+
+    Where `bound`, the value is the most that the candidate could have had.
+    """
 
     seq: int
     kind: Kind
@@ -57,6 +61,7 @@ class Verdict:
     zone: Zone = "exact"
     value: float | None = None
     against: float | None = None
+    bound: bool = False
     why: str = ""
 
 
@@ -193,6 +198,7 @@ class _Walk:
                 changed=changed,
                 value=derived.candidate_value,
                 against=derived.current_value,
+                bound=not derived.exact,
             )
         )
 

@@ -126,7 +126,7 @@ def test_a_verdict_says_its_rule_its_draws_and_its_reason(runs: dict[str, Path])
         if event.reason == "not_confirmed":
             assert (event.action, event.draws) == ("indecisive", 2)
         if event.action == "reject":
-            assert (event.reason, event.draws) == ("", 1)
+            assert (event.reason, event.draws) == ("not_better", 1)
     assert {event.action for event in found} >= {"indecisive", "accept_new_best"}
 
 

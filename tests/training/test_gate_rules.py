@@ -79,6 +79,12 @@ def test_paired_takes_a_lasting_gain_of_a_world_in_which_nothing_flips() -> None
     )
 
 
+def test_paired_does_not_draw_on_where_nothing_flips() -> None:
+    twice = side("0110", "0110", known=2)
+    assert ruled(PAIRED, twice, side("1110", "1110")) == ("accept", "beyond_noise")
+    assert judge(PAIRED, twice, side("1110", "1111"), hard) == MoreDraws(candidate=3, current=3)
+
+
 def test_paired_asks_for_the_draws_that_the_texts_do_not_have_yet() -> None:
     assert judge(PAIRED, side("0110", known=1), side("1110"), hard) == MoreDraws(candidate=2, current=2)
     assert judge(PAIRED, side("0110", "0110", "0110", known=3), side("1110"), hard) == MoreDraws(candidate=2, current=0)
