@@ -53,7 +53,7 @@ class ItemHistory:
 
 
 def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
-    """The history of an item; from all events, or CHAIN_TYPES, its rollouts and two more (see `item_page`)."""
+    """The history of an item; from all events, or CHAIN_TYPES, its rollouts, all scores and SlowUpdateProposed."""
     builder = ChainBuilder()
     results: list[Seen[RolloutCompleted]] = []
     left_out: list[Seen[SkillScored]] = []

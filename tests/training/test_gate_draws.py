@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import signal
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from attrs import evolve as replace
 from support.crashes import KillAt, in_child
 from support.flaky import flaky_world
 from support.logs import call_slots, decisions_of, events_of, rows_of
-from support.scripted import config
+from support.scripted import NOON, config
 
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
@@ -26,17 +28,20 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepSkipped,
 )
-from skillopt_es.events.journal import Journal
+from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Measured, SkillTree
+from skillopt_es.forking import make_fork
+from skillopt_es.moments import seq_of
 from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.regating import regated
 from skillopt_es.session import read_state, recorded_run, resume, start
 from skillopt_es.training.check import check
 from skillopt_es.training.evaluations import measure, selection
 from skillopt_es.training.scores import score
-from skillopt_es.training.tasks import Rollouts, Score
+from skillopt_es.training.tasks import Rollouts, Score, Task
 
 GATED = ("optimizer.slow_update_gate_with_selection=true", "train.num_epochs=2", "train.batch_size=3")
 RULES = {
@@ -344,3 +349,77 @@ def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(run
     state = evolve(state, scored)
     assert len(state.measured[event.skill].items) == 20
     assert state.partial == {}
+
+
+@pytest.mark.parametrize("name", ["paired, early", "confirm"])
+def test_rollouts_ahead_of_a_verdict_change_nothing(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
+    """Also where the verdict takes several waves and draws."""
+    ahead = trained(tmp_path, *RULES[name], "train.speculate=true")
+    assert decisions_of(ahead)[1:] == decisions_of(runs[name])[1:]
+
+
+@pytest.mark.parametrize("name", ["strict, early", "paired, told"])
+def test_a_fork_may_go_on_by_another_rule(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
+    parent = tmp_path / "parent"
+    shutil.copytree(runs[name], parent)
+    with EventLog.open(parent) as log:
+        seq = seq_of(log, ("step", 3))
+    changed = ("evaluation.gate_rule=confirm", "evaluation.gate_metric=soft", "evaluation.early_stop=off")
+    make_fork(parent, seq, tmp_path / "fork", overrides=changed, now=lambda: NOON)
+    asyncio.run(resume(tmp_path / "fork", flaky_world().session()))
+    with EventLog.open(tmp_path / "fork") as log:
+        report = asyncio.run(check(log, Journal(log.reader), tmp_path / "fork"))
+    assert report.ok, report.mismatch
+    later = [event for event in verdicts(tmp_path / "fork") if event.step > 3]
+    assert {event.rule for event in later} == {"confirm"}
+    state, summary = read_state(tmp_path / "fork"), summarize(events_of(tmp_path / "fork"))
+    assert state.current is not None
+    assert summary.current.value == pytest.approx(state.current.value)
+
+
+def test_a_fork_to_a_rule_that_the_items_cannot_carry_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:
+    parent = tmp_path / "parent"
+    shutil.copytree(runs["strict, told"], parent)
+    with EventLog.open(parent) as log:
+        seq = seq_of(log, ("step", 3))
+    with pytest.raises(ConfigError, match="there are 20 validation items"):
+        make_fork(parent, seq, tmp_path / "fork", overrides=("evaluation.min_items=21",), now=lambda: NOON)
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_what_is_told_of_a_run_is_what_the_trainer_holds(runs: dict[str, Path], name: str) -> None:
+    state, summary = read_state(runs[name]), summarize(events_of(runs[name]))
+    for standing, place in ((state.current, summary.current), (state.best, summary.best)):
+        assert standing is not None
+        assert place.skill == standing.skill.hash
+        assert place.value == pytest.approx(standing.value)
+
+
+def test_too_many_failures_in_the_waves_pause_a_run_and_it_goes_on(tmp_path: Path) -> None:
+    """What failed is tried again, and what was run stays."""
+    rule = (*GATED, *RULES["paired, early"])
+    down: set[str] = {f"v{index}" for index in range(0, 20, 3)}
+    world = flaky_world()
+    scored = 0
+
+    def broken(item: str) -> bool:
+        return scored > 1 and item in down
+
+    class Watching:
+        def planned(self, task: Task, state: TrainerState) -> None: ...
+
+        def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+            nonlocal scored
+            scored += isinstance(event, SkillScored)
+
+        def called(self, row: CallRow) -> None: ...
+
+    shaky = replace(world, environment=replace(world.environment, broken=broken))
+    asyncio.run(start(config(tmp_path, rule), tmp_path / "run", shaky.session(observers=(Watching(),))))
+    paused = read_state(tmp_path / "run")
+    assert paused.paused is not None
+    assert paused.paused.reason == "unmeasured"
+    asyncio.run(resume(tmp_path / "run", flaky_world().session()))
+    assert read_state(tmp_path / "run").status == "completed"
+    with EventLog.open(tmp_path / "run") as log:
+        assert asyncio.run(check(log, Journal(log.reader), tmp_path / "run")).ok
