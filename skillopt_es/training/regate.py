@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
+    StepSkipped,
 )
 from skillopt_es.events.values import NOT_TAKEN, SkillTree
 from skillopt_es.projections.state import TrainerState, at_owed_epoch
@@ -36,7 +37,7 @@ from skillopt_es.training.gate_draws import Contest, final_contest, guidance_con
 from skillopt_es.training.gate_rules import MoreDraws
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured
-from skillopt_es.training.taint import untrusted_guidance
+from skillopt_es.training.taint import untrusted_guidance, untrusted_parts
 
 Zone = Literal["exact", "estimate"]
 Kind = Literal["candidate", "guidance", "promotion"]
@@ -136,6 +137,8 @@ class _Walk:
                 return self._ended(seq, event)
             case CandidateGated() | SlowUpdateApplied() | AppendixWritten():
                 return self._judged_anew(seq, event)
+            case StepSkipped(reason="untrusted_only"):
+                return self._was_refused(seq, event)
             case _:
                 return event
 
@@ -159,7 +162,35 @@ class _Walk:
         assert self.run is not None
         return self.run
 
+    def _was_refused(self, seq: int, event: StepSkipped) -> Event:
+        """A candidate that was refused for what it stands on: a rule that would try it misses its result."""
+        refused = self._untrusted()
+        self._say(
+            Verdict(
+                seq=seq,
+                kind="candidate",
+                number=event.step,
+                recorded=event.reason,
+                derived=event.reason if refused else None,
+                changed=not refused,
+                why="" if refused else "the candidate was never measured",
+            )
+        )
+        return event
+
+    def _untrusted(self) -> bool:
+        """Whether the rule refuses the open step's candidate, untried, for what it stands on."""
+        assert self.other.step is not None
+        built = self.other.step.built
+        if built is None or not self._run.config.evaluation.use_gate:
+            return False
+        if counts_as_measured(self.other, self._run, built.candidate):
+            return False
+        return bool(untrusted_parts(self.other, self._run))
+
     def _gated(self, seq: int, event: CandidateGated) -> Event:
+        if self._untrusted():
+            return self._refused(seq, event)
         why = self._missing(event.candidate)
         if why:
             return self._unknown(seq, "candidate", event.step, event, why)
@@ -169,6 +200,15 @@ class _Walk:
         if self.told is None and event.action == "reject" and _shown(event) != _shown(derived):
             self.told = event.step
         return derived
+
+    def _refused(self, seq: int, event: CandidateGated) -> Event:
+        """What the rule refuses for what it stands on is no candidate of the other history."""
+        reason: Literal["untrusted_only"] = "untrusted_only"
+        taken, _ = _outcome(event)
+        self._say(
+            Verdict(seq=seq, kind="candidate", number=event.step, recorded=event.action, derived=reason, changed=taken)
+        )
+        return StepSkipped(step=event.step, reason=reason, detail=untrusted_parts(self.other, self._run))
 
     def _guided(self, seq: int, event: SlowUpdateApplied) -> Event:
         """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""

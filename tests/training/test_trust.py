@@ -35,6 +35,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree, Trust
 from skillopt_es.ports import Ask, ChatReply, ChatRequest, Episode, Item, Splits, Step
 from skillopt_es.projections.trust import support_of, untrusted_attempts
+from skillopt_es.regating import regated
 from skillopt_es.session import resume, start
 from skillopt_es.start import run_started
 from skillopt_es.training.check import CheckReport, check
@@ -214,3 +215,18 @@ def test_a_clause_that_refuses_everything_is_refused(tmp_path: Path) -> None:
     """At the start, with what to do."""
     with pytest.raises(ConfigError, match=r"no_untrusted_only refuses whatever comes"):
         trained(tmp_path, ScriptedEnvironment(), *CLAUSE, "env.trust=untrusted")
+
+
+def test_another_rule_can_be_asked_what_it_would_refuse(tmp_path: Path) -> None:
+    """Every candidate of a run over untrusted items; and of a run that refused them, what cannot be told."""
+    run, _ = trained(tmp_path / "a", DoubtfulEnvironment(untrusted=EVERY))
+    taken = [event.step for event in events_of(run) if isinstance(event, CandidateGated) and event.action != "reject"]
+    found = regated(run, ("evaluation.no_untrusted_only=true",))
+    verdicts = [verdict for verdict in found.verdicts if verdict.kind == "candidate"]
+    assert {verdict.derived for verdict in verdicts} == {"untrusted_only"}
+    assert [verdict.number for verdict in verdicts if verdict.changed] == taken
+    refused, _ = trained(tmp_path / "b", DoubtfulEnvironment(untrusted=EVERY), *CLAUSE)
+    assert not [verdict for verdict in regated(refused).verdicts if verdict.changed]
+    first = regated(refused, ("evaluation.no_untrusted_only=false",)).first_change
+    assert first is not None
+    assert (first.derived, first.why) == (None, "the candidate was never measured")
