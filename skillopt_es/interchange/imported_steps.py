@@ -191,7 +191,8 @@ def _verdict(build: Builder, step: Step, record: StepRecord, place: str, candida
     why = _unusable(build, step, record, candidate)
     if why or metric is None or hard is None or soft is None or record.value is None:
         why = why or "its record has no whole selection score"
-        build.gap(place, "the verdict", why, step=step.number, skill=_after(build, step))
+        after = None if record.action == "reject" else _after(build, step)  # what was refused changed nothing
+        build.gap(place, "the verdict", why, step=step.number, skill=after)
         return
     known = build.state.measured.get(candidate.hash) if candidate else None
     if candidate is not None and known is None:

@@ -129,8 +129,8 @@ class _Folder:
             yield f"{step_folder(part.number)}/step_record.json", dumped(record)
 
     def _end(self, part: Segment, evidence: Evidence) -> Iterator[File]:
-        final = part.scored("selection")
-        self.final = final.score if final else None
+        final = part.scored("selection", "final/val")
+        self.final = final.score if final and final.exact else None
         yield from rollout_files(FINAL, part.rollouts("final/val"), evidence)
         assert part.after.started is not None
         assert part.after.best is not None

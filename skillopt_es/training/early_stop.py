@@ -111,7 +111,8 @@ def lost_early(
     best: Mapping[str, Measured] = {item: begun.measured.get(item, _BEST) for item in items if item not in begun.failed}
     bound = compare(theirs, (*ours, best), current.bonus, candidate.bonus, worth)
     seen = compare(theirs, (*ours, begun.measured), current.bonus, candidate.bonus, worth)
-    comparison: Comparison = evolve(bound, items=seen.items, error=None, won=seen.won, lost=seen.lost)
+    most = evolve(bound.candidate, measured=seen.candidate.measured)
+    comparison: Comparison = evolve(bound, items=seen.items, candidate=most, error=None, won=seen.won, lost=seen.lost)
     again = rule.name == "confirm" and bool(candidate.draws)
     if again:
         return Ruling(verdict="indecisive", reason="not_confirmed", comparison=comparison, exact=False)

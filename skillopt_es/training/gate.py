@@ -7,7 +7,7 @@ from attrs import frozen
 from skillopt_es.events.catalog import CandidateGated, Event
 from skillopt_es.events.values import GateAction, GateRule, Score
 from skillopt_es.projections.state import Measurement, TrainerState, open_step
-from skillopt_es.training.gate_draws import Contest, judged, step_contest
+from skillopt_es.training.gate_draws import Contest, judged, leads, step_contest
 from skillopt_es.training.gate_rules import Ruling
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.scores import mean_score
@@ -164,13 +164,13 @@ def first_place(state: TrainerState, skill: str) -> str:
 
 
 def is_better(state: TrainerState, run: RunData, contest: Contest) -> bool:
-    """Whether the rule takes a measured candidate, on what was drawn so far; what it would draw first counts as no."""
+    """Whether the rule takes a measured candidate; where it would have to draw first, whether its mean is higher."""
     if contest.candidate.hash == contest.current.hash:
         return False
     if contest.current.hash not in state.measured:
         return True
     ruling = judged(state, run, contest)
-    return isinstance(ruling, Ruling) and ruling.verdict == "accept"
+    return ruling.verdict == "accept" if isinstance(ruling, Ruling) else leads(state, run, contest)
 
 
 def on_common_items(candidate: Measurement, current: Measurement) -> tuple[int, Score, Score]:

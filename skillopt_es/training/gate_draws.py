@@ -13,7 +13,7 @@ from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.projections.state import Measurement, TrainerState, open_step
 from skillopt_es.training.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
 from skillopt_es.training.evaluations import begun_draw, measure, selection, units_of
-from skillopt_es.training.gate_rules import Draw, MoreDraws, Rule, Ruling, Side, judge, too_little_for
+from skillopt_es.training.gate_rules import Draw, MoreDraws, Rule, Ruling, Side, compare, judge, too_little_for
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Evaluation, Rollouts, Score, Task
 
@@ -97,6 +97,12 @@ def judged(state: TrainerState, run: RunData, contest: Contest) -> Ruling | More
     if not cannot_win(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth):
         return found
     return lost_early(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth)
+
+
+def leads(state: TrainerState, run: RunData, contest: Contest) -> bool:
+    """Whether the candidate's mean over all its draws is above that of the other text; both must have been measured."""
+    current, candidate = _sides(state, run, contest)
+    return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth).gain > 0
 
 
 def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:

@@ -312,6 +312,7 @@ def test_what_was_not_run_is_named_and_its_score_is_a_bound(runs: dict[str, Path
         assert event.action in ("reject", "indecisive")
         assert event.current_value is not None
         assert event.candidate_value <= event.current_value or event.reason == "not_confirmed"
+        assert event.candidate_score.measured == event.compared
 
 
 def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(runs: dict[str, Path]) -> None:
