@@ -47,14 +47,14 @@ def put_blobs(connection: sqlite3.Connection, rows: dict[str, Row]) -> None:
         insert_rows(connection, "blobs", part)
 
 
-def read_text(reader: Reader, digest: str) -> str:
-    """The text with that digest; raises LogDamaged when it is gone or garbled."""
+def stored_text(reader: Reader, digest: str) -> str | None:
+    """The text with that digest, None where there is none; raises LogDamaged when it is garbled."""
     try:
         row = reader.row("select codec, data from blobs where digest = ?", (raw_digest(digest),))
     except ValueError:
         row = None
     if row is None:
-        raise LogDamaged(f"the text {digest:.12}… is missing from the log")
+        return None
     try:
         return unpack(*cast("tuple[str, bytes]", row)).decode()
     except (zlib.error, ValueError) as error:

@@ -33,6 +33,7 @@ from skillopt_es.events.values import (
     Outcome,
     Pair,
     Purpose,
+    Redaction,
     Rewrite,
     Score,
     Setting,
@@ -53,7 +54,7 @@ class Event:
 
 @frozen(kw_only=True)
 class RunStarted(Event):
-    """A run began: everything that was decided before the first call."""
+    """A run began: everything that was decided before the first call; `guide` is what analysts are told of tasks."""
 
     software: str
     config: Mapping[str, Json]
@@ -63,6 +64,7 @@ class RunStarted(Event):
     steps_per_epoch: int
     total_steps: int
     notes: tuple[str, ...] = ()
+    guide: str = ""
 
 
 @frozen(kw_only=True)
@@ -89,6 +91,36 @@ class RunForked(Event):
     inherited: int
     values: Mapping[str, float]
     overrides: tuple[Setting, ...] = ()
+
+
+@frozen(kw_only=True)
+class EvidenceRetracted(Event):
+    """
+    From here on these items are in no split and no batch, because `by` says that they are no evidence.
+
+    With `place`, only what was (or will be) tried there is none.
+    """
+
+    items: tuple[str, ...]
+    reason: str
+    by: str
+    place: str = ""
+
+
+@frozen(kw_only=True)
+class TextsErased(Event):
+    """
+    Texts about these items were taken out of this log: blobs (by digest), and parts of events.
+
+    An event keeps its hash, which vouches for those around it; `content` says what its payload is since then.
+    """
+
+    items: tuple[str, ...]
+    reason: str
+    by: str
+    texts: tuple[str, ...]
+    events: tuple[Redaction, ...]
+    place: str = ""
 
 
 @frozen(kw_only=True)
@@ -525,6 +557,8 @@ CATALOG: tuple[type[Event], ...] = (
     RunStarted,
     RunResumed,
     RunForked,
+    EvidenceRetracted,
+    TextsErased,
     RunPaused,
     EpochPlanned,
     RolloutCompleted,

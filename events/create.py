@@ -7,7 +7,7 @@ A log is laid out under another name and renamed when it is whole and durable: t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from skillopt_es.events.blobs import blob_row, put_blobs
 from skillopt_es.events.bulk import insert_rows
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.codec import encode
+from skillopt_es.events.erasures import erasures_in
 from skillopt_es.events.errors import LogError, RunExists
 from skillopt_es.events.faults import sqlite_fault, system_fault
 from skillopt_es.events.group import event_row
@@ -31,12 +32,12 @@ class ForkPoint:
     """
     Where a fork leaves its parent: the parent's folder and the last event they share.
 
-    `opening` is the fork's own first event, given how many calls came along; it stands in the log from the beginning.
+    `opening` gives the fork's own first events, given how many calls came along; they are there from the beginning.
     """
 
     folder: Path
     seq: int
-    opening: Callable[[int], Event] | None = None
+    opening: Callable[[int], Sequence[Event]] | None = None
 
 
 def create_log(folder: Path, *, run_id: str, name: str, created_at: str, fork: ForkPoint | None) -> None:
@@ -85,7 +86,7 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
         if fork is not None:
             _copy_prefix(connection, fork.seq)
             if fork.opening is not None:
-                _open(connection, run, fork.seq, fork.opening)
+                _open(connection, run, fork, fork.opening)
         connection.execute("commit")
         # Closing would move the rows into the file as well, but does not say when the disk is too full for it.
         connection.execute("pragma main.wal_checkpoint(truncate)").fetchall()
@@ -98,14 +99,30 @@ def _copy_prefix(connection: sqlite3.Connection, seq: int) -> None:
     connection.execute("insert into events select * from parent.events where seq <= ? order by seq", (seq,))
 
 
-def _open(connection: sqlite3.Connection, run: RunInfo, seq: int, opening: Callable[[int], Event]) -> None:
-    """Adds the fork's own first event, in the transaction that copies what stands before it."""
+def _open(
+    connection: sqlite3.Connection, run: RunInfo, fork: ForkPoint, opening: Callable[[int], Sequence[Event]]
+) -> None:
+    """
+    Adds the fork's own first events, in the transaction that copies what stands before them.
+
+    What the parent erased later is erased in the copy too, so the fork says so itself, after whose fork it is.
+    """
     [(calls,)] = connection.execute("select count(*) from calls").fetchall()
-    encoded = encode(opening(calls))
     assert run.parent_head is not None
-    row, _ = event_row(encoded, seq + 1, raw_digest(run.parent_head), run.created_at, None)
-    put_blobs(connection, {digest: blob_row(digest, raw) for digest, raw in encoded.blobs})
-    insert_rows(connection, "events", [row])
+    first, *others = opening(calls)
+    prev_hash = raw_digest(run.parent_head)
+    for number, event in enumerate((first, *_erased_later(fork), *others), start=fork.seq + 1):
+        encoded = encode(event)
+        row, prev_hash = event_row(encoded, number, prev_hash, run.created_at, None)
+        put_blobs(connection, {digest: blob_row(digest, raw) for digest, raw in encoded.blobs})
+        insert_rows(connection, "events", [row])
+
+
+def _erased_later(fork: ForkPoint) -> list[Event]:
+    """The parent's erasures after the fork point, as far as they are about what both share."""
+    with EventLog.open(fork.folder) as parent:
+        later = [event for seq, _, event in erasures_in(parent.reader) if seq > fork.seq]
+    return [evolve(event, events=tuple(each for each in event.events if each.seq <= fork.seq)) for event in later]
 
 
 def _remove(draft: Path) -> None:

@@ -9,6 +9,7 @@ SkillOptError
 │   ├── RunBusy             another process is writing this run
 │   ├── RunNotFound         there is no run of that name here
 │   ├── RunExists           there is one already where a new one should begin
+│   ├── TextErased          a text that is needed was erased on purpose
 │   ├── InvalidEvent        an event or a call that could not be read back, so it was not written
 │   └── LogUnwritable       disk full, read-only, i/o error
 └── (skillopt_es.errors adds the others)
@@ -76,6 +77,10 @@ class RunExists(LogError):
     """There is a run already where a new one should begin."""
 
     exit_code = 2
+
+
+class TextErased(LogError):
+    """A text that is needed was erased on purpose."""
 
 
 class InvalidEvent(LogError):

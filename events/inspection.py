@@ -9,10 +9,11 @@ from typing import cast
 
 from attrs import define, field, frozen
 
-from skillopt_es.events.blobs import blob_problem, read_text
-from skillopt_es.events.catalog import Event
+from skillopt_es.events.blobs import blob_problem
+from skillopt_es.events.catalog import Event, TextsErased
 from skillopt_es.events.chain import call_hash, event_hash
 from skillopt_es.events.codec import clean_text, decode
+from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged, LogError
 from skillopt_es.events.forms import FORMS_QUERY
 from skillopt_es.events.journal import CALLS_QUERY, call_row
@@ -40,6 +41,19 @@ class Problem:
     seq: int | None = None
 
 
+@frozen
+class Erasure:
+    """What was erased from a log: by which event, when, by whom and why, and how much."""
+
+    seq: int
+    recorded_at: str
+    by: str
+    reason: str
+    items: tuple[str, ...]
+    texts: int
+    events: int
+
+
 @define
 class Inspection:
     """What has been seen of a log so far."""
@@ -58,6 +72,11 @@ class Inspection:
     last_call: int = 0
     digests: set[str] = field(factory=set)
     refs: set[CallRef] = field(factory=set)
+    erased: list[Erasure] = field(factory=list)
+    erasures: Erasures = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.erasures = Erasures(self.reader)
 
     def say(self, where: str, message: str, seq: int | None = None) -> None:
         """Notes a problem, unless there are too many already."""
@@ -74,7 +93,7 @@ class Inspection:
 
     def need(self, where: str, what: str, digest: object, seq: int) -> None:
         """Notes a text that should be stored and is not."""
-        if digest not in self.digests:
+        if digest not in self.digests and self.erasures.text(str(digest)) is None:
             self.say(where, f"the text of its {what} ({digest!s:.12}…) is missing", seq)
 
 
@@ -158,11 +177,14 @@ def _check_event(seen: Inspection, columns: Columns) -> None:
     seq, name, version, recorded_at, cause, prev_hash, hash_, data = cast(
         "tuple[int, str, int, str, str | None, bytes, bytes, str]", columns
     )
-    if event_hash(prev_hash, seq, name, version, recorded_at, cause, data) != hash_:
+    intact = event_hash(prev_hash, seq, name, version, recorded_at, cause, data) == hash_
+    if not intact and not seen.erasures.left(seq, data):
         seen.say("event", f"event {seq} ({name}) was changed after it was recorded", seq)
         return
-    event = decode(name, version, data, lambda digest: read_text(seen.reader, digest), seq=seq)
+    event = decode(name, version, data, lambda digest: str(read_text(seen.reader, digest, seen.erasures)), seq=seq)
     _check_references(seen, event, seq)
+    if isinstance(event, TextsErased):
+        _check_erasure(seen, event, seq, recorded_at)
 
 
 def _check_references(seen: Inspection, event: Event, seq: int) -> None:
@@ -172,6 +194,15 @@ def _check_references(seen: Inspection, event: Event, seq: int) -> None:
     trajectory = getattr(event, "trajectory", "")
     if trajectory:
         seen.need("event", "trajectory", trajectory, seq)
+
+
+def _check_erasure(seen: Inspection, event: TextsErased, seq: int, recorded_at: str) -> None:
+    """Notes what was erased; a text may have come back with a later call that asked the same."""
+    counts = {"texts": len(event.texts), "events": len(event.events)}
+    seen.erased.append(Erasure(seq, recorded_at, event.by, event.reason, event.items, **counts))
+    back = len(seen.digests.intersection(event.texts))
+    if back:
+        seen.warnings.append(f"{back} of the texts that event {seq} erased are there again: something asked for them")
 
 
 def _rows(seen: Inspection, sql: str) -> Iterator[Columns]:

@@ -13,11 +13,11 @@ from typing import cast
 
 from attrs import field, frozen
 
-from skillopt_es.events.blobs import read_text
 from skillopt_es.events.bulk import Cell, Row
 from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.chain import event_hash, row_hash
 from skillopt_es.events.codec import canonical_json, decode
+from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.schema import FORMAT_VERSION
@@ -82,6 +82,7 @@ class EventLog:
         self._reader = reader
         self.path = reader.path
         self.run = read_run(reader)
+        self.erasures = Erasures(reader)
 
     @classmethod
     def open(cls, folder: Path) -> EventLog:
@@ -114,8 +115,8 @@ class EventLog:
         return Head(0, self.run.first_prev_hash) if row is None else Head(cast("int", row[0]), hex_digest(row[1]))
 
     def text(self, digest: str) -> str:
-        """The text that a digest names."""
-        return read_text(self._reader, digest)
+        """The text that a digest names; an ErasedText where it was erased."""
+        return read_text(self._reader, digest, self.erasures)
 
     def read(
         self, after: int = 0, until: int | None = None, types: Collection[str] | None = None, mentioning: str = ""
@@ -175,9 +176,9 @@ class EventLog:
             intact = event_hash(prev_hash, seq, name, version, recorded_at, cause, data) == hash_
         except TypeError:  # a damaged file can give anything in any column
             intact = False
-        if not intact:
+        if not (intact or (type(data) is str and self.erasures.left(seq, data))):
             raise LogDamaged(f"event {seq} ({name}) was changed after it was recorded", seq=seq)
-        event = decode(name, version, data, self.text, seq=seq)
+        event = decode(name, version, data, lambda digest: str(self.text(digest)), seq=seq)
         return Recorded(seq=seq, recorded_at=recorded_at, event=event, hash=hash_.hex(), prev_hash=prev_hash.hex())
 
 

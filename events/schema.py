@@ -98,16 +98,18 @@ select lower(hex(digest)) as digest, codec, size, checksum, data from blobs orde
 """
 
 
-def _frozen_triggers(table: str) -> str:
-    return "".join(
-        f"create trigger {table}_no_{verb} before {verb} on {table}\n"
-        f"begin select raise(abort, '{table} is append-only'); end;\n"
+def frozen_triggers(table: str) -> dict[str, str]:
+    """The triggers that keep a table's rows as they were written, by name."""
+    return {
+        f"{table}_no_{verb}": f"create trigger {table}_no_{verb} before {verb} on {table}\n"
+        f"begin select raise(abort, '{table} is append-only'); end"
         for verb in ("update", "delete")
-    )
+    }
 
 
 TABLES = ("run", "blobs", "events", "forms", "calls")
-DDL = _TABLES + _ORDER_TRIGGERS + "".join(map(_frozen_triggers, TABLES)) + _VIEWS
+_FROZEN = "".join(f"{sql};\n" for table in TABLES for sql in frozen_triggers(table).values())
+DDL = _TABLES + _ORDER_TRIGGERS + _FROZEN + _VIEWS
 
 
 def create_tables(connection: sqlite3.Connection) -> None:

@@ -123,6 +123,14 @@ class CallRef:
 
 
 @frozen
+class Redaction:
+    """An event of which parts were erased, and the digest of the payload that is left."""
+
+    seq: int
+    content: str
+
+
+@frozen
 class SkillTree:
     """The trainable state: relative path -> text, with the file a plain edit goes to."""
 

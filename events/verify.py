@@ -14,12 +14,21 @@ from attrs import frozen
 
 from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, anchor_problems, read_anchor
 from skillopt_es.events.errors import LogError, RunNotFound
-from skillopt_es.events.inspection import ODD, Inspection, Problem, check_blobs, check_calls, check_events, check_forms
+from skillopt_es.events.inspection import (
+    ODD,
+    Erasure,
+    Inspection,
+    Problem,
+    check_blobs,
+    check_calls,
+    check_events,
+    check_forms,
+)
 from skillopt_es.events.log import read_run
 from skillopt_es.events.reader import Reader
 from skillopt_es.events.schema import LOG_FILE, SCHEMA_QUERY, expected_schema
 
-__all__ = ["Problem", "VerifyReport", "verify"]
+__all__ = ["Erasure", "Problem", "VerifyReport", "verify"]
 
 
 @frozen
@@ -35,6 +44,7 @@ class VerifyReport:
     parent_head: str = ""
     problems: tuple[Problem, ...] = ()
     warnings: tuple[str, ...] = ()
+    erased: tuple[Erasure, ...] = ()
 
 
 def verify(folder: Path) -> VerifyReport:
@@ -76,6 +86,7 @@ def _report(seen: Inspection, folder: Path) -> VerifyReport:
         parent_head=seen.parent_head or "",
         problems=tuple(seen.problems),
         warnings=tuple(seen.warnings),
+        erased=tuple(seen.erased),
     )
 
 

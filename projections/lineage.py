@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
     Event,
+    EvidenceRetracted,
     Recorded,
     RunForked,
     RunStarted,
@@ -45,6 +46,7 @@ Verdict = Literal[
 TYPES = (
     "RunStarted",
     "RunForked",
+    "EvidenceRetracted",
     "SkillScored",
     "CandidateBuilt",
     "CandidateGated",
@@ -93,10 +95,11 @@ class Node:
 
 @frozen(kw_only=True)
 class Branch:
-    """Where the run was forked from another one: what was made up to event `seq` is that run's."""
+    """Where the run was forked from another one: what was made up to event `seq` is that run's; items it never met."""
 
     parent: str
     seq: int
+    without: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -116,10 +119,6 @@ class Lineage:
     def by_name(self) -> Mapping[str, Node]:
         """The nodes by name."""
         return {node.name: node for node in self.nodes}
-
-    def children(self, name: str) -> tuple[Node, ...]:
-        """What was made from a node, in order."""
-        return tuple(node for node in self.nodes if node.parent == name)
 
 
 @define
@@ -154,6 +153,13 @@ def _started(growing: _Growing, event: Event, seq: int) -> None:
 def _forked(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, RunForked)
     growing.forks.append(Branch(parent=event.parent, seq=event.seq))
+
+
+def _retracted(growing: _Growing, event: Event, seq: int) -> None:
+    assert isinstance(event, EvidenceRetracted)
+    if growing.forks:
+        last = growing.forks.pop()
+        growing.forks.append(evolve(last, without=(*last.without, *event.items)))
 
 
 def _scored(growing: _Growing, event: Event, seq: int) -> None:
@@ -246,6 +252,7 @@ def _grow(growing: _Growing, node: Node) -> None:
 _HANDLERS = {
     RunStarted: _started,
     RunForked: _forked,
+    EvidenceRetracted: _retracted,
     SkillScored: _scored,
     CandidateBuilt: _built,
     CandidateGated: _gated,

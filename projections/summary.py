@@ -21,6 +21,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    EvidenceRetracted,
     GapFound,
     MetaSkillWritten,
     PatchProposed,
@@ -35,6 +36,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepImported,
     StepSkipped,
+    TextsErased,
 )
 from skillopt_es.events.values import NOT_TAKEN, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
@@ -45,6 +47,8 @@ OVERVIEW: tuple[str, ...] = (
     "RunStarted",
     "RunResumed",
     "RunForked",
+    "EvidenceRetracted",
+    "TextsErased",
     "RunPaused",
     "EpochPlanned",
     "SkillScored",
@@ -121,6 +125,8 @@ class Summary:
     looks: Looks = field(factory=Looks)
     imported: RunImported | None = None
     forked: RunForked | None = None
+    retracted: tuple[EvidenceRetracted, ...] = ()
+    erased: tuple[TextsErased, ...] = ()
     gaps: tuple[GapFound, ...] = ()
 
     @property
@@ -375,6 +381,8 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     RunStarted: _started,
     RunResumed: _resumed,
     RunForked: _forked,
+    EvidenceRetracted: lambda summary, event: evolve(summary, retracted=(*summary.retracted, event)),
+    TextsErased: lambda summary, event: evolve(summary, erased=(*summary.erased, event)),
     RunPaused: _paused,
     EpochPlanned: _planned,
     SkillScored: _scored,

@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    EvidenceRetracted,
     GapFound,
     LearningRateChosen,
     MetaSkillWritten,
@@ -45,6 +46,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepImported,
     StepSkipped,
+    TextsErased,
 )
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.projections.epoch_events import (
@@ -57,6 +59,7 @@ from skillopt_es.projections.epoch_events import (
     slow_proposed,
 )
 from skillopt_es.projections.persistent import Ledger
+from skillopt_es.projections.retraction import retracted
 from skillopt_es.projections.state import (
     Drawn,
     Measurement,
@@ -121,6 +124,11 @@ def _forked(state: TrainerState, event: RunForked) -> TrainerState:
         current=_revalued(state.current, event.values),
         best=_revalued(state.best, event.values),
     )
+
+
+def _erased(state: TrainerState, event: TextsErased) -> TrainerState:
+    """What happened has happened all the same."""
+    return state
 
 
 def _revalued(standing: Standing | None, values: Mapping[str, float]) -> Standing | None:
@@ -284,6 +292,8 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     RunStarted: _started,
     RunResumed: _resumed,
     RunForked: _forked,
+    EvidenceRetracted: retracted,
+    TextsErased: _erased,
     RunPaused: _paused,
     EpochPlanned: epoch_planned,
     RolloutCompleted: _rollout,

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from skillopt_es.config import any_overrides, recorded_config
 from skillopt_es.errors import ConfigError, NotInRun
-from skillopt_es.events.catalog import RunForked
+from skillopt_es.events.catalog import Event, RunForked
 from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.errors import RunExists
 from skillopt_es.events.log import EventLog, RunInfo
@@ -18,7 +18,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.projections.trainer import evolve, fold
 from skillopt_es.session import recorded_run
 from skillopt_es.training.forks import contradiction, gate_values, skills_in, under_way
 from skillopt_es.training.run_data import RunData
@@ -35,12 +35,19 @@ class Fork:
 
 
 def make_fork(
-    parent: Path, seq: int, folder: Path, *, overrides: Sequence[str] = (), now: Callable[[], datetime]
+    parent: Path,
+    seq: int,
+    folder: Path,
+    *,
+    overrides: Sequence[str] = (),
+    then: Sequence[Event] = (),
+    now: Callable[[], datetime],
 ) -> Fork:
     """
     A fork of the run in `parent` after event `seq`, whole or not at all; nobody is asked anything yet.
 
     It stands beside its parent, because a run's relative paths are seen from its folder. The parent may be running.
+    `then` are events that the fork has from its beginning, after that which says whose fork it is.
     """
     if (folder / LOG_FILE).exists():
         raise RunExists(f"there is a run at {folder} already", hint="`--name` gives the fork another name")
@@ -55,7 +62,7 @@ def make_fork(
     values = gate_values(state, texts, before.config.evaluation, RunData(config=config, started=before.started))
     made: list[RunForked] = []
 
-    def opening(calls: int) -> RunForked:
+    def opening(calls: int) -> Sequence[Event]:
         event = RunForked(
             software=software_version(),
             parent=parent.name,
@@ -66,12 +73,12 @@ def make_fork(
             overrides=tuple(Setting(key, value) for key, value in changed.items()),
         )
         made.append(event)
-        return event
+        return (event, *then)
 
     run_id = digest_of(f"{folder.name} {now().isoformat()} {info.run_id} {seq}".encode())[:16]
     point = ForkPoint(parent, seq, opening)
     RunWriter.create(folder, run_id=run_id, name=folder.name, now=now, fork=point).close()
-    return Fork(folder, made[0], evolve(state, made[0]))
+    return Fork(folder, made[0], fold((made[0], *then), state))
 
 
 def _shared(parent: Path, seq: int) -> tuple[TrainerState, dict[str, SkillTree], RunInfo]:

@@ -11,6 +11,7 @@ from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     AppendixWritten,
     CandidateBuilt,
+    GapFound,
     Recorded,
     RunStarted,
     SlowUpdateApplied,
@@ -21,7 +22,15 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 
 _HASH = re.compile(r"[0-9a-f]{4,64}")
-_SKILL_TYPES = ("RunStarted", "CandidateBuilt", "AppendixWritten", "SlowUpdateProposed", "SlowUpdateApplied")
+SKILL_TYPES = (
+    "RunStarted",
+    "CandidateBuilt",
+    "AppendixWritten",
+    "SlowUpdateProposed",
+    "SlowUpdateApplied",
+    "GapFound",
+)
+"""The events that have a whole skill."""
 
 
 @frozen
@@ -65,20 +74,21 @@ def find(what: str, log: EventLog, journal: Journal) -> Found:
 
 def _skills(start: str, log: EventLog) -> list[FoundSkill]:
     found: dict[str, FoundSkill] = {}
-    for recorded in log.read(types=_SKILL_TYPES):
-        for skill in _of_event(recorded):
+    for recorded in log.read(types=SKILL_TYPES):
+        for skill in skills_of(recorded):
             if skill.hash.startswith(start):
                 found.setdefault(skill.hash, FoundSkill(skill, recorded.seq))
     return list(found.values())
 
 
-def _of_event(recorded: Recorded) -> Iterator[SkillTree]:
+def skills_of(recorded: Recorded) -> Iterator[SkillTree]:
+    """The skills that an event has in full."""
     match recorded.event:
         case RunStarted(skill=skill) | AppendixWritten(skill=skill) | SlowUpdateApplied(skill=skill):
             yield skill
         case CandidateBuilt(candidate=skill):
             yield skill
-        case SlowUpdateProposed(candidate=SkillTree() as skill):
+        case SlowUpdateProposed(candidate=SkillTree() as skill) | GapFound(skill=SkillTree() as skill):
             yield skill
 
 

@@ -1,4 +1,4 @@
-"""Whether a model can do what an environment needs of it; found out before the first event of a run."""
+"""What models and environments say of themselves beyond their ports: what one needs, can do and tells analysts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ def provided(model: ChatModel) -> frozenset[str]:
 def required(environment: Environment) -> frozenset[str]:
     """What an environment needs of the target; one that does not say needs text."""
     found: frozenset[str] = getattr(environment, "requires", _LEAST)
+    return found
+
+
+def guide_of(environment: Environment) -> str:
+    """What an environment tells analysts of its tasks; one that does not say tells nothing."""
+    found: str = getattr(environment, "guide", "")
     return found
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted
+from skillopt_es.events.catalog import CandidateGated, Recorded, RunForked, RunStarted
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -46,7 +47,7 @@ def overview(folder: Path) -> Overview:
         summary = summarize(recorded.event for recorded in log.read(types=OVERVIEW))
         return Overview(
             folder=folder,
-            status=_status(summary, folder),
+            status=status_of(summary, folder),
             summary=summary,
             events=0 if last is None else int(str(last[0])),
             calls=len(Journal(log.reader)),
@@ -54,8 +55,8 @@ def overview(folder: Path) -> Overview:
         )
 
 
-def _status(summary: Summary, folder: Path) -> Status:
-    """An evaluation that nobody is writing and that has a score is done."""
+def status_of(summary: Summary, folder: Path) -> Status:
+    """Where a run stands now; an evaluation that nobody is writing and that has a score is done."""
     status = status_now(summary.status, folder)
     return "scored" if status == "stopped" and summary.is_evaluation and summary.tests else status
 
@@ -86,20 +87,26 @@ class Spent:
     inherited: int = 0
 
 
-_SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
+SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
+"""The events that say who wrote a log, and at which prices."""
 
 
 def spent(folder: Path) -> Spent:
     """The usage of a run, from its journal and the prices it has recorded; raises LogError for one it cannot read."""
     with EventLog.open(folder) as log:
-        sessions = list(log.read(types=_SESSIONS))
-        prices = recorded_prices(recorded.event for recorded in sessions)
-        forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
-        inherited = forks[-1].inherited if forks else 0
-        tally = AheadTally()
-        usage = usage_of(tally.passing(Journal(log.reader).read(after=inherited)), prices)
-        gates = [recorded.event for recorded in log.read(types=("CandidateGated",))]
-    taken = {gate.step for gate in gates if isinstance(gate, CandidateGated) and gate.action not in NOT_TAKEN}
+        gates = log.read(types=("CandidateGated",))
+        return spent_of(Journal(log.reader), list(log.read(types=SESSIONS)), gates)
+
+
+def spent_of(journal: Journal, sessions: Sequence[Recorded], gates: Iterable[Recorded]) -> Spent:
+    """The same from a journal and the events of SESSIONS and the gates; raises LogError for what cannot be read."""
+    prices = recorded_prices(recorded.event for recorded in sessions)
+    forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
+    inherited = forks[-1].inherited if forks else 0
+    tally = AheadTally()
+    usage = usage_of(tally.passing(journal.read(after=inherited)), prices)
+    verdicts = [recorded.event for recorded in gates]
+    taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action not in NOT_TAKEN}
     return Spent(
         usage=usage,
         ahead=tally.result(taken, prices),

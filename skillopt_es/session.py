@@ -20,7 +20,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
-from skillopt_es.matrix import check_target
+from skillopt_es.matrix import check_target, guide_of
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
@@ -54,7 +54,7 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
     environment = session.world.environment(config)
     try:
         splits = environment.load()
-        first = run_started(config, splits, folder)
+        first = run_started(config, splits, folder, guide=guide_of(environment))
         models = session.world.models(config)
         try:
             check_target(models["target"], environment)

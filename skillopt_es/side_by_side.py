@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from datetime import datetime
 from pathlib import Path
 
 from attrs import frozen
 
+from skillopt_es.audit.durations import durations, moments_of
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
 from skillopt_es.events.log import EventLog
@@ -18,8 +17,6 @@ from skillopt_es.overview import Spent, detailed
 from skillopt_es.projections.lines import stated_score
 from skillopt_es.projections.summary import Summary
 from skillopt_es.session import recorded_run, recorded_settings
-
-_COMINGS = ("RunResumed", "RunForked")
 
 
 @frozen(kw_only=True)
@@ -63,7 +60,7 @@ def side(folder: Path) -> Side:
     tests = {line.skill: line.score for line in summary.tests}
     with EventLog.open(folder) as log:
         settings = recorded_settings(log)
-        moments = log.reader.rows("select type, recorded_at from events order by seq")
+        seconds = durations(moments_of(log.reader, log.head().seq)).total
     run = recorded_run(found.started, folder, settings)
     return Side(
         name=folder.name,
@@ -84,7 +81,7 @@ def side(folder: Path) -> Side:
         test_best=tests.get(summary.best.skill),
         test_final=tests.get(_final(summary)),
         spent=found.spent if summary.imported is None else None,
-        seconds=worked((str(kind), str(at)) for kind, at in moments) if summary.imported is None else None,
+        seconds=seconds if summary.imported is None else None,
     )
 
 
@@ -96,15 +93,3 @@ def _outcome(verdict: str) -> str:
     if verdict in ("reject", "indecisive"):
         return "rejected" if verdict == "reject" else verdict
     return "accepted" if verdict in ("accept", "accept_new_best", "force_accept") else "skipped"
-
-
-def worked(moments: Iterable[tuple[str, str]]) -> float:
-    """How many seconds a run's own writers were at work, from each event's type and time; between two, nobody was."""
-    seconds, last = 0.0, ""
-    for kind, at in moments:
-        if kind == "RunForked":
-            seconds = 0.0
-        elif last and kind not in _COMINGS:
-            seconds += (datetime.fromisoformat(at) - datetime.fromisoformat(last)).total_seconds()
-        last = at
-    return seconds

@@ -16,7 +16,7 @@ from skillopt_es.training.gate_draws import too_little
 from skillopt_es.version import software_version
 
 
-def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
+def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str = "") -> RunStarted:
     """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
     for name, items in (("train", splits.train), ("validation", splits.val)):
         if not items:
@@ -47,6 +47,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path) -> RunStarted:
         steps_per_epoch=steps,
         total_steps=steps * config.train.num_epochs,
         notes=(*notes, *splits.notes, *twins),
+        guide=guide,
     )
 
 

@@ -60,6 +60,7 @@ PURE = [
     "projections",
     "skillopt_es/skill",
     "skillopt_es/audit/blame.py",
+    "skillopt_es/audit/headlines.py",
     "skillopt_es/audit/line_costs.py",
     *(
         f"skillopt_es/training/{name}.py"

@@ -7,11 +7,39 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skillopt_es.adapters.benchmarks.lookup import named
-from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
+from skillopt_es.adapters.benchmarks.plan import Benchmark, Divided, Fields, Found, Source
+from skillopt_es.adapters.benchmarks.released import released_games, released_names
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.errors import DataError
 
 _KEYS = ("pddl_domain", "grammar", "pddl_problem")
+_UNSEEN = "json_2.1.1/valid_unseen"
+_UNSEEN_GAMES = 134
+_NEVER_PLAYED = ("movable", "Sliced")  # the package leaves these tasks out
+
+
+def _divided(folder: Path) -> Divided:
+    """The released split: listed games to train and validate on, and all games of unknown rooms in their order."""
+    games = sorted(
+        game.relative_to(folder).as_posix()
+        for game in (folder / _UNSEEN).glob("*/*/game.tw-pddl")
+        if not any(word in game.parts[-3] for word in _NEVER_PLAYED) and _solvable(game)
+    )
+    if len(games) != _UNSEEN_GAMES:
+        raise DataError(
+            f"the released split tests on all {_UNSEEN_GAMES} games in {_UNSEEN}, and {len(games)} are there",
+            hint="download the games anew, or name a checkout of the original with --ids",
+        )
+    return released_games({**released_names("alfworld"), "test": games})
+
+
+def _solvable(game: Path) -> bool:
+    """Whether a game says that it can be won; one that is broken is told when it is read."""
+    try:
+        loaded = json.loads(game.read_bytes())
+    except ValueError:
+        return True
+    return not isinstance(loaded, dict) or loaded.get("solvable") is not False
 
 
 def _read(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
@@ -65,4 +93,5 @@ ALFWORLD = Benchmark(
     sizes=(39, 18, 134),
     required=("gamefile",),
     read=_read,
+    divide=_divided,
 )

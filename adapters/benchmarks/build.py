@@ -111,7 +111,7 @@ def _manifest(
         "manifest_type": "built",
         "software": software,
         "counts": {split: len(rows) for split, rows in items.items()},
-        "split": "released rule" if ids is None else "id lists",
+        "split": "as released" if ids is None else "id lists",
         "item_fields": keys,
         "sources": [{"where": each.where, "licence": each.licence} for each in benchmark.sources],
         "ids": lists_read,

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from skillopt_es.adapters.benchmarks.lookup import looked_up
 from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
+from skillopt_es.adapters.benchmarks.released import released_ids
 from skillopt_es.adapters.benchmarks.tables import Row, lines_of, table_files, text_of
 from skillopt_es.adapters.environments.data import RawItem
 
@@ -52,6 +53,7 @@ OFFICEQA = Benchmark(
     sizes=(50, 24, 172),
     required=("question", "ground_truth"),
     read=_read,
+    divide=lambda _: released_ids("officeqa"),
     warning="the access terms forbid using the answer keys to train models that are evaluated on it, or to inflate "
     "scores; ask yourself whether training a skill on its train split is what you may do, and say so where you publish",
 )

@@ -12,6 +12,7 @@ from attrs import evolve
 
 from skillopt_es.adapters.benchmarks.lookup import named
 from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
+from skillopt_es.adapters.benchmarks.released import released_ids
 from skillopt_es.adapters.environments.data import RawItem, read_items
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import digest_of
@@ -124,5 +125,6 @@ SPREADSHEETBENCH = Benchmark(
     sizes=(80, 40, 280),
     required=("instruction",),
     read=_read,
+    divide=lambda _: released_ids("spreadsheetbench"),
     paths=("spreadsheet_path",),
 )

@@ -8,6 +8,7 @@ from skillopt_es.events.values import Failed, Measured, SkillTree
 from skillopt_es.ports import ChatReply, Episode, Message, RecordKind, TrajectoryRecord
 
 TASK_LIMIT = 500
+REFERENCE = "[HIDDEN REFERENCE]"  # how an item can be solved: for analysts of training items, where the config says so
 _REMEMBERED = 8
 
 

@@ -40,6 +40,14 @@ def last_tagged(text: str, tag: str) -> str | None:
     return None if found is None else found.strip()
 
 
+def answer_in(reply: str) -> str:
+    """The prediction in a reply: the last answer tag, else the last line that is not blank."""
+    tagged = last_tagged(reply, "answer")
+    if tagged is not None:
+        return tagged
+    return next((line.strip() for line in reversed(reply.split("\n")) if line.strip()), "")
+
+
 def shorten(text: str, limit: int) -> str:
     """The text, cut to `limit` characters with an ellipsis as the last one."""
     return text if len(text) <= limit else text[: limit - 1] + "…"

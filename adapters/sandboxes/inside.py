@@ -49,7 +49,7 @@ def main(report_to: int) -> None:
     checked(libc.prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0), "prctl")
     try:
         build_root(job["readable"], job["disk_bytes"])
-        put_files(job["files"])
+        put_files(job["files"], job["programs"])
         report = run(job)
     except OSError as error:
         report = {"refused": f"{error.filename or 'the sandbox'}: {error.strerror}"}
@@ -113,7 +113,7 @@ def show(path: str) -> None:
     mount("none", path, None, BIND | REMOUNT | READ_ONLY | NO_SUID | kept)
 
 
-def put_files(files: dict[str, str]) -> None:
+def put_files(files: dict[str, str], programs: list[str]) -> None:
     """Writes the job's files into the work folder."""
     for name, content in files.items():
         path = os.path.join(WORK, name)
@@ -121,7 +121,7 @@ def put_files(files: dict[str, str]) -> None:
         os.makedirs(folder, exist_ok=True)
         os.chmod(folder, 0o1777)
         Path(path).write_bytes(base64.b64decode(content))
-        os.chmod(path, 0o666)
+        os.chmod(path, 0o777 if name in programs else 0o666)
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:

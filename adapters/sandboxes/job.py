@@ -27,10 +27,11 @@ class Limits:
 
 @frozen(kw_only=True)
 class Job:
-    """A command for a fresh folder that holds only these files; paths are relative to it."""
+    """A command for a fresh folder that holds only these files, some of them programs; paths are relative to it."""
 
     command: Sequence[str]
     files: Mapping[str, bytes] = field(factory=dict)
+    programs: Sequence[str] = ()
     stdin: bytes = b""
     collect: Sequence[str] = ()
     limits: Limits = field(factory=Limits)

@@ -78,12 +78,19 @@ def readable_places() -> list[str]:
     return sorted(place for place in places if not place.startswith(tuple(f"{one}/" for one in inside.SYSTEM)))
 
 
+def is_visible(path: str) -> bool:
+    """Whether a file of this machine can be read behind the walls."""
+    places = (*inside.SYSTEM, *readable_places())
+    return Path(path).is_absolute() and any(Path(os.path.normpath(path)).is_relative_to(place) for place in places)
+
+
 async def _run(job: Job) -> tuple[Ended, _Report | None]:
     limits = job.limits
     wanted = {
         "command": list(job.command),
         "environment": _ENVIRONMENT,
         "files": {name: base64.b64encode(content).decode() for name, content in job.files.items()},
+        "programs": list(job.programs),
         "stdin": base64.b64encode(job.stdin).decode(),
         "collect": list(job.collect),
         "readable": readable_places(),

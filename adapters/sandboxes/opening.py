@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Literal
 
 from skillopt_es.adapters.sandboxes.job import Job, Sandbox, SandboxError
@@ -29,6 +31,13 @@ async def open_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:
 def new_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:
     """Another sandbox, where one of its kind has proved to work; each belongs to the event loop that first uses it."""
     return Unconfined(at_once=at_once) if mode == "unconfined" else Namespaces(at_once=at_once)
+
+
+@lru_cache(maxsize=1)
+def proved_problem() -> str:
+    """Why code cannot be confined here, tried once in a process; in a thread, as an event loop may be running."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, problem_with_confinement()).result()
 
 
 async def problem_with_confinement() -> str:

@@ -44,6 +44,7 @@ async def _run(job: Job, folder: Path) -> Execution:
     for name, content in job.files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
+        (folder / name).chmod(0o700 if name in job.programs else 0o600)
     environment = {
         "PATH": os.defpath,
         "HOME": str(folder),

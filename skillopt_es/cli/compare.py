@@ -68,7 +68,7 @@ def column(each: Side) -> dict[str, str]:
         "tokens in": "-" if total is None else shown_tokens(total.input),
         "tokens out": "-" if total is None else shown_tokens(total.output),
         "cost": "-" if used is None or not used.currency else f"{used.currency} {shown_cost(used.usage.total.cost)}",
-        "time": "-" if each.seconds is None else _time(each.seconds),
+        "time": "-" if each.seconds is None else shown_seconds(each.seconds),
     }
 
 
@@ -82,7 +82,7 @@ def _scores(each: Side) -> dict[str, Score | None]:
     }
 
 
-def _time(seconds: float) -> str:
+def shown_seconds(seconds: float) -> str:
     """A stretch of time for people."""
     if seconds < 60:
         return f"{seconds:.1f}s"

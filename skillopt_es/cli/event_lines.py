@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     EpochCompleted,
     EpochPlanned,
     Event,
+    EvidenceRetracted,
     GapFound,
     LearningRateChosen,
     MetaSkillWritten,
@@ -39,6 +40,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepImported,
     StepSkipped,
+    TextsErased,
 )
 from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
 from skillopt_es.skill.alignment import lines_of
@@ -293,6 +295,16 @@ def _forked(event: RunForked) -> str:
     )
 
 
+def _retracted(event: EvidenceRetracted) -> str:
+    where = f" at {event.place}" if event.place else ""
+    return f"{', '.join(event.items)}{where}, by {event.by}: {event.reason}"
+
+
+def _erased(event: TextsErased) -> str:
+    what = f"{counted(len(event.texts), 'text')} and parts of {counted(len(event.events), 'event')}"
+    return f"{what} about {', '.join(event.items)}, by {event.by}: {event.reason}"
+
+
 def _gap(event: GapFound) -> str:
     return f"{event.place}: {event.what} is unknown: {event.why}"
 
@@ -301,6 +313,8 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     RunStarted: _started,
     RunResumed: lambda event: event.software,
     RunForked: _forked,
+    EvidenceRetracted: _retracted,
+    TextsErased: _erased,
     RunPaused: lambda event: f"{event.reason}: {event.message}",
     EpochPlanned: _planned,
     RolloutCompleted: _rollout,

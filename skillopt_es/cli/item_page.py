@@ -12,7 +12,7 @@ from skillopt_es.cli.audit_words import fate_json, fate_words, problem_json, pro
 from skillopt_es.cli.event_lines import counted, in_words
 from skillopt_es.cli.options import print_json
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.catalog import EvidenceRetracted, RolloutCompleted
 from skillopt_es.events.values import Failed, Json, Measured, Purpose
 from skillopt_es.projections.chains import Seen
 
@@ -89,6 +89,9 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
         click.echo(f"  event {seen.seq:<6} skill {seen.event.skill[:8]}  {in_words(seen.event)}")
     for left in history.left_out:
         click.echo(f"  event {left.seq:<6} skill {left.event.skill[:8]}  {left.event.place}: not run, it could not win")
+    for recorded in reading.read(types=("EvidenceRetracted",), mentioning=item):
+        if isinstance(recorded.event, EvidenceRetracted) and item in recorded.event.items:
+            click.echo(f"  event {recorded.seq:<6} retracted: {in_words(recorded.event)}")
     click.echo("analysts that saw it" if history.uses else "no analyst saw it")
     for use in history.uses:
         click.echo("\n".join(use_lines(use)))

@@ -72,7 +72,8 @@ def _origin(found: Lineage) -> str:
         return ""
     fork = found.forks[-1]
     shared = [node.name for node in found.nodes if node.seq <= fork.seq]
-    return f"; forked of {fork.parent} at event {fork.seq:,}, which it shares up to {shared[-1]}"
+    without = f", without {', '.join(fork.without)}" if fork.without else ""
+    return f"; forked of {fork.parent} at event {fork.seq:,}, which it shares up to {shared[-1]}{without}"
 
 
 def dot(run: str, found: Lineage) -> str:

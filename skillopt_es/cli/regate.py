@@ -18,6 +18,7 @@ from skillopt_es.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from skillopt_es.events.values import Json
     from skillopt_es.training.regate import Regated, Verdict
 
 _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "the end, after step"}
@@ -48,49 +49,54 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     folder = find_run(run, directory)
     found = regated(folder, overrides)
     if as_json:
-        print_json(
-            {
-                "run": folder.name,
-                "first_change": None if found.first_change is None else found.first_change.seq,
-                "other_scores_told_after_step": found.told,
-                "best": {"recorded": found.best_recorded, "derived": found.best_derived},
-                "exact": [asdict(each) for each in found.verdicts if each.zone == "exact"],
-                "estimate": [asdict(each) for each in found.verdicts if each.zone == "estimate"],
-            }
-        )
+        print_json({"run": folder.name, **verdicts_json(found)})
     else:
-        _print(folder.name, found)
+        print_verdicts(folder.name, found, "this rule")
 
 
-def _print(name: str, found: Regated) -> None:
+def verdicts_json(found: Regated) -> dict[str, Json]:
+    """Both zones, for programs."""
+    return {
+        "first_change": None if found.first_change is None else found.first_change.seq,
+        "other_scores_told_after_step": found.told,
+        "best": {"recorded": found.best_recorded, "derived": found.best_derived},
+        "exact": [asdict(each) for each in found.verdicts if each.zone == "exact"],
+        "estimate": [asdict(each) for each in found.verdicts if each.zone == "estimate"],
+    }
+
+
+def print_verdicts(name: str, found: Regated, by: str) -> None:
+    """Both zones, for people; `by` is what decides otherwise."""
     exact = [each for each in found.verdicts if each.zone == "exact"]
     estimate = [each for each in found.verdicts if each.zone == "estimate"]
-    if not exact:
+    if not found.verdicts:
         click.echo(f"{name} has judged no candidate yet")
         return
     first = found.first_change
-    click.echo(f"EXACT: what this rule decides up to {'the end' if first is None else 'the first changed verdict'}")
-    _print_zone(exact)
+    parts = "the first changed verdict" if found.read is None else f"event {found.read}, a result with another grade"
+    click.echo(f"EXACT: what {by} decides up to {'the end' if first is None and found.read is None else parts}")
+    if exact:
+        _print_zone(exact, by)
+    else:
+        click.echo("nothing: what led to the first verdict would have been read otherwise already")
     if found.told is not None and (first is None or first.kind != "candidate" or found.told < first.number):
         click.echo(f"after step {found.told} analysts would have read other scores, and might have answered otherwise")
-    if first is None:
+    if first is None and not estimate:
         click.echo(f"\nno verdict changes: all {len(exact)} are as recorded")
         return
     if estimate:
         changed = sum(each.changed for each in estimate)
-        click.echo("\nESTIMATE: this rule on candidates that the other history would not have met in this form")
-        _print_zone(estimate)
+        click.echo(f"\nESTIMATE: {by} on candidates that the other history would not have met in this form")
+        _print_zone(estimate, by)
         click.echo(f"\n{changed} of {len(estimate)} estimated verdicts differ")
     same = "the same" if found.best_recorded == found.best_derived else "another"
     word = "is" if not estimate else "would perhaps be"
-    click.echo(
-        f"the best skill {word} {same}: {found.best_recorded[:12]} recorded, {found.best_derived[:12]} by this rule"
-    )
-    if first.kind == "candidate" and first.number > 1:
+    click.echo(f"the best skill {word} {same}: {found.best_recorded[:12]} recorded, {found.best_derived[:12]} by {by}")
+    if found.read is None and first is not None and first.kind == "candidate" and first.number > 1:
         click.echo(f"next        skillopt-es fork {name} --until step {first.number - 1} --set … finds out")
 
 
-def _print_zone(verdicts: list[Verdict]) -> None:
+def _print_zone(verdicts: list[Verdict], by: str) -> None:
     rows = [
         (
             "*" if each.changed else "",
@@ -103,4 +109,4 @@ def _print_zone(verdicts: list[Verdict]) -> None:
         )
         for each in verdicts
     ]
-    print_table(("", "at", "current", "candidate", "recorded", "this rule", ""), rows, right=(2, 3))
+    print_table(("", "at", "current", "candidate", "recorded", by, ""), rows, right=(2, 3))

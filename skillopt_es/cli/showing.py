@@ -10,6 +10,7 @@ import click
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
 from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored
+from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
@@ -59,7 +60,8 @@ def _tests(event: RunCompleted, log: EventLog) -> dict[str, Scored]:
 def _whole_call(row: CallRow, log: EventLog) -> Json:
     answer = None if row.call.response is None else log.text(row.call.response)
     messages: list[Json] = [{"role": role, "content": log.text(digest)} for role, digest in _messages(row)]
-    steps: list[Json] = [] if row.call.trace is None else json.loads(log.text(row.call.trace))
+    did = None if row.call.trace is None else log.text(row.call.trace)
+    steps: list[Json] = [] if did is None else [did] if isinstance(did, ErasedText) else json.loads(did)
     return {**plain_call(row), "messages": messages, "steps": steps, "answer": answer}
 
 

@@ -9,7 +9,7 @@ from typing import cast
 import click
 from attrs import asdict
 
-from skillopt_es.cli.event_lines import shown_time
+from skillopt_es.cli.event_lines import counted, shown_time
 from skillopt_es.cli.looks import looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
@@ -86,6 +86,8 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "calls": each.calls,
         "last_written": each.written,
         "forked_from": fork_json(summary.forked),
+        "retracted": [item for event in summary.retracted for item in event.items],
+        "erased": [item for event in summary.erased for item in event.items],
         "imported": None if summary.imported is None else summary.imported.source,
     }
 
@@ -125,21 +127,13 @@ def print_status(found: Detailed, directory: Path, null_accepts: float | None) -
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
     click.echo(f"run         {each.folder.name} ({each.status}{why}{imported})")
-    if summary.forked is not None:
-        changed = shown_settings(summary.forked.overrides)
-        click.echo(
-            f"forked      of {summary.forked.parent} after event {summary.forked.seq:,}; {changed or 'nothing changed'}"
-        )
+    _print_changes(summary)
     if found.started is not None:
         click.echo(f"trains      {_what(found.started)}")
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
     click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{_resumed(summary)}")
     click.echo(f"validation  {_validation(summary)}")
-    if null_accepts is not None:
-        click.echo(f"gate        takes a text against itself in {null_accepts:.0%} of cases, by its own draws")
-    print_tests(_tests(summary))
-    if found.sealed or summary.looks.opened:
-        click.echo(f"seal        {looks_words(summary.looks)}")
+    _print_honesty(found, null_accepts)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
         used = f"{used} ({found.spent.inherited:,} calls came along from the parent)"
@@ -161,6 +155,29 @@ def print_status(found: Detailed, directory: Path, null_accepts: float | None) -
         print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
     click.echo()
     click.echo(f"next        {_next(each, directory)}")
+
+
+def _print_changes(summary: Summary) -> None:
+    """Where a run left its parent, and what it goes on without."""
+    if summary.forked is not None:
+        changed = shown_settings(summary.forked.overrides)
+        click.echo(
+            f"forked      of {summary.forked.parent} after event {summary.forked.seq:,}; {changed or 'nothing changed'}"
+        )
+    for gone in summary.retracted:
+        click.echo(f"without     {', '.join(gone.items)}{f' at {gone.place}' if gone.place else ''}: {gone.reason}")
+    for lost in summary.erased:
+        click.echo(f"erased      {counted(len(lost.texts), 'text')} about {', '.join(lost.items)}: {lost.reason}")
+
+
+def _print_honesty(found: Detailed, null_accepts: float | None) -> None:
+    """The test scores, with how often the items were looked at, and what a verdict of the gate is worth."""
+    summary = found.overview.summary
+    if null_accepts is not None:
+        click.echo(f"gate        takes a text against itself in {null_accepts:.0%} of cases, by its own draws")
+    print_tests(_tests(summary))
+    if found.sealed or summary.looks.opened:
+        click.echo(f"seal        {looks_words(summary.looks)}")
 
 
 def _print_evaluation(found: Detailed) -> None:

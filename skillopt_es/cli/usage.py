@@ -58,13 +58,13 @@ def _print(spent: Spent, by: str) -> None:
     print_table(headers, [*rows, _row("total", usage.total, currency)], right=range(1, len(headers)))
     if spent.inherited:
         click.echo(f"a fork: {spent.inherited:,} calls that came along from its parent are not counted")
-    for line in _not_as_wanted(spent):
+    for line in not_as_wanted(spent):
         click.echo(line)
     for line in lower_bounds(spent):
         click.echo(f"+ at least: {line}")
 
 
-def _not_as_wanted(spent: Spent) -> list[str]:
+def not_as_wanted(spent: Spent) -> list[str]:
     """What was asked ahead of a verdict and what was not asked again, where there is any of it."""
     ahead, lines = spent.ahead, []
     if ahead.made.calls:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
 
 
@@ -36,6 +37,11 @@ def verify_command(run: str | None, directory: Path, as_json: bool) -> int:
             click.echo(f"  a fork: up to {report.parent_head[:12]} it is run {report.parent}, and it stands on its own")
     else:
         click.echo(f"{folder.name}: NOT what was written; {counts} looked at, problems found:")
+    for gone in report.erased:
+        click.echo(
+            f"  event {gone.seq} erased {gone.texts:,} texts and parts of {gone.events:,} events about "
+            f"{', '.join(gone.items)}, on {shown_time(gone.recorded_at)} UTC, by {gone.by}: {gone.reason}"
+        )
     for problem in report.problems:
         click.echo(f"  {problem.where}{'' if problem.seq is None else f' {problem.seq}'}: {problem.message}")
     for warning in report.warnings:

@@ -32,6 +32,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
+    TextsErased,
 )
 from skillopt_es.events.values import Purpose
 from skillopt_es.projections.state import TrainerState
@@ -132,7 +133,7 @@ def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
             part = _Open(_key(begins), begins)
         part.events.append(recorded.event)
         # Between two writers nobody was at work.
-        if last and not isinstance(recorded.event, RunResumed | RunForked):
+        if last and not isinstance(recorded.event, RunResumed | RunForked | TextsErased):
             stage = _stage(recorded.event)
             part.seconds[stage] = part.seconds.get(stage, 0.0) + _between(last, recorded.recorded_at)
         state, last = after, recorded.recorded_at

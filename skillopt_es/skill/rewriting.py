@@ -56,13 +56,6 @@ def own_words(text: str) -> str:
     return without_protected_blocks(text[len(frontmatter(text)) :])
 
 
-def protected_parts(text: str) -> tuple[str, ...]:
-    """The frontmatter (if any) and every protected block, word for word, in order."""
-    head = frontmatter(text)
-    blocks = tuple(piece.text for piece in _pieces(text[len(head) :]) if piece.part is not None)
-    return (head.rstrip(), *blocks) if head else blocks
-
-
 def repaired(before: str, written: str) -> Repaired:
     """The written text with the protected parts of the text that it replaces."""
     head = frontmatter(before)

@@ -36,7 +36,6 @@ T = TypeVar("T")
 SKILL = SkillTree({"SKILL.md": "# Skill\n\nKeep to the point.\n"})
 OTHER_SKILL = SkillTree({"SKILL.md": "# Skill\n\nThink of the zebra crossing.\n"})
 HOSTILE = ("../x", "/etc/passwd", "a/b", "CON", "x" * 3000, "ü🙂", "a:b", "A:b", "..", "a\nb")
-_MANY = 24
 _PATIENCE = 20.0
 
 
@@ -48,12 +47,19 @@ class EnvironmentCase:
     `made` writes training items with these ids into a folder, and at least one for each other split, and returns the
     settings to open them. `replies` are what a target may answer: one must be right and one wrong for every item.
     `secret` is a text that only accepted answers have; leave it empty where the target may see them, as among choices.
+    `many` is how many items are tried at once; fewer will do where each starts programs.
     """
 
     open: OpenEnvironment
     made: Callable[[Path, Sequence[str]], EnvironmentSettings]
     replies: Sequence[str]
     secret: str = ""
+    many: int = 24
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """As many plain ids."""
+        return [f"item-{number}" for number in range(self.many)]
 
     def opened(self, folder: Path, ids: Sequence[str]) -> tuple[Environment, Splits]:
         """The environment over made items, loaded."""
@@ -130,13 +136,14 @@ def data_is_told_apart_by_its_digest(case: EnvironmentCase, folder: Path) -> Non
 
 def every_episode_is_whole(case: EnvironmentCase, folder: Path) -> None:
     """Scores from 0 to 1, a failure code exactly where something is missing, and always a trajectory."""
-    environment, splits = case.opened(folder, _ids())
-    episodes = _episodes(environment, splits.train, Target(case.replies))
-    for episode in episodes:
-        _check_episode(episode)
-        assert isinstance(episode.outcome, Measured), f"an answered item was not measured: {episode.outcome}"
-    assert any(isinstance(e.outcome, Measured) and e.outcome.passed for e in episodes), "no reply is ever right"
-    assert any(episode.failure for episode in episodes), "no reply is ever wrong"
+    environment, splits = case.opened(folder, case.ids)
+    rounds = _rounds(environment, splits.train, [Target([reply]) for reply in case.replies])
+    for tries in zip(*rounds, strict=True):  # one item under each reply
+        for episode in tries:
+            _check_episode(episode)
+            assert isinstance(episode.outcome, Measured), f"an answered item was not measured: {episode.outcome}"
+        assert any(isinstance(e.outcome, Measured) and e.outcome.passed for e in tries), "no reply is ever right"
+        assert any(episode.failure for episode in tries), "no reply is ever wrong"
 
 
 def a_reply_without_an_answer_is_an_episode(case: EnvironmentCase, folder: Path) -> None:
@@ -154,8 +161,8 @@ def the_same_answers_give_the_same_episodes(case: EnvironmentCase, folder: Path)
     """Neither the folder, nor the order in which answers come, nor an earlier attempt changes one."""
     found = []
     for number, late in enumerate((False, True)):
-        environment, splits = case.opened(folder / str(number), _ids())
-        found += [_episodes(environment, splits.train, Target(case.replies, late=late)) for _ in range(2)]
+        environment, splits = case.opened(folder / str(number), case.ids)
+        found += _rounds(environment, splits.train, [Target(case.replies, late=late) for _ in range(2)])
         assert str(folder) not in repr(found[-1]), "an episode holds a path of this machine"
     for other in found[1:]:
         assert other == found[0], "the same answers gave other episodes"
@@ -175,7 +182,7 @@ def the_skill_is_put_before_the_target(case: EnvironmentCase, folder: Path) -> N
 
 def no_accepted_answer_reaches_the_target(case: EnvironmentCase, folder: Path) -> None:
     """In no message of any turn."""
-    environment, splits = case.opened(folder, _ids())
+    environment, splits = case.opened(folder, case.ids)
     target = Target([reply for reply in case.replies if case.secret not in reply] or [""])
     _episodes(environment, splits.train, target)
     for messages in target.asked if case.secret else ():
@@ -239,13 +246,19 @@ def closing_twice_is_closing(case: EnvironmentCase, folder: Path) -> None:
 # --- helpers --------------------------------------------------------------------------------------------------------
 
 
-def _ids() -> list[str]:
-    return [f"item-{number}" for number in range(_MANY)]
-
-
 def _episodes(environment: Environment, items: Sequence[Item], ask: Ask, skill: SkillTree = SKILL) -> list[Episode]:
-    async def gather() -> list[Episode]:
-        return await asyncio.gather(*(environment.attempt(item, skill, ask, seed=1) for item in items))
+    return _rounds(environment, items, [ask], skill)[0]
+
+
+def _rounds(
+    environment: Environment, items: Sequence[Item], asks: Sequence[Ask], skill: SkillTree = SKILL
+) -> list[list[Episode]]:
+    """All items at once, once for each of these targets, in one event loop: an environment belongs to one."""
+
+    async def gather() -> list[list[Episode]]:
+        return [
+            await asyncio.gather(*(environment.attempt(item, skill, ask, seed=1) for item in items)) for ask in asks
+        ]
 
     return _run(gather())
 

@@ -12,11 +12,14 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from typing import Protocol, cast
 
 from attrs import asdict, frozen
 
 from skillopt_es.errors import BackendError, Divergence
+from skillopt_es.events.erasures import ErasedText
+from skillopt_es.events.errors import TextErased
 from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall, request_digest
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import (
@@ -125,7 +128,7 @@ class LiveCalls:
         asked = _Asked(role, request, self._models[role].identity, wire_form(request))
         known = self._known(request.slot, asked.model, asked.recorded)
         if known is not None:
-            return answer_of(known, self._texts)
+            return known
         early = self._early.pop(request.slot, None)
         if early is not None and early.asked == asked:
             await asyncio.wait((early.answer,))
@@ -138,7 +141,7 @@ class LiveCalls:
         asked = _Asked(role, request, self._models[role].identity, wire_form(request))
         known = self._known(request.slot, asked.model, asked.recorded)
         if known is not None:
-            return answer_of(known, self._texts)
+            return known
         if not self._may_ask_ahead:
             raise NotStarted
         answer = asyncio.ensure_future(self._made(asked, ahead=True))
@@ -161,7 +164,7 @@ class LiveCalls:
         if self._repeats is None:
             return None
         earlier = self._repeats.find(asked.request, request_digest(asked.model, asked.recorded))
-        if earlier is None:
+        if earlier is None or isinstance(self._texts.text(earlier.call.response or ""), ErasedText):
             return None
         row = await self._record(_repeating(asked, earlier), [], [])
         return answer_of(row, self._texts)
@@ -219,15 +222,17 @@ class LiveCalls:
         self._seen(row)
         return row
 
-    def _known(self, slot: str, model: str, recorded: str) -> CallRow | None:
+    def _known(self, slot: str, model: str, recorded: str) -> Answer | None:
         if slot not in self._slots:
             return None
         rows, digest = self._journal.answers(slot), request_digest(model, recorded)
-        for row in reversed(rows):  # the last one is what was used where a question was asked again
-            if row.call.request_digest == digest and not (self._ask_again and row.call.finish == "length"):
-                return row
+        same = [row for row in rows if row.call.request_digest == digest]
+        for row in reversed(same):  # the last one is what was used where a question was asked again
+            if not (self._ask_again and row.call.finish == "length"):
+                with suppress(TextErased):  # it is asked anew
+                    return answer_of(row, self._texts)
         # past a fork point another request is a new call, and what was asked ahead may have been the wrong question
-        own = [row for row in rows if row.n > self._inherited and not row.call.ahead]
+        own = [row for row in rows if row.n > self._inherited and not row.call.ahead and row not in same]
         if own and not self._ask_again:
             raise Divergence(
                 f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
@@ -327,8 +332,8 @@ def recorded_answer(reply: ChatReply) -> str:
 
 
 def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """Text and tool calls of a recorded answer."""
-    if finish != "tools":
+    """Text and tool calls of a recorded answer; of one that was erased, what is shown in its place."""
+    if finish != "tools" or isinstance(recorded, ErasedText):
         return recorded, ()
     parsed = json.loads(recorded)
     return parsed["text"], tuple(ToolCall(**call) for call in parsed["tool_calls"])
@@ -450,5 +455,8 @@ def _try(one: Try) -> dict[str, object]:
 def answer_of(row: CallRow, texts: Texts) -> Answer:
     """A recorded answer, read back."""
     assert row.call.response is not None
-    text, calls = read_answer(texts.text(row.call.response), row.call.finish)
+    recorded = texts.text(row.call.response)
+    if isinstance(recorded, ErasedText):
+        raise TextErased(f"the answer to {row.call.slot} was erased")
+    text, calls = read_answer(recorded, row.call.finish)
     return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, acted=row.call.trace is not None)

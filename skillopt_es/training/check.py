@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import define, field, frozen
+from attrs import evolve as changed
 
 from skillopt_es.events.catalog import (
     EditsRanked,
     Event,
+    EvidenceRetracted,
     LearningRateChosen,
     MetaSkillWritten,
     PatchesMerged,
@@ -30,8 +32,9 @@ from skillopt_es.events.catalog import (
     SealedTestOpened,
     SkillRewritten,
     SlowUpdateProposed,
+    TextsErased,
 )
-from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.errors import LogDamaged, TextErased
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
@@ -45,7 +48,7 @@ from skillopt_es.training.calls import RecordedCalls
 from skillopt_es.training.check_evaluation import check_evaluation, is_evaluation
 from skillopt_es.training.differences import Mismatch, differences, mapping_differences, mismatch
 from skillopt_es.training.evidence import Evidence
-from skillopt_es.training.forks import contradiction, gate_values, skills_in
+from skillopt_es.training.forks import contradiction, gate_values, skills_in, under_way
 from skillopt_es.training.perform import Ports, perform
 from skillopt_es.training.planner import next_task
 from skillopt_es.training.run_data import RunData
@@ -77,6 +80,7 @@ class CheckReport:
     How much was derived again, and the first event that came out differently, if any.
 
     `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
+    `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
     """
 
     events: int
@@ -114,12 +118,14 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
             mismatch=found.mismatch,
         )
     executor = REAL_WORLD.executor(lambda: False)
-    evidence = Evidence(log, journal)
-    ports = Ports(calls=RecordedCalls(journal, log), evidence=evidence, executor=executor, rollouts=None)
-    walk = _Walk(run, folder, ports)
-    wrong = walk.start(first, first.event)
+    texts = _Noticing(log, log.erasures.texts)
+    ports = Ports(
+        calls=RecordedCalls(journal, texts), evidence=Evidence(texts, journal), executor=executor, rollouts=None
+    )
+    walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
+    wrong = walk.leak(first) or walk.start(first, first.event)
     while wrong is None and (recorded := next(events, None)) is not None:
-        wrong = await walk.step(recorded)
+        wrong = walk.leak(recorded) or await walk.step(recorded)
     return CheckReport(
         events=walk.events,
         decisions=walk.decisions,
@@ -127,7 +133,22 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         status=walk.state.status,
         evidence=walk.held_out.evidence,
         mismatch=wrong,
+        unchecked={"decisions whose evidence was erased": walk.erased} if walk.erased else {},
     )
+
+
+@define
+class _Noticing:
+    """The texts of a log; notices when one was asked for that was erased, also if it has come back since."""
+
+    log: EventLog
+    erased: frozenset[str]
+    missed: bool = False
+
+    def text(self, digest: str) -> str:
+        """The text, or what is shown in its place."""
+        self.missed = self.missed or digest in self.erased
+        return self.log.text(digest)
 
 
 def _check_imported(log: EventLog, until: int | None) -> CheckReport:
@@ -151,6 +172,8 @@ class _Walk:
     run: RunData
     folder: Path
     ports: Ports
+    evidence: _Noticing
+    redacted: frozenset[int]
     state: TrainerState = field(factory=TrainerState)
     coming: deque[Unit | Event] = field(factory=deque)
     held_out: HeldOut = field(factory=HeldOut)
@@ -158,24 +181,25 @@ class _Walk:
     events: int = 0
     decisions: int = 0
     rollouts: int = 0
+    erased: int = 0
+    blind: tuple[int, int] | None = None
 
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
         self.texts[event.skill.hash] = event.skill
-        leak = self.held_out.problem(event)
-        if leak:
-            return mismatch(recorded, leak)
         train = self.run.config.train
         steps = planned_steps(train, len(event.splits.train))
         wanted = {"steps_per_epoch": steps, "total_steps": steps * train.num_epochs}
         return self._compared(recorded, wanted)
 
+    def leak(self, recorded: Recorded) -> Mismatch | None:
+        """Whether an event lets a validation or test item be evidence; looked at apart from what follows."""
+        what = self.held_out.problem(recorded.event)
+        return mismatch(recorded, what) if what else None
+
     async def step(self, recorded: Recorded) -> Mismatch | None:
         """One more event: folded if it follows, else what is wrong with it."""
         event = recorded.event
-        leak = self.held_out.problem(event)
-        if leak:
-            return mismatch(recorded, leak)
         self.texts.update({skill.hash: skill for skill in skills_in(event)})
         if isinstance(event, RunForked) and self.state.completed is None:
             return self._forked(recorded, event)
@@ -187,10 +211,36 @@ class _Walk:
             self._fold(event)
             if isinstance(event, RunResumed) and event.overrides:
                 self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
+            if isinstance(event, EvidenceRetracted):
+                assert self.state.started is not None
+                self.run = changed(self.run, started=self.state.started)
             return None
         if self.state.status == "paused":
             return mismatch(recorded, "follows a pause without a RunResumed")
-        return self._follows(recorded, await self._next())
+        try:
+            due = await self._next()
+        except TextErased:
+            self.evidence.missed = True
+            due = None
+        wrong = self._follows(recorded, due)
+        if wrong is not None and self._is_blind(recorded):
+            self._take_on_trust(recorded)
+            return None
+        return wrong
+
+    def _is_blind(self, recorded: Recorded) -> bool:
+        """Whether what is derived in this step goes back to texts that were erased."""
+        here = (self.state.epochs_done, self.state.steps_done)
+        redacted = recorded.seq in self.redacted and not isinstance(recorded.event, RolloutCompleted)
+        if self.evidence.missed or redacted:
+            self.blind, self.evidence.missed = here, False
+        return self.blind == here
+
+    def _take_on_trust(self, recorded: Recorded) -> None:
+        """The event as it stands, in the place of one that nobody can derive any more; what follows is planned anew."""
+        self.coming.clear()
+        self.erased += 1
+        self._fold(recorded.event)
 
     def _forked(self, recorded: Recorded, event: RunForked) -> Mismatch | None:
         """That a fork begins here, and what it changes, is evidence; what measured skills then count follows."""
@@ -227,6 +277,10 @@ class _Walk:
         """Whether nothing but the outside world can say that this happened."""
         if isinstance(event, RunResumed):
             return self.state.completed is None
+        if isinstance(event, TextsErased):
+            return True
+        if isinstance(event, EvidenceRetracted):
+            return self.state.forked is not None and not under_way(self.state)
         outside = ("interrupt", "error", "handoff")
         return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 

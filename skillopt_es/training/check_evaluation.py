@@ -15,6 +15,7 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SealedTestOpened,
     SkillScored,
+    TextsErased,
 )
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
@@ -61,7 +62,7 @@ def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk
 def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch | None:
     event, skill = recorded.event, run.started.skill
     match event:
-        case RunPaused() | RunResumed() | SealedTestOpened(by="eval"):
+        case RunPaused() | RunResumed() | TextsErased() | SealedTestOpened(by="eval"):
             return None
         case RolloutCompleted() if _sealed(event.item, state, run):
             return mismatch(recorded, "is of a sealed test item, and nothing says that the seal was opened")

@@ -77,6 +77,8 @@ def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
     groups: list[Minibatch] = []
     for index, batch in enumerate(step.batches):
         at = f"{place}/b{index}"
+        if not batch.items:  # all of it was retracted
+            continue
         rows = state.rollouts[at]
         measured = [(item, outcome) for item in batch.items if isinstance(outcome := rows[item].outcome, Measured)]
         failures = [item for item, outcome in measured if not run.passes(outcome)]

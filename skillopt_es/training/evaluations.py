@@ -104,6 +104,7 @@ def train_evaluations(place: str, step: StepState, current: Standing) -> list[Ev
             seed=batch.seed,
         )
         for index, batch in enumerate(step.batches)
+        if batch.items  # all of a batch may have been retracted
     ]
 
 

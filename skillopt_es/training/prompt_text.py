@@ -59,6 +59,11 @@ def memory_section(memory: str) -> str:
     )
 
 
+def guide_section(guide: str) -> str:
+    """What the environment tells of its tasks, or nothing."""
+    return f"## About these tasks\n{guide.strip()}" if guide.strip() else ""
+
+
 def buffer_section(buffer: Sequence[Attempt]) -> str:
     """What earlier steps of this epoch tried and what came of it, or nothing."""
     if not buffer:

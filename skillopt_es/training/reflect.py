@@ -13,7 +13,7 @@ from skillopt_es.training.consult import Consulted, consult
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.json_reader import Unusable
 from skillopt_es.training.modes import mode_of
-from skillopt_es.training.prompt_text import buffer_section, memory_section, question, skill_section
+from skillopt_es.training.prompt_text import buffer_section, guide_section, memory_section, question, skill_section
 from skillopt_es.training.proposals import placed_in
 from skillopt_es.training.replies import PatchReply
 from skillopt_es.training.run_data import RunData
@@ -100,6 +100,7 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
             skill_section(skill),
             buffer_section(state.buffer),
             memory_section(state.epoch.meta_skill),
+            guide_section(run.started.guide),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
             # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
             budget_section(run.config.optimizer, group.kind),

@@ -1,14 +1,14 @@
 """
-What another rule would have decided for every candidate that a run recorded, from the recorded results alone.
+What another rule, or other grades, would have decided for every candidate that a run recorded; nobody is asked.
 
 The run's events are folded once more, with the verdicts of the other rule in the place of the recorded ones. Up to the
-first verdict that differs that is what would have happened. After it, the recorded candidates are those of another
-history: what the rule would say of them is an estimate.
+first verdict that differs, or the first other grade that analysts would have read, that is what would have happened.
+After it, the recorded candidates are those of another history: what the rule would say of them is an estimate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from attrs import define, evolve, field, frozen
@@ -18,7 +18,9 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateGated,
     Event,
+    EvidenceRetracted,
     Recorded,
+    RolloutCompleted,
     RunCompleted,
     RunForked,
     RunResumed,
@@ -27,7 +29,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepSkipped,
 )
-from skillopt_es.events.values import NOT_TAKEN, SkillTree
+from skillopt_es.events.values import NOT_TAKEN, Outcome, Purpose, Score, SkillTree
 from skillopt_es.projections.state import TrainerState, at_owed_epoch
 from skillopt_es.projections.trainer import evolve as after
 from skillopt_es.training.decisions import judge
@@ -36,6 +38,7 @@ from skillopt_es.training.gate import is_better
 from skillopt_es.training.gate_draws import Contest, final_contest, guidance_contest, judged, step_contest, too_large
 from skillopt_es.training.gate_rules import MoreDraws
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.scores import mean_score
 from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.taint import untrusted_guidance, untrusted_parts
 
@@ -67,18 +70,44 @@ class Verdict:
 
 
 @frozen(kw_only=True)
+class Rescored:
+    """One recorded evaluation beside its score by other grades."""
+
+    seq: int
+    place: str
+    purpose: Purpose
+    skill: str
+    recorded: Score
+    derived: Score
+
+
+@frozen(kw_only=True)
+class Regraded:
+    """Other outcomes of rollouts, by the numbers of their events, and which of them nobody can tell."""
+
+    outcomes: Mapping[int, Outcome] = field(factory=dict)
+    unknown: frozenset[int] = frozenset()
+
+
+AS_RECORDED = Regraded()
+
+
+@frozen(kw_only=True)
 class Regated:
     """
     All verdicts in order, and the best skill by either rule (by hash).
 
     `told` is the first step after which analysts of its epoch would have read other scores of a refused candidate, and
-    so might have answered otherwise, if there is one.
+    so might have answered otherwise, if there is one. `read` is the first result that has another grade, or that cannot
+    be graded again, and that analysts saw (or a verdict counts): what follows it is an estimate.
     """
 
     verdicts: tuple[Verdict, ...]
     best_recorded: str
     best_derived: str
     told: int | None = None
+    read: int | None = None
+    evaluations: tuple[Rescored, ...] = ()
 
     @property
     def first_change(self) -> Verdict | None:
@@ -86,9 +115,9 @@ class Regated:
         return next((verdict for verdict in self.verdicts if verdict.changed), None)
 
 
-def regate(records: Iterable[Recorded], run_at: RunAt) -> Regated:
+def regate(records: Iterable[Recorded], run_at: RunAt, graded: Regraded = AS_RECORDED) -> Regated:
     """The verdicts of the rule in `run_at(state)`, which answers with the other rule's run for the settings so far."""
-    walk = _Walk(run_at)
+    walk = _Walk(run_at, graded)
     for recorded in records:
         walk.step(recorded)
     best, other = walk.recorded.best, walk.other.best
@@ -97,7 +126,15 @@ def regate(records: Iterable[Recorded], run_at: RunAt) -> Regated:
         best_recorded="" if best is None else best.skill.hash,
         best_derived="" if other is None else other.skill.hash,
         told=walk.told,
+        read=walk.read,
+        evaluations=tuple(walk.evaluations),
     )
+
+
+_SEEN = ("train", "slow_previous", "slow_current")
+"""What results are for that the optimizer reads one by one."""
+
+_NONE: Mapping[str, RolloutCompleted] = {}
 
 
 @define
@@ -105,6 +142,7 @@ class _Walk:
     """The run as recorded, and as the other rule would have it; equal but for values until the two part."""
 
     run_at: RunAt
+    graded: Regraded = AS_RECORDED
     recorded: TrainerState = field(factory=TrainerState)
     other: TrainerState = field(factory=TrainerState)
     run: RunData | None = None
@@ -113,6 +151,8 @@ class _Walk:
     parted: bool = False
     settled: bool = False
     told: int | None = None
+    read: int | None = None
+    evaluations: list[Rescored] = field(factory=list)
 
     def step(self, recorded: Recorded) -> None:
         """One more event."""
@@ -122,27 +162,48 @@ class _Walk:
         self.recorded = after(self.recorded, event)
         if followed is not None:
             self.other = after(self.other, followed)
-        if isinstance(event, RunStarted | RunResumed | RunForked):
+        if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
             self.run = self.run_at(self.recorded)
 
     def _followed(self, seq: int, event: Event) -> Event | None:
         """What the other history has in an event's place; None when it has nothing there."""
         match event:
-            case SkillScored() if event.purpose == "selection":
-                return evolve(event, value=self._run.gate_value(event.score, self.texts[event.skill]))
+            case RolloutCompleted():
+                return self._tried(seq, event)
+            case SkillScored():
+                return self._added_up(seq, event)
             case RunForked():
                 old, new = self._run.config.evaluation, self.run_at(after(self.recorded, event))
                 return evolve(event, values=gate_values(self.other, self.texts, old, new))
             case BestPromoted() | RunCompleted():
                 return self._ended(seq, event)
-            case CandidateGated() | SlowUpdateApplied() | AppendixWritten():
+            case CandidateGated() | SlowUpdateApplied() | AppendixWritten() | StepSkipped(reason="untrusted_only"):
                 return self._judged_anew(seq, event)
-            case StepSkipped(reason="untrusted_only"):
-                return self._was_refused(seq, event)
             case _:
                 return event
 
-    def _judged_anew(self, seq: int, event: Judgement | AppendixWritten) -> Event:
+    def _tried(self, seq: int, event: RolloutCompleted) -> Event:
+        """The result by the other grades."""
+        other = evolve(event, outcome=self.graded.outcomes.get(seq, event.outcome))
+        seen = event.purpose in _SEEN and other != event
+        if self.read is None and (seen or seq in self.graded.unknown):
+            self.read, self.parted = seq, True
+        return other
+
+    def _added_up(self, seq: int, event: SkillScored) -> Event:
+        """The score that follows from the other grades, and what it counts by the other rule."""
+        recorded = [row.outcome for row in self.recorded.rollouts.get(event.place, _NONE).values()]
+        derived = [row.outcome for row in self.other.rollouts.get(event.place, _NONE).values()]
+        score = event.score if recorded == derived else mean_score(derived)
+        self.evaluations.append(
+            Rescored(seq=seq, place=event.place, purpose=event.purpose, skill=event.skill,
+                     recorded=event.score, derived=score)
+        )  # fmt: skip
+        if event.purpose != "selection":
+            return evolve(event, score=score)
+        return evolve(event, score=score, value=self._run.gate_value(score, self.texts[event.skill]))
+
+    def _judged_anew(self, seq: int, event: Judgement | AppendixWritten | StepSkipped) -> Event:
         match event:
             case CandidateGated():
                 return self._gated(seq, event)
@@ -150,6 +211,8 @@ class _Walk:
                 return self._guided(seq, event)
             case AppendixWritten():
                 return self._noted(event)
+            case StepSkipped():
+                return self._was_refused(seq, event)
 
     def _ended(self, seq: int, event: BestPromoted | RunCompleted) -> Event | None:
         """Whether the final skill is the best is decided once: where it was promoted, or else where the run is over."""

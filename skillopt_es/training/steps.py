@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from attrs import asdict
 
+from skillopt_es.events.erasures import ErasedText
 from skillopt_es.ports import Step
 
 
@@ -17,7 +18,9 @@ def steps_text(steps: Sequence[Step]) -> str:
 
 
 def steps_of(text: str) -> tuple[Step, ...]:
-    """The steps, read back."""
+    """The steps, read back; where they were erased, one that says so."""
+    if isinstance(text, ErasedText):
+        return (Step(kind="message", text=text),)
     return tuple(Step(**row) for row in json.loads(text))
 
 

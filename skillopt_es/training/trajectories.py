@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import Episode, TrajectoryRecord
 from skillopt_es.training.evidence import Evidence
@@ -58,7 +59,7 @@ def _place(
 
 @frozen
 class Trajectory:
-    """A trajectory read back from the log."""
+    """A trajectory read back from the log; one that was erased has one record, which says so."""
 
     task: str
     records: tuple[tuple[str, str], ...]
@@ -67,7 +68,10 @@ class Trajectory:
 
 def unpacked(row: RolloutCompleted, evidence: Evidence) -> Trajectory:
     """The trajectory of a rollout, whole."""
-    blob = json.loads(evidence.text(row.trajectory))
+    stored = evidence.text(row.trajectory)
+    if isinstance(stored, ErasedText):
+        return Trajectory("", (("erased", stored),))
+    blob = json.loads(stored)
     exchanges = [evidence.exchange(call) for call in row.calls]
     records = [each for kind, at in blob["records"] for each in _records(kind, at, exchanges)]
     return Trajectory(blob["task"], tuple(records), tuple(blob.get("answers", ())))

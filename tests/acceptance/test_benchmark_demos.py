@@ -6,12 +6,18 @@ import json
 from pathlib import Path
 
 import pytest
-from support import make_livemath_demo, make_searchqa_demo
+from support import make_docvqa_demo, make_livemath_demo, make_officeqa_demo, make_searchqa_demo
 from support.command import command
 
+from skillopt_es.adapters.models.simulated.sight import text_on
 from skillopt_es.config.layers import demo_config, demos
 
-MAKERS = {"searchqa": make_searchqa_demo, "livemathematicianbench": make_livemath_demo}
+MAKERS = {
+    "docvqa": make_docvqa_demo,
+    "livemathematicianbench": make_livemath_demo,
+    "officeqa": make_officeqa_demo,
+    "searchqa": make_searchqa_demo,
+}
 
 
 def test_every_benchmark_with_a_demo_is_tested() -> None:
@@ -38,10 +44,29 @@ def test_the_items_of_a_demo_are_made_by_its_script(name: str) -> None:
     assert [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()] == MAKERS[name].make_items()
 
 
+def test_the_documents_of_a_demo_are_made_by_its_script() -> None:
+    """Bulletins letter by letter, pages by what is drawn on them: how it is compressed may differ."""
+    folder = demo_config("officeqa").parent
+    bulletins = {file.name: file.read_text(encoding="utf-8") for file in (folder / "officeqa" / "docs").iterdir()}
+    assert bulletins == make_officeqa_demo.make_documents()
+    images = {file.name: text_on(file.read_bytes()) for file in (folder / "docvqa" / "images").iterdir()}
+    assert images == {name: "\n".join(lines) for name, lines in make_docvqa_demo.make_pages().items()}
+
+
+@pytest.mark.parametrize("name", ["docvqa", "officeqa"])
+def test_a_demo_can_be_named_by_its_file(tmp_path: Path, name: str) -> None:
+    """The same run, whatever folder it is started in."""
+    small = ["train.num_epochs=1", "env.limit=3", "optimizer.use_slow_update=false", "optimizer.use_meta_skill=false"]
+    done = command(
+        "run", demo_config(name), "--json", *(word for each in small for word in ("--set", each)), cwd=tmp_path
+    )
+    assert (done.code, done.json["status"]) == (0, "completed"), done.err
+
+
 def test_an_unknown_demo_is_named(tmp_path: Path) -> None:
     """With those that there are; and a config beside it is one too many."""
     done = command("run", "--demo", "serchqa", cwd=tmp_path)
     assert (done.code, done.out) == (2, "")
-    assert "demos: demo, alfworld, livemathematicianbench, searchqa, spreadsheetbench" in done.err
+    assert "demos: demo, alfworld, docvqa, livemathematicianbench, officeqa, searchqa, spreadsheetbench" in done.err
     assert command("run", "config.yaml", "--demo", "searchqa", cwd=tmp_path).code == 2
     assert list(tmp_path.iterdir()) == []

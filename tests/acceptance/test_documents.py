@@ -13,7 +13,8 @@ import yaml
 from support.command import KEY, command
 from support.make_docvqa import QUESTIONS, make
 from support.model_server import Answer, ModelServer
-from support.pictures import lines_of
+
+from skillopt_es.adapters.models.simulated.sight import text_on
 
 RULE = "Answer with the figures alone."
 
@@ -28,7 +29,7 @@ def sees(body: Any, headers: Mapping[str, str]) -> Answer:
     [line] = [number for number, (question, _) in enumerate(QUESTIONS) if question in text["text"]]
     head, data = image["image_url"]["url"].split(",")
     assert head == "data:image/png;base64"
-    found = lines_of(base64.b64decode(data))[line].split()[-1]
+    found = text_on(base64.b64decode(data)).splitlines()[line].split()[-1]
     said = found if RULE in system["content"] else f"No. {found}"
     return Answer(text=f"Line {line + 1}.\n<answer>{said}</answer>")
 
@@ -70,7 +71,10 @@ def test_a_skill_for_documents_is_trained(tmp_path: Path, form: str) -> None:
 def test_a_target_that_cannot_see_is_refused(tmp_path: Path) -> None:
     """Before anything is recorded, with what to change."""
     make(tmp_path / "data" / "docvqa_split")
-    given = {"_base_": "docvqa", "model": {"backend": "simulated", "optimizer": "o", "target": "t"}}
+    given = {
+        "_base_": "docvqa",
+        "model": {"backend": "simulated", "target_backend": "handoff", "optimizer": "o", "target": "t"},
+    }
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(given), encoding="utf-8")
     done = command("run", "config.yaml", "--run", "run", cwd=tmp_path)
     assert done.code == 2, done.err

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support.in_process import Cli, called
 
-from skillopt_es.side_by_side import worked
+from skillopt_es.audit.durations import Moment, durations
 
 
 @pytest.fixture
@@ -102,9 +102,9 @@ def test_time_is_the_time_somebody_was_at_work() -> None:
     """Neither what was before a fork nor the pause before a writer came counts."""
     times = [f"2026-01-01T00:00:{second:02}.000000Z" for second in (0, 5, 6, 20, 23)]
     kinds = ["RunStarted", "RunPaused", "RunResumed", "SkillScored", "RunCompleted"]
-    assert worked(zip(kinds, times, strict=True)) == 5 + 14 + 3
+    assert durations(map(Moment, kinds, times)).total == 5 + 14 + 3
     kinds[2] = "RunForked"
-    assert worked(zip(kinds, times, strict=True)) == 14 + 3
+    assert durations(map(Moment, kinds, times)).total == 14 + 3
 
 
 @pytest.mark.parametrize("word", ["nope", "an-evaluation"])

@@ -60,6 +60,9 @@ def test_a_run_says_what_it_cost(tmp_path: Path) -> None:
     shown = f"USD {sum(wanted.values()):.4f}"
     assert shown in done.out
     assert shown in command("status", "one", cwd=tmp_path).out
+    page = command("report", "one", "--out", "-", cwd=tmp_path).out
+    assert "cost USD</th>" in page
+    assert f"<b>{shown}" in page
     for by in ("stage", "step", "epoch", "evaluation", "role"):
         table = command("usage", "one", "--by", by, cwd=tmp_path).out
         assert "cost USD" in table

@@ -14,9 +14,11 @@ from skillopt_es.events.values import Draft, Edit, EditReport, FailurePattern, R
 
 # To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
 DEFAULTS: dict[str, dict[str, object]] = {
-    "RunStarted": {"notes": ()},
+    "RunStarted": {"notes": (), "guide": ""},
     "RunResumed": {"overrides": ()},
     "RunForked": {"overrides": ()},
+    "EvidenceRetracted": {"place": ""},
+    "TextsErased": {"place": ""},
     "RunPaused": {},
     "EpochPlanned": {"meta_skill": ""},
     "RolloutCompleted": {

@@ -41,22 +41,22 @@ def test_current_and_best_are_those_of_the_state_after_every_event(name: str, tm
         state = fold(record.event for record in records[: told[count - 1].seq])
         assert state.current is not None
         assert state.best is not None
-        assert tree.by_name[tree.current].skill == state.current.skill.hash
-        assert tree.by_name[tree.best].skill == state.best.skill.hash
+        skills = {node.name: node.skill for node in tree.nodes}
+        assert skills[tree.current] == state.current.skill.hash
+        assert skills[tree.best] == state.best.skill.hash
 
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_parents_are_the_texts_that_were_current(name: str, tmp_path: Path) -> None:
     """Every node but the first has one, made before it and taken."""
     tree = lineage(records_of(tmp_path, *SETTINGS[name]))
-    known = tree.by_name
+    known = {node.name: node for node in tree.nodes}
     assert tree.nodes[0].name == "start"
     for node in tree.nodes[1:]:
         assert known[node.parent].taken
         assert known[node.parent].seq < node.seq
-        assert node in tree.children(node.parent)
-    refused = [node for node in tree.nodes if not node.taken]
-    assert not any(tree.children(node.name) for node in refused)
+    refused = {node.name for node in tree.nodes if not node.taken}
+    assert refused.isdisjoint(node.parent for node in tree.nodes)
 
 
 def test_refused_texts_say_what_they_lost(tmp_path: Path) -> None:

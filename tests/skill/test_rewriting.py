@@ -7,10 +7,11 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.protected import protected_parts
 
 from skillopt_es.events.values import Repair
 from skillopt_es.skill.regions import APPENDIX_END, APPENDIX_START, SLOW_END, SLOW_START
-from skillopt_es.skill.rewriting import frontmatter, own_words, protected_parts, repaired
+from skillopt_es.skill.rewriting import frontmatter, own_words, repaired
 
 FRONT = "---\nname: x\n---\n"
 SLOW = f"{SLOW_START}\n- check twice\n{SLOW_END}"

@@ -28,7 +28,8 @@ KINDS: dict[str, tuple[str, ...]] = {
 REWRITING = tuple(MODES)
 
 
-def _world(kind: str) -> ScriptedWorld:
+def world_of(kind: str) -> ScriptedWorld:
+    """The world that a kind of run is trained in."""
     if kind in REWRITING:
         return rewriting_world()
     if kind == "late advice":
@@ -46,7 +47,7 @@ def trained(kind: str, folder: Path) -> Path:
     """The folder of a run of this kind."""
     config(folder)  # makes the folder
     (folder / "SKILL.md").write_text(SKILL)
-    asyncio.run(start(config(folder, KINDS[kind]), folder / "run", _world(kind).session()))
+    asyncio.run(start(config(folder, KINDS[kind]), folder / "run", world_of(kind).session()))
     return folder / "run"
 
 

@@ -25,7 +25,6 @@ from skillopt_es.ports import (
     Splits,
 )
 from support.pictures import page
-from support.spreadsheets import sales, sales_with, write_task
 
 OPEN: dict[str, OpenEnvironment] = {
     "alfworld": alfworld.open_environment,
@@ -37,10 +36,6 @@ OPEN: dict[str, OpenEnvironment] = {
     "tasks": tasks.open_environment,
 }
 CONFINED = not asyncio.run(problem_with_confinement())
-PLAIN: dict[str, dict[str, Any]] = {  # for rows of any environment
-    "alfworld": {"world": "builtin", "max_steps": 2},
-    "officeqa": {"use_local_tools": False},
-}
 SKILL = SkillTree({"SKILL.md": "# Skill\n\nAnswer briefly.\n"})
 BLANK = SkillTree({"SKILL.md": " \n"})
 
@@ -89,26 +84,16 @@ def open_rows(folder: Path, name: str, rows: Sequence[dict[str, Any]], **options
     """An environment and its items: these rows, with a plain one each for the splits that have none."""
     filled = [{"split": "train", **row} for row in rows]
     spare = {"input": "?", "expected": "spare", "grader": "exact", "question": "?", "answers": ["spare"],
-             "choices": ["spare"], "correct_choice": "A", "answer": "spare", "game": rows[0].get("game")}  # fmt: skip
+             "choices": ["spare"], "correct_choice": "A", "answer": "spare"}  # fmt: skip
     missing = sorted({"train", "val", "test"} - {row["split"] for row in filled})
     filled += [{"id": f"spare-{split}", "split": split, **spare} for split in missing]
-    if name == "spreadsheetbench":
-        filled = with_workbooks(folder, filled)
-        options = {"sandbox": "confined" if CONFINED else "unconfined", **options}
     if name == "docvqa":
         (folder / "page.png").write_bytes(page(["42"]))
         filled = [{"image_path": "page.png", **row} for row in filled]
     path = write_lines(folder / "items.jsonl", filled)
     data = data_settings(split_mode="field", data_path=str(path))
-    environment = open_on(folder, name, data, **{**PLAIN.get(name, {}), **options})
+    environment = open_on(folder, name, data, **options)
     return environment, environment.load()
-
-
-def with_workbooks(folder: Path, rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows as tasks on one small workbook: put the expected text into D2."""
-    write_task(folder, "shared", [(sales(), sales_with(D2="gold"))])
-    plain = {"answer_position": "D2", "instruction_type": "Cell-Level", "spreadsheet_path": "spreadsheet/shared"}
-    return [{"instruction": row.get("question", "?"), **plain, **row} for row in rows]
 
 
 def attempt(

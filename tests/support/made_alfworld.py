@@ -92,6 +92,9 @@ def write_games(folder: Path, domain: str, grammar: str) -> None:
         }
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(json.dumps(game), encoding="utf-8")
+        said = {"task_desc": row["game"]["task"], "high_descs": []}
+        known = {"task_type": row["task_type"], "turk_annotations": {"anns": [said]}, "scene": {"floor_plan": "made"}}
+        (folder / path).with_name("traj_data.json").write_text(json.dumps(known), encoding="utf-8")
         items[row["split"]].append({"id": row["id"], "gamefile": path.as_posix(), "task_type": row["task_type"]})
     for split, rows in items.items():
         (folder / split).mkdir(exist_ok=True)

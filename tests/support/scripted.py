@@ -62,6 +62,7 @@ class ScriptedEnvironment:
     test: int = 6
     name: str = "scripted"
     broken: Callable[[str], bool] = field(default=lambda item: False)
+    regrades: bool = True
 
     def load(self) -> Splits:
         """The splits."""

@@ -15,6 +15,7 @@ import pytest
 from attrs import evolve
 from support.crashes import KillAt, in_child
 from support.logs import call_slots, decisions_of, events_of, rows_of
+from support.protected import protected_parts
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, target_reply, unreachable
 from support.scripted_modes import FRONT, MODES, SKILL, rewriting_reply, rewriting_world
 
@@ -48,7 +49,6 @@ from skillopt_es.skill.ancestry import Origin, carried, changes
 from skillopt_es.skill.appendix import appendix_notes
 from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.skill.regions import SLOW_START
-from skillopt_es.skill.rewriting import protected_parts
 from skillopt_es.training.candidate import built_candidate
 from skillopt_es.training.check import check
 

@@ -7,12 +7,20 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.environments.alfworld.episode import Play, Rules
+from skillopt_es.adapters.environments.alfworld.guide import GUIDE
 from skillopt_es.adapters.environments.alfworld.items import AlfworldItem, GameReader
 from skillopt_es.adapters.environments.alfworld.world import WorldError
 from skillopt_es.adapters.environments.alfworld.worlds import WorldChoice, Worlds
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.episodes import skill_body
-from skillopt_es.adapters.environments.options import non_negative_int, one_of, parsed_by, positive_int, text
+from skillopt_es.adapters.environments.options import (
+    non_negative_int,
+    one_of,
+    parsed_by,
+    positive_int,
+    text,
+    yes_or_no,
+)
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Splits
@@ -27,6 +35,7 @@ class AlfworldOptions:
     max_steps: int = field(default=50, metadata=parsed_by(positive_int))
     memory_window: int = field(default=2, metadata=parsed_by(non_negative_int))
     max_api_workers: int = field(default=8, metadata=parsed_by(positive_int))
+    show_reference: bool = field(default=False, metadata=parsed_by(yes_or_no))
 
 
 class Alfworld:
@@ -34,7 +43,7 @@ class Alfworld:
 
     def __init__(self, settings: EnvironmentSettings, options: AlfworldOptions) -> None:
         self._settings = settings
-        self._reader = GameReader(options.data_root, Path(settings.folder))
+        self._reader = GameReader(options.data_root, Path(settings.folder), options.show_reference)
         self._worlds = Worlds(options.world, at_once=options.max_api_workers, seconds=settings.timeout_seconds)
         self._rules = Rules(
             max_steps=options.max_steps, window=options.memory_window, max_tokens=settings.max_completion_tokens
@@ -45,15 +54,25 @@ class Alfworld:
         """The registry name."""
         return self._settings.name
 
+    @property
+    def guide(self) -> str:
+        """What analysts are told of its tasks."""
+        return GUIDE
+
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
         splits = load_splits(self._settings.data, self._item, read=self._reader.rows)
-        return evolve(splits, notes=(*splits.notes, *self._worlds.notes()))
+        return evolve(
+            splits,
+            val=[_without_reference(item) for item in splits.val],
+            test=[_without_reference(item) for item in splits.test],
+            notes=(*splits.notes, *self._worlds.notes()),
+        )
 
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Play one game under one skill."""
         assert isinstance(item, AlfworldItem)
-        play = Play(self._rules, skill_body(skill))
+        play = Play(self._rules, skill_body(skill), item.reference)
         try:
             async with self._worlds.open(item.game) as world:
                 return await play.through(world, ask)
@@ -71,3 +90,9 @@ class Alfworld:
         except (ValueError, WorldError) as error:
             raise raw.refusal(f"its game cannot be played: {error}", "give it a game of ALFRED's domain") from None
         return item
+
+
+def _without_reference(item: Item) -> AlfworldItem:
+    """The item as it is scored: a reference is for what is learned from, never for what is tested on."""
+    assert isinstance(item, AlfworldItem)
+    return evolve(item, reference="")

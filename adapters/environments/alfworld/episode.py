@@ -8,7 +8,7 @@ from skillopt_es.adapters.environments.alfworld.actions import Projection, comma
 from skillopt_es.adapters.environments.alfworld.household import TASK_MARK
 from skillopt_es.adapters.environments.alfworld.prompt import SYSTEM, Step, listed, user_prompt
 from skillopt_es.adapters.environments.alfworld.world import View, World, WorldError
-from skillopt_es.adapters.environments.episodes import TASK_LIMIT, without_answer
+from skillopt_es.adapters.environments.episodes import REFERENCE, TASK_LIMIT, without_answer
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import Ask, ChatReply, Episode, Message, TrajectoryRecord
@@ -29,6 +29,7 @@ class Play:
 
     rules: Rules
     skill: str
+    reference: str = ""
     task: str = ""
     steps: list[Step] = field(factory=list)
     records: list[TrajectoryRecord] = field(factory=list)
@@ -93,6 +94,7 @@ class Play:
     def _measured(self, view: View) -> Episode:
         won, taken = float(view.won), len(self.steps)
         failure, detail = ("", "") if view.won else self._failure(view)
+        known = [TrajectoryRecord("feedback", f"{REFERENCE}\n{self.reference}")] if self.reference else []
         result = [
             "[EVALUATION RESULT]",
             f"Task: {self.task}",
@@ -103,7 +105,7 @@ class Play:
         return Episode(
             outcome=Measured(won, won),
             task=self.task,
-            records=(*self.records, TrajectoryRecord("feedback", "\n".join(result))),
+            records=(*self.records, *known, TrajectoryRecord("feedback", "\n".join(result))),
             turns=taken,
             failure=failure,
             detail=detail,

@@ -8,6 +8,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.adapters.environments.alfworld.games import Game, GameText, game_of, game_text
+from skillopt_es.adapters.environments.alfworld.reference import FILE, reference_beside, reference_text
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.splits import plain_items
 from skillopt_es.errors import DataError
@@ -24,36 +25,51 @@ TASK_TYPES = (
 ROOT_VARIABLE = "ALFWORLD_DATA"
 _OTHER = "other"
 _DIGEST = "game_digest"
+_REFERENCE = "game_reference"
+_INSIDE = "traj_data"
+_MOST_NAMED = 5
 
 
 @frozen
 class AlfworldItem:
-    """A game and the kind of its task."""
+    """A game, the kind of its task, and what analysts may be told of how it can be solved."""
 
     id: str
     task_type: str
     game: Game
+    reference: str = ""
 
 
 @frozen
 class GameReader:
-    """Reads items, and the games that they name, from below one folder."""
+    """Reads items, and the games that they name, from below one folder; with their references where these are shown."""
 
     root: str
     config_folder: Path
+    references: bool = False
 
     def rows(self, path: Path, notes: list[str]) -> list[RawItem]:
         """The rows of an item file; a row that names a game file also has that file's digest."""
-        return [self._with_digest(raw) for raw in plain_items(path, notes)]
+        read = [self._with_digest(raw) for raw in plain_items(path, notes)]
+        if not self.references:
+            return read
+        read = [self._with_reference(raw) for raw in read]
+        without = [raw.id for raw in read if not raw.fields[_REFERENCE]]
+        if without:
+            more = f" and {len(without) - _MOST_NAMED} more" if len(without) > _MOST_NAMED else ""
+            named = f"{', '.join(without[:_MOST_NAMED])}{more}"
+            notes.append(f"{len(without)} games have no {FILE} beside them, so no reference: {named}")
+        return read
 
     def item(self, raw: RawItem) -> AlfworldItem:
         """The item of a row; raises DataError for what cannot be played."""
         if "game" in raw.fields:
-            game = Game(text=_checked(raw))
-            return AlfworldItem(raw.id, _task_type(raw, ""), game)
-        file = self._file(raw)
-        named = _task_type(raw, file.as_posix())
-        return AlfworldItem(raw.id, named, Game(file=file, digest=str(raw.fields[_DIGEST])))
+            named, game = _task_type(raw, ""), Game(text=_checked(raw))
+        else:
+            file = self._file(raw)
+            named, game = _task_type(raw, file.as_posix()), Game(file=file, digest=str(raw.fields[_DIGEST]))
+        reference = str(raw.fields[_REFERENCE]) if self.references else ""
+        return AlfworldItem(raw.id, named, game, reference)
 
     def _with_digest(self, raw: RawItem) -> RawItem:
         if "game" in raw.fields:
@@ -68,6 +84,18 @@ class GameReader:
         except ValueError as error:
             raise raw.refusal(f"{file} is no game that can be played: {error}", "download the games again") from None
         return evolve(raw, fields={**raw.fields, _DIGEST: digest_of(data)})
+
+    def _with_reference(self, raw: RawItem) -> RawItem:
+        """The row with the text of its reference, which its split's digest then covers."""
+        try:
+            if "game" in raw.fields:
+                text = reference_text(raw.fields[_INSIDE]) if _INSIDE in raw.fields else ""
+            else:
+                text = reference_beside(self._file(raw), self._root())
+        except ValueError as error:
+            hint = "download the games again, or set env.show_reference: false"
+            raise raw.refusal(f"its reference cannot be used: {error}", hint) from None
+        return evolve(raw, fields={**raw.fields, _REFERENCE: text})
 
     def _file(self, raw: RawItem) -> Path:
         named = raw.fields.get("gamefile")

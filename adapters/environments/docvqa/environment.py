@@ -8,6 +8,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from skillopt_es.adapters.environments.docvqa.evaluator import WHOLE, Scoring, anls, extract, tagged_answer
+from skillopt_es.adapters.environments.docvqa.guide import GUIDE
 from skillopt_es.adapters.environments.docvqa.items import SUFFIXES, DocVQAItem, Shelf
 from skillopt_es.adapters.environments.docvqa.pictures import Picture, UnusableImageError, shown
 from skillopt_es.adapters.environments.docvqa.prompt import RECHECK, system_prompt, user_prompt
@@ -48,6 +49,9 @@ class DocVQAOptions:
 class DocVQA:
     """Questions about document pages: soft is ANLS, hard is 1 when that is 1."""
 
+    regrades = True
+    """A recorded answer is all that its grade depends on."""
+
     def __init__(self, settings: EnvironmentSettings, options: DocVQAOptions) -> None:
         self._settings = settings
         self._options = options
@@ -57,6 +61,11 @@ class DocVQA:
     def name(self) -> str:
         """The registry name."""
         return self._settings.name
+
+    @property
+    def guide(self) -> str:
+        """What analysts are told of its tasks."""
+        return GUIDE
 
     @property
     def requires(self) -> frozenset[str]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
+from skillopt_es.adapters.environments.episodes import REFERENCE, TASK_LIMIT, SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.livemath import choices as choosing
 from skillopt_es.adapters.environments.livemath.choices import Choices
 from skillopt_es.adapters.environments.livemath.evaluator import Scoring, chosen
+from skillopt_es.adapters.environments.livemath.guide import GUIDE
 from skillopt_es.adapters.environments.livemath.items import LiveMathItem, livemath_item, read_months
 from skillopt_es.adapters.environments.livemath.prompt import RECHECK, system_prompt, user_prompt
 from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, yes_or_no
-from skillopt_es.adapters.environments.searchqa.evaluator import extract
 from skillopt_es.adapters.environments.splits import load_splits
-from skillopt_es.adapters.environments.text import last_tagged, shorten
+from skillopt_es.adapters.environments.text import answer_in, last_tagged, shorten
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
 
@@ -26,11 +26,15 @@ class LiveMathOptions:
     shuffle_choices: bool = field(default=True, metadata=parsed_by(yes_or_no))
     use_theorem: bool = field(default=False, metadata=parsed_by(yes_or_no))
     use_sketch: bool = field(default=False, metadata=parsed_by(yes_or_no))
+    show_reference: bool = field(default=False, metadata=parsed_by(yes_or_no))
     scoring: Scoring = field(default="upstream", metadata=parsed_by(one_of("upstream", "extended")))
 
 
 class LiveMath:
     """Multiple choice: hard and soft are 1 for the right label, else 0."""
+
+    regrades = True
+    """A recorded answer is all that its grade depends on."""
 
     def __init__(self, settings: EnvironmentSettings, options: LiveMathOptions) -> None:
         self._settings = settings
@@ -42,14 +46,21 @@ class LiveMath:
         """The registry name."""
         return self._settings.name
 
+    @property
+    def guide(self) -> str:
+        """What analysts are told of its tasks."""
+        return GUIDE
+
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
-        return load_splits(self._settings.data, livemath_item, read=read_months)
+        splits = load_splits(self._settings.data, livemath_item, read=read_months)
+        if not self._options.show_reference:
+            return splits
+        return evolve(splits, train=[evolve(_own(item), told=True) for item in splits.train])
 
     async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
         """Ask one question under one skill and grade the choice."""
-        assert isinstance(item, LiveMathItem)
-        options = self._options
+        item, options = _own(item), self._options
         shown = choosing.shuffled(item.choices, item=item.id, seed=seed) if options.shuffle_choices else item.choices
         theorem = item.theorem if options.use_theorem else ""
         sketch = item.sketch if options.use_sketch else ""
@@ -61,7 +72,7 @@ class LiveMath:
             messages += [Message("assistant", reply.text), Message("user", RECHECK)]
             reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
             turns += 1
-        records = [*records_of(messages), TrajectoryRecord("reply", reply.text)]
+        records = [*records_of(messages), TrajectoryRecord("reply", reply.text), *_reference(item)]
         task = shorten(item.question, TASK_LIMIT)
         return without_answer(reply, task, records, turns=turns) or _graded(
             shown, task, reply.text, records, turns, options.scoring
@@ -71,6 +82,18 @@ class LiveMath:
         """Nothing to give back."""
 
 
+def _own(item: Item) -> LiveMathItem:
+    assert isinstance(item, LiveMathItem)
+    return item
+
+
+def _reference(item: LiveMathItem) -> list[TrajectoryRecord]:
+    """The theorem and the sketch of its proof, for analysts of an item that tells them."""
+    parts = (("Theorem", item.theorem), ("Proof sketch", item.sketch))
+    text = "\n".join(f"{title}:\n{said}" for title, said in parts if said.strip())
+    return [TrajectoryRecord("feedback", f"{REFERENCE}\n{text}")] if item.told and text else []
+
+
 def _tagged(reply: str) -> bool:
     return last_tagged(reply, "answer") is not None
 
@@ -78,7 +101,7 @@ def _tagged(reply: str) -> bool:
 def _graded(
     shown: Choices, task: str, reply: str, records: list[TrajectoryRecord], turns: int, scoring: Scoring
 ) -> Episode:
-    prediction = extract(reply)
+    prediction = answer_in(reply)
     label = chosen(prediction, shown, scoring)
     right = label == shown.correct
     failure, detail = ("", "") if right else _failure(shown, reply, prediction, label)

@@ -27,6 +27,7 @@ class LiveMathItem:
     choices: Choices
     theorem: str
     sketch: str
+    told: bool = False  # whether analysts are shown both
 
 
 def read_months(path: Path, notes: list[str]) -> list[RawItem]:

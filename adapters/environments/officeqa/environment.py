@@ -13,6 +13,7 @@ from skillopt_es.adapters.environments.episodes import (
     without_answer,
 )
 from skillopt_es.adapters.environments.officeqa.documents import Corpus, UnreadableError, open_corpus
+from skillopt_es.adapters.environments.officeqa.guide import GUIDE
 from skillopt_es.adapters.environments.officeqa.items import SUFFIXES, Library, OfficeItem
 from skillopt_es.adapters.environments.officeqa.options import OfficeOptions
 from skillopt_es.adapters.environments.officeqa.pages import oracle_text
@@ -40,9 +41,19 @@ class OfficeQA:
         self._corpus: Corpus | None = None
 
     @property
+    def regrades(self) -> bool:
+        """Whether a recorded answer is all that its grade depends on: what the web finds today is another matter."""
+        return self._engine is None
+
+    @property
     def name(self) -> str:
         """The registry name."""
         return self._settings.name
+
+    @property
+    def guide(self) -> str:
+        """What analysts are told of its tasks."""
+        return GUIDE
 
     @property
     def requires(self) -> frozenset[str]:

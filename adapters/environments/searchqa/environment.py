@@ -8,11 +8,12 @@ from attrs import field, frozen
 
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.options import parsed_by, positive_int
-from skillopt_es.adapters.environments.searchqa.evaluator import Grade, extract, grade
+from skillopt_es.adapters.environments.searchqa.evaluator import Grade, grade
+from skillopt_es.adapters.environments.searchqa.guide import GUIDE
 from skillopt_es.adapters.environments.searchqa.items import SearchQAItem, searchqa_item
 from skillopt_es.adapters.environments.searchqa.prompt import RECHECK, system_prompt
 from skillopt_es.adapters.environments.splits import load_splits
-from skillopt_es.adapters.environments.text import last_tagged, shorten
+from skillopt_es.adapters.environments.text import answer_in, last_tagged, shorten
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import Ask, ChatReply, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
 
@@ -28,6 +29,9 @@ class SearchQAOptions:
 class SearchQA:
     """Questions over web snippets: hard is exact match, soft is token F1."""
 
+    regrades = True
+    """A recorded answer is all that its grade depends on."""
+
     def __init__(self, settings: EnvironmentSettings, options: SearchQAOptions) -> None:
         self._settings = settings
         self._options = options
@@ -37,6 +41,11 @@ class SearchQA:
     def name(self) -> str:
         """The registry name."""
         return self._settings.name
+
+    @property
+    def guide(self) -> str:
+        """What analysts are told of its tasks."""
+        return GUIDE
 
     def load(self) -> Splits:
         """The items; raises DataError with file, line and what to do."""
@@ -68,7 +77,7 @@ def _goes_on(reply: ChatReply, turns: int) -> bool:
 
 
 def _graded(item: SearchQAItem, task: str, reply: str, records: list[TrajectoryRecord], turns: int) -> Episode:
-    prediction = extract(reply)
+    prediction = answer_in(reply)
     result = grade(prediction, item.golds)
     failure, detail = ("", "") if result.exact else _failure(item, reply, prediction, result)
     return Episode(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from skillopt_es.adapters.environments.text import last_tagged, normalise, overlap_f1
+from skillopt_es.adapters.environments.text import normalise, overlap_f1
 
 
 @frozen
@@ -31,14 +31,6 @@ def gold_of(answer: str) -> Gold:
     """An accepted answer, made ready once for all its gradings."""
     normal = normalise(answer)
     return Gold(normal, Counter(normal.split()))
-
-
-def extract(reply: str) -> str:
-    """The prediction in a reply: the last answer tag, else the last line that is not blank."""
-    tagged = last_tagged(reply, "answer")
-    if tagged is not None:
-        return tagged
-    return next((line.strip() for line in reversed(reply.split("\n")) if line.strip()), "")
 
 
 def grade(prediction: str, golds: Sequence[Gold]) -> Grade:

@@ -11,6 +11,7 @@ from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError
 from skillopt_es.adapters.environments.spreadsheetbench.grading import compare, wrong_cells
+from skillopt_es.adapters.environments.spreadsheetbench.guide import GUIDE
 from skillopt_es.adapters.environments.spreadsheetbench.items import Case, SheetItem, Shelf
 from skillopt_es.adapters.environments.spreadsheetbench.options import SpreadsheetOptions
 from skillopt_es.adapters.environments.spreadsheetbench.prompt import (
@@ -79,6 +80,11 @@ class SpreadsheetBench:
     def name(self) -> str:
         """The registry name."""
         return self._settings.name
+
+    @property
+    def guide(self) -> str:
+        """What analysts are told of its tasks."""
+        return GUIDE
 
     @property
     def requires(self) -> frozenset[str]:

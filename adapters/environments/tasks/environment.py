@@ -23,6 +23,9 @@ _SHOWN = 2000
 class Tasks:
     """Items of input and expected answer, with the skill in the system message."""
 
+    regrades = True
+    """A recorded answer is all that its grade depends on."""
+
     def __init__(self, settings: EnvironmentSettings, options: TaskOptions) -> None:
         self._settings = settings
         self._options = options

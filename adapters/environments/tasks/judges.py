@@ -9,14 +9,15 @@ from typing import TypeVar
 
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.tasks.choices import choice, read_choices
+from skillopt_es.adapters.environments.tasks.commands import command_judges
 from skillopt_es.adapters.environments.tasks.fields import json_fields
 from skillopt_es.adapters.environments.tasks.numbers import number, read_tolerance
 from skillopt_es.adapters.environments.tasks.options import BUILT_IN_NAMES, BuiltIn, Command, TaskOptions
 from skillopt_es.adapters.environments.tasks.patterns import regex
-from skillopt_es.adapters.environments.tasks.user_code import Fields, command_judges, python_judges
+from skillopt_es.adapters.environments.tasks.user_code import Fields, python_judges
 from skillopt_es.adapters.environments.tasks.verdicts import Judge, Key
 from skillopt_es.adapters.environments.tasks.words import contains, exact, f1, normalized
-from skillopt_es.errors import DataError
+from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Json
 
 T = TypeVar("T")
@@ -42,10 +43,17 @@ class Judges:
         grader = options.grader
         if isinstance(grader, BuiltIn):
             self._default = grader.name
-            return
-        make = command_judges if isinstance(grader, Command) else python_judges
-        self._default = "command" if isinstance(grader, Command) else "python"
-        self._user_code = make(grader, folder, options.timeout)  # type: ignore[arg-type]
+        elif isinstance(grader, Command):
+            self._default = "command"
+            self._user_code = command_judges(grader, options, folder)
+        else:
+            self._default = "python"
+            self._user_code = python_judges(grader, folder, options.timeout)
+        if options.grader_files and not isinstance(grader, Command):
+            raise ConfigError(
+                "env.grader_files are for a grader that is a command",
+                hint="leave them out, or set env.grader: command:…",
+            )
 
     def of(self, raw: RawItem) -> tuple[str, Judge]:
         """The name of an item's grader and its judge; raises DataError when the item cannot be graded."""

@@ -8,10 +8,11 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from skillopt_es.adapters.environments.options import parsed_by, positive_number, text
+from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_number, text
 from skillopt_es.adapters.environments.tasks.choices import read_choices
 from skillopt_es.adapters.environments.tasks.numbers import read_tolerance
 from skillopt_es.adapters.environments.tasks.verdicts import Tolerance
+from skillopt_es.adapters.sandboxes.opening import Mode as SandboxMode
 from skillopt_es.events.values import Json
 
 
@@ -86,13 +87,27 @@ def _tag(value: Json) -> str:
     return value
 
 
+def _paths(value: Json) -> tuple[str, ...]:
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, list):
+        raise ValueError("must be a list of files or folders beside the config")
+    paths = tuple(path for path in given if isinstance(path, str) and path.strip())
+    if len(paths) < len(given):
+        raise ValueError("must be a list of files or folders beside the config")
+    return paths
+
+
 BUILT_IN_NAMES = ("exact", "normalized", "contains", "regex", "choice", "number", "f1", "json")
 _FORMS = f"one of {', '.join(BUILT_IN_NAMES)}, or python:module:function, or command:program arguments"
 
 
 @frozen(kw_only=True)
 class TaskOptions:
-    """How tasks are put and graded; an item's own `grader`, `choices` and `tolerance` come before these."""
+    """
+    How tasks are put and graded; an item's own `grader`, `choices` and `tolerance` come before these.
+
+    `sandbox` is where a command grades, and `grader_files` what it finds there besides the files that it names.
+    """
 
     grader: GraderChoice = field(default=BuiltIn("exact"), metadata=parsed_by(read_grader))
     system: str = field(default="", metadata=parsed_by(text))
@@ -100,3 +115,5 @@ class TaskOptions:
     tolerance: Tolerance = field(default=Tolerance(), metadata=parsed_by(read_tolerance))
     choices: Mapping[str, str] = field(factory=dict, metadata=parsed_by(read_choices))
     timeout: float = field(default=30.0, metadata=parsed_by(positive_number))
+    sandbox: SandboxMode = field(default="confined", metadata=parsed_by(one_of("confined", "unconfined")))
+    grader_files: tuple[str, ...] = field(default=(), metadata=parsed_by(_paths))

@@ -1,4 +1,4 @@
-"""The graders that a user brings: a Python function or a command."""
+"""A user's Python function as a grader; it runs in this process, with its rights."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ import copy
 import hashlib
 import importlib
 import importlib.util
-import json
-import os
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -18,9 +15,8 @@ from types import ModuleType
 from attrs import frozen
 
 from skillopt_es.adapters.background import in_background
-from skillopt_es.adapters.environments.tasks.options import Command, PythonCode
-from skillopt_es.adapters.environments.tasks.processes import run_command
-from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, shown, verdict_of
+from skillopt_es.adapters.environments.tasks.options import PythonCode
+from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, verdict_of
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 
@@ -52,49 +48,10 @@ class _PythonJudge:
             raise GraderError(f"the grader raised {said[:500]}") from error
 
 
-@frozen
-class _CommandJudge:
-    argv: tuple[str, ...]
-    fields: Fields
-    question: Json
-    timeout: float
-    folder: Path
-
-    async def __call__(self, answer: str) -> Verdict:
-        """What the user's command prints."""
-        row = {
-            "id": str(self.fields.get("id", "")),
-            "input": self.question,
-            "expected": self.fields.get("expected"),
-            "answer": answer,
-        }
-        try:
-            output = await run_command(
-                self.argv, folder=self.folder, stdin=json.dumps(row).encode(), seconds=self.timeout
-            )
-        except GraderError as error:
-            raise GraderError(str(error).replace(str(self.folder), ".")) from error
-        return verdict_of(_printed(output))
-
-
 def python_judges(code: PythonCode, folder: Path, timeout: float) -> Callable[[Fields], Judge]:
     """Makes the judge of an item from its fields; raises ConfigError when the function cannot be found."""
     function = _function(code, folder)
     return lambda fields: _PythonJudge(function, fields, timeout, folder)
-
-
-def command_judges(command: Command, folder: Path, timeout: float) -> Callable[[Fields], Judge]:
-    """Makes the judge of an item from its fields; raises ConfigError when there is no such program."""
-    program = command.argv[0]
-    found = os.access(folder / program, os.X_OK) if "/" in program else shutil.which(program) is not None
-    if not found:
-        raise ConfigError(
-            f"env.grader: there is no program {program!r} to run",
-            hint=f"name one that is on the PATH, or a path from {folder} such as ./grade.sh, and make it executable",
-        )
-    return lambda fields: _CommandJudge(
-        command.argv, fields, fields["input"] if "input" in fields else fields.get("messages"), timeout, folder
-    )
 
 
 def _function(code: PythonCode, folder: Path) -> Function:
@@ -144,14 +101,3 @@ def _from_file(file: Path, folder: Path) -> ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
-
-
-def _printed(output: str) -> object:
-    """The JSON that a command printed: all of its output, else the last line."""
-    last = output.rsplit("\n", 1)[-1]
-    for text in (output, last):
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
-            continue
-    raise GraderError(f"the command printed {shown(output)}, which is neither a number nor JSON")

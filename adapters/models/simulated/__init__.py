@@ -1,7 +1,8 @@
 """
 Simulated models: both roles answer offline, from the text of the request alone.
 
-    target      obeys the house-style rules that it finds in the skill, good and bad ones, and now and then forgets one
+    target      obeys the house-style rules that it finds in the skill, good and bad ones, and now and then forgets one;
+                it reads documents with tools, and of pictures only pages that are drawn with its own font
     optimizer   reads failed trajectories, proposes the rules that are missing, and now and then a bad one
 
 They are pure functions of the request: no randomness, no state, no clock. What looks like chance is a hash of the text.
@@ -14,12 +15,12 @@ from collections.abc import Callable, Mapping
 from skillopt_es.adapters.models.simulated.optimizer import advise
 from skillopt_es.adapters.models.simulated.target import respond
 from skillopt_es.events.values import Role
-from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, ModelSettings, Usage
+from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, FinishReason, ModelSettings, ToolCall, Usage
 
 __all__ = ["Simulated", "open_model"]
 
 _CHARACTERS_PER_TOKEN = 4
-_ANSWERS: Mapping[Role, Callable[[ChatRequest], str]] = {"target": respond, "optimizer": advise}
+_ANSWERS: Mapping[Role, Callable[[ChatRequest], str | ToolCall]] = {"target": respond, "optimizer": advise}
 
 
 def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel:
@@ -38,14 +39,21 @@ class Simulated:
         """Says that the answers are simulated, and whose."""
         return f"simulated {self._role}"
 
+    @property
+    def provides(self) -> frozenset[str]:
+        """What it can do; the target's eyes are those of `sight.py`."""
+        return frozenset({"text", "messages", *({"tools", "images"} if self._role == "target" else ())})
+
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The answer to this text, always the same one; cut off when it is longer than the request allows."""
-        text = _ANSWERS[self._role](request)
-        most = request.max_tokens * _CHARACTERS_PER_TOKEN
-        cut = text[:most]
+        said = _ANSWERS[self._role](request)
+        text = said if isinstance(said, str) else said.arguments
+        cut = text[: request.max_tokens * _CHARACTERS_PER_TOKEN]
+        finish: FinishReason = "length" if cut != text else "stop" if isinstance(said, str) else "tools"
         return ChatReply(
-            text=cut,
-            finish="stop" if cut == text else "length",
+            text=cut if isinstance(said, str) else "",
+            finish=finish,
+            tool_calls=(said,) if isinstance(said, ToolCall) and finish == "tools" else (),
             usage=Usage(input=sum(_tokens(each.content) for each in request.messages), output=_tokens(cut)),
             model=f"simulated-{self._role}",
         )

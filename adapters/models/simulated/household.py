@@ -66,13 +66,6 @@ COUNTING = _waste(
     [r"\binventory\b", r"\bbefore every (?:command|step|action)\b"],
     "Check the inventory before every command.",
 )
-HOUSEHOLD = World(
-    tasks=r"-= Welcome to TextWorld",
-    topics=(OPENING, CLEANING, HEATING, COOLING, PAIRS, LIGHT),
-    habits=(LOOKING, COUNTING),
-    mistake="A game was lost for want of {kind}",
-)
-
 TREATMENTS = {"clean": (CLEANING, "sinkbasin"), "hot": (HEATING, "microwave"), "cool": (COOLING, "fridge")}
 VERBS = {"clean": "clean", "hot": "heat", "cool": "cool"}
 
@@ -83,7 +76,7 @@ def wanted_in(text: str) -> re.Match[str] | None:
     return _WANTED.search(task[1]) if task else None
 
 
-def topic_in(trajectory: str) -> Topic | None:
+def _missing(_task: str, trajectory: str) -> Topic | None:
     """What a lost game shows to be missing."""
     wanted = wanted_in(trajectory)
     if wanted is None:
@@ -99,3 +92,12 @@ def topic_in(trajectory: str) -> Topic | None:
     if how and f"You {VERBS[how]} the {thing}" not in trajectory:
         return TREATMENTS[how][0]
     return OPENING
+
+
+HOUSEHOLD = World(
+    tasks=r"-= Welcome to TextWorld",
+    topics=(OPENING, CLEANING, HEATING, COOLING, PAIRS, LIGHT),
+    habits=(LOOKING, COUNTING),
+    mistake="A game was lost for want of {kind}",
+    lacks=_missing,
+)

@@ -9,7 +9,6 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es.adapters.models.simulated.household import HOUSEHOLD, topic_in
 from skillopt_es.adapters.models.simulated.kinds import Topic
 from skillopt_es.adapters.models.simulated.world import World
 from skillopt_es.adapters.models.simulated.worlds import topic_of, world_of
@@ -52,9 +51,10 @@ class Trajectory:
 
     @property
     def topic(self) -> Topic | None:
-        """What it shows to be missing: the house style of its kind, or what a lost game lacked; else None."""
-        if world_of(self.task) is HOUSEHOLD:
-            return topic_in(self.text)
+        """What it shows to be missing: the house style of its kind, or what its world reads from it; else None."""
+        lacks = world_of(self.task).lacks
+        if lacks:
+            return lacks(self.task, self.text)
         asked = topic_of(self.task)
         if asked is None:
             return None

@@ -1,30 +1,57 @@
-"""The simulated target: writes the value that a note holds as the skill asks, naively where the skill says nothing."""
+"""The simulated target: writes the value that it is shown as the skill asks, naively where the skill says nothing."""
 
 from __future__ import annotations
 
 import re
 
-from skillopt_es.adapters.models.simulated import playing
+from attrs import evolve, frozen
+
+from skillopt_es.adapters.models.simulated import clerk, playing
+from skillopt_es.adapters.models.simulated.kinds import Topic
 from skillopt_es.adapters.models.simulated.lapses import forgets
+from skillopt_es.adapters.models.simulated.sight import text_on
 from skillopt_es.adapters.models.simulated.worlds import topic_of, world_of
-from skillopt_es.ports import ChatRequest
+from skillopt_es.ports import ChatRequest, ToolCall
 
 UNKNOWN = "I am a simulated model and do not know this."
 
 _HEADING = re.compile(r"^## Skill\s*$", re.MULTILINE)
 
 
-def respond(request: ChatRequest) -> str:
-    """The answer to the last user message, under the skill in the system message."""
+@frozen
+class _Task:
+    """A question with what is seen beside it, and what tools have said since."""
+
+    text: str
+    evidence: str = ""
+
+
+def respond(request: ChatRequest) -> str | ToolCall:
+    """The answer to the last user message under the skill in the system message, or what has to be looked up first."""
     if request.stage == "probe":
         return "This is simulated-target."
     if playing.is_game(request):
         return playing.play(request)
-    system = "\n".join(message.content for message in request.messages if message.role == "system")
-    tasks = [message.content for message in request.messages if message.role == "user"]
     # A follow-up ("answer again, and be brief") has no question in it: the one before is still open.
-    known = next((task for task in reversed(tasks) if topic_of(task)), "")
-    return _answer(known, world_of(known).skill_in(_skill_of(system))) if known else UNKNOWN
+    known = next((task for task in reversed(_tasks(request)) if topic_of(task.text)), None)
+    if known is None:
+        return UNKNOWN
+    system = "\n".join(message.content for message in request.messages if message.role == "system")
+    skill = world_of(known.text).skill_in(_skill_of(system))
+    wanted = clerk.next_request(request, known.text, lambda topic: _obeys(topic, known, skill))
+    return wanted or _answer(known, skill)
+
+
+def _tasks(request: ChatRequest) -> list[_Task]:
+    """What users have asked; what tools say belongs to the question before it."""
+    tasks: list[_Task] = []
+    for message in request.messages:
+        if message.role == "user":
+            pages = "\n".join(text_on(image.data) for image in message.images)
+            tasks.append(_Task(f"{message.content}\n\n{pages}" if pages else message.content))
+        elif message.role == "tool" and tasks:
+            tasks[-1] = evolve(tasks[-1], evidence=f"{tasks[-1].evidence}\n{message.content}")
+    return tasks
 
 
 def _skill_of(system: str) -> str:
@@ -32,14 +59,17 @@ def _skill_of(system: str) -> str:
     return system[heading.end() :] if heading else system
 
 
-def _answer(task: str, skill: str) -> str:
-    asked = topic_of(task)
+def _obeys(topic: Topic, task: _Task, skill: str) -> bool:
+    rule = topic.rule
+    return rule is not None and bool(rule.line_in(skill)) and not forgets(rule, task.text, skill)
+
+
+def _answer(task: _Task, skill: str) -> str:
+    world = world_of(task.text)
+    asked = world.topic_of(task.text + task.evidence)
     assert asked is not None
     topic, found = asked
-    world = world_of(task)
-    rule = topic.rule
-    obeys = rule is not None and bool(rule.line_in(skill)) and not forgets(rule, task, skill)
-    answer = world.named(topic.house(found) if obeys else topic.naive(found), task)
+    answer = world.named(topic.house(found) if _obeys(topic, task, skill) else topic.naive(found), task.text)
     for habit in world.habits:
         if habit.rule.line_in(skill):
             answer = habit.spoil(answer)

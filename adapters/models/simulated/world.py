@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from attrs import field, frozen
 
@@ -29,7 +29,8 @@ class World:
     What both simulated models know of one benchmark.
 
     `tasks` is how its tasks begin, `rest` how what its system prompt says after the skill. `named` turns a value into
-    what is answered, before habits spoil it; `said` is the reply around it.
+    what is answered, before habits spoil it; `said` is the reply around it. `lacks` tells what a missed task shows to
+    be missing, from the task and all of the trajectory, where these do not hold the value that was asked for.
     """
 
     tasks: re.Pattern[str] = field(converter=_pattern)
@@ -39,6 +40,7 @@ class World:
     rest: str = ""
     named: Callable[[str, str], str] = _as_it_is
     said: Callable[[str], str] = _bare
+    lacks: Callable[[str, str], Topic | None] | None = None
 
     @property
     def style(self) -> tuple[Rule, ...]:
@@ -62,3 +64,8 @@ class World:
         """A system prompt from its skill on, without what the benchmark says after it."""
         before, mark, _ = system.rpartition(self.rest) if self.rest else (system, "", "")
         return before if mark else system
+
+
+def asked_in(topics: Sequence[Topic]) -> Callable[[str, str], Topic | None]:
+    """For `lacks`: the kind of question alone says what is missing."""
+    return lambda task, _trajectory: next((topic for topic in topics if topic.asked.search(task)), None)

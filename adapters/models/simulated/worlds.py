@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from skillopt_es.adapters.models.simulated.docvqa import DOCVQA
 from skillopt_es.adapters.models.simulated.forms import Found
 from skillopt_es.adapters.models.simulated.household import HOUSEHOLD
 from skillopt_es.adapters.models.simulated.kinds import Rule, Topic
 from skillopt_es.adapters.models.simulated.livemath import LIVEMATH
+from skillopt_es.adapters.models.simulated.officeqa import OFFICEQA
 from skillopt_es.adapters.models.simulated.rules import HABITS, TOPICS
 from skillopt_es.adapters.models.simulated.searchqa import SEARCHQA
 from skillopt_es.adapters.models.simulated.world import World
 
 HOUSE = World(tasks="", topics=TOPICS, habits=HABITS)
-WORLDS = (SEARCHQA, LIVEMATH, HOUSEHOLD, HOUSE)  # house style tasks have no mark of their own, so they come last
-_STYLED = (HOUSE, SEARCHQA, LIVEMATH, HOUSEHOLD)
+# OfficeQA's mark is the longer one of two; tasks in the house style have no mark of their own, so they come last.
+WORLDS = (SEARCHQA, OFFICEQA, LIVEMATH, HOUSEHOLD, DOCVQA, HOUSE)
+_STYLED = (HOUSE, SEARCHQA, LIVEMATH, HOUSEHOLD, OFFICEQA, DOCVQA)
 
 ALL_STYLE: tuple[Rule, ...] = tuple(rule for world in _STYLED for rule in world.style)
 ALL_HARMFUL: tuple[Rule, ...] = tuple(dict.fromkeys(rule for world in _STYLED for rule in world.harmful))

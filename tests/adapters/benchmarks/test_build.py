@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from skillopt_es.adapters.benchmarks.build import Built, build
 from skillopt_es.adapters.benchmarks.check import check_folder
 from skillopt_es.adapters.benchmarks.livemath import LIVEMATH, MONTHS
 from skillopt_es.adapters.benchmarks.registry import BENCHMARKS
+from skillopt_es.adapters.benchmarks.released import released_ids, released_names
 from skillopt_es.adapters.benchmarks.spreadsheetbench import unpacked
 from skillopt_es.adapters.benchmarks.tables import lines_of, table_rows, texts_of
 from skillopt_es.errors import DataError, OutputRefused
@@ -131,12 +134,62 @@ def test_lists_that_were_cut_are_noticed(tmp_path: Path) -> None:
         build(BENCHMARKS["searchqa"], source=source, out=tmp_path / "other", ids=ids, software="")
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - {"livemathematicianbench"}))
+@pytest.mark.parametrize("name", ["docvqa", "searchqa"])
 def test_without_lists_it_says_where_they_are(tmp_path: Path, name: str) -> None:
-    """They are not part of this software."""
+    """Those that are not part of this software."""
     with pytest.raises(DataError, match="is a list of ids") as refused:
         again(name, tmp_path, tmp_path, None)
     assert BENCHMARKS[name].id_folder in refused.value.hint
+
+
+@pytest.mark.parametrize(("name", "first"), [("officeqa", "UID0002"), ("spreadsheetbench", "32438")])
+def test_some_lists_of_ids_are_part_of_this_software(tmp_path: Path, name: str, first: str) -> None:
+    """As large as released, no id twice; what a download lacks of them is named."""
+    divided = released_ids(name)
+    assert tuple(len(divided[split]) for split in ("train", "val", "test")) == BENCHMARKS[name].sizes
+    ids = [item.id for split in divided.values() for item in split]
+    assert (ids[0], len(set(ids))) == (first, len(ids))
+    source, _ = MADE[name](tmp_path)
+    with pytest.raises(DataError, match=r"wanted items are not in the data \(\d+ of \d+ train"):
+        again(name, tmp_path, source, None)
+    assert not (tmp_path / "out").exists()
+
+
+def test_released_workbooks_are_of_the_kinds_that_were_counted() -> None:
+    """An id with a dash is a task on whole sheets: 27 of 80, 11 of 40 and 87 of 280."""
+    divided = released_ids("spreadsheetbench")
+    assert [sum("-" in item.id for item in divided[split]) for split in ("train", "val", "test")] == [27, 11, 87]
+
+
+def _games(root: Path, paths: Iterable[str], **more: object) -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True)
+        (root / path).write_text(json.dumps({"pddl_domain": "d", "grammar": "g", "pddl_problem": "p", **more}))
+
+
+def test_the_released_games_need_no_list(tmp_path: Path) -> None:
+    """Those to train on are listed; the tests are all games of unknown rooms, in their order."""
+    root = tmp_path / "downloads"
+    _games(root, [path for paths in released_names("alfworld").values() for path in paths])
+    unseen = [f"json_2.1.1/valid_unseen/pick_and_place_simple-Mug-{number:03}/t/game.tw-pddl" for number in range(134)]
+    _games(root, unseen[::-1])
+    _games(root, ["json_2.1.1/valid_unseen/pick_two_obj_and_place-X/t/game.tw-pddl"], solvable=False)
+    _games(root, ["json_2.1.1/valid_unseen/pick_and_place_with_movable_recep-X/t/game.tw-pddl"])
+    assert again("alfworld", tmp_path, root, None).counts == {"train": 39, "val": 18, "test": 134}
+    assert [row["gamefile"] for row in rows(tmp_path, "test")] == unseen
+    assert rows(tmp_path, "test")[7]["id"] == "test:0007"
+    kinds = Counter(row["task_type"] for row in rows(tmp_path, "train"))
+    assert kinds == {
+        "pick_clean_then_place_in_recep": 9,
+        "pick_and_place_simple": 7,
+        "pick_heat_then_place_in_recep": 7,
+        "pick_cool_then_place_in_recep": 6,
+        "look_at_obj_in_light": 5,
+        "pick_two_obj_and_place": 5,
+    }
+    (root / unseen[0]).unlink()
+    with pytest.raises(DataError, match=r"tests on all 134 games in json_2\.1\.1/valid_unseen, and 133 are there"):
+        build(BENCHMARKS["alfworld"], source=root, out=tmp_path / "other", ids=None, software="")
 
 
 def test_the_released_split_of_livemath_follows_from_its_seed(tmp_path: Path) -> None:

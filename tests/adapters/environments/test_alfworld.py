@@ -359,3 +359,103 @@ def test_the_log_notes_a_world_that_stands_in(
     files(tmp_path, GAMEFILE, appendix_world.game(SIMPLE))
     notes = open_files(tmp_path, world=world).load().notes
     assert any("TextWorld is not installed" in note for note in notes) == noted
+
+
+# --- the hidden reference --------------------------------------------------------------------------------------------
+
+TRAJECTORY = {
+    "task_type": "pick_heat_then_place_in_recep",
+    "turk_annotations": {
+        "anns": [
+            {"task_desc": f"Warm mug {number % 4}.", "high_descs": [f"Step {number} {each}." for each in "abc"]}
+            for number in range(5)
+        ]
+    },
+    "pddl_params": {"object_target": "Mug", "parent_target": "SideTable", "toggle_target": "", "object_sliced": False},
+    "plan": {
+        "high_pddl": [
+            {"discrete_action": {"action": "GotoLocation", "args": ["countertop"]}},
+            {"discrete_action": {"action": "HeatObject", "args": ["microwave", "mug"]}},
+            {"discrete_action": {}},
+        ]
+    },
+    "scene": {"floor_plan": "FloorPlan21", "scene_num": 21, "dirty_and_empty": False, "random_seed": 9},
+}
+KNOWN = """\
+[HIDDEN REFERENCE]
+Task type:
+  pick_heat_then_place_in_recep
+In people's words:
+  Warm mug 0.
+  Warm mug 1.
+  Warm mug 2.
+Their steps:
+{steps}
+Objects:
+  object_sliced: False
+  object_target: Mug
+  parent_target: SideTable
+Plan:
+  1. GotoLocation(countertop)
+  2. HeatObject(microwave, mug)
+Scene:
+  floor_plan: FloorPlan21; scene_num: 21; dirty_and_empty: False""".format(
+    steps="\n".join(f"  Step {number} {each}." for number in range(4) for each in "abc")
+)
+
+
+def test_analysts_of_training_items_may_be_shown_how_a_game_is_solved(tmp_path: Path) -> None:
+    """Where the config says so; no target ever is, and nobody for what is scored."""
+    files(tmp_path, GAMEFILE, appendix_world.game(SIMPLE)).with_name("traj_data.json").write_text(
+        json.dumps(TRAJECTORY)
+    )
+    for shown, expected in ((True, [KNOWN]), (False, [])):
+        environment = open_files(tmp_path, show_reference=shown, max_steps=2)
+        splits = environment.load()
+        for split, wanted in ((splits.train, expected), (splits.val, []), (splits.test, [])):
+            target = Target([says("look")])
+            records = attempt(environment, split[0], target).records
+            assert [each.text for each in records if "HIDDEN" in each.text] == wanted
+            assert all(each.kind == "feedback" for each in records if "HIDDEN" in each.text)
+            assert "Warm mug" not in repr(target.asked)
+
+
+def test_a_reference_is_part_of_the_data_where_it_is_shown(tmp_path: Path) -> None:
+    """Another one is other data; games without one are noted, and an item may hold its own."""
+    file = files(tmp_path, GAMEFILE, appendix_world.game(SIMPLE)).with_name("traj_data.json")
+    before = open_files(tmp_path, show_reference=True).load()
+    assert any("1 games have no traj_data.json beside them" in note for note in before.notes)
+    file.write_text(json.dumps(TRAJECTORY))
+    after = open_files(tmp_path, show_reference=True).load()
+    assert after.digests["train"] != before.digests["train"]
+    assert not any("traj_data.json" in note for note in after.notes)
+    plain = open_files(tmp_path).load().digests
+    file.write_text("{}")
+    assert open_files(tmp_path).load().digests == plain
+
+
+@pytest.mark.parametrize(
+    ("content", "said"), [("nothing", "is not JSON"), ("[]", "is not an object"), ("link", "is a link that leads out")]
+)
+def test_a_reference_that_cannot_be_read_is_refused(tmp_path: Path, content: str, said: str) -> None:
+    """Before the run, where it would be shown."""
+    file = files(tmp_path, GAMEFILE, appendix_world.game(SIMPLE)).with_name("traj_data.json")
+    if content == "link":
+        (tmp_path / "elsewhere.json").write_text("{}")
+        file.symlink_to(tmp_path / "elsewhere.json")
+    else:
+        file.write_text(content)
+    with pytest.raises(DataError, match=said):
+        open_files(tmp_path, show_reference=True).load()
+    assert open_files(tmp_path).load()
+
+
+def test_an_item_with_its_game_may_hold_its_reference(tmp_path: Path) -> None:
+    """As `traj_data`, in the same form."""
+    given = [{**row, "traj_data": TRAJECTORY} for row in rows(SIMPLE)]
+    path = write_lines(tmp_path / "items.jsonl", given)
+    data = data_settings(split_mode="field", data_path=str(path))
+    environment = open_on(tmp_path, "alfworld", data, world="builtin", max_steps=1, show_reference=True)
+    episode = attempt(environment, environment.load().train[0], Target([says("look")]))
+    assert episode.records[-2].text == KNOWN
+    assert episode.records[-1].text.startswith("[EVALUATION RESULT]")

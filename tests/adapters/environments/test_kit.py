@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from attrs import evolve, frozen
-from support.environments import OPEN, data_settings
+from support.environments import OPEN
+from support.kit_cases import MADE, case_of
 
 from skillopt_es.events.values import Measured, SkillTree, digest_of
 from skillopt_es.ports import (
@@ -24,45 +24,20 @@ from skillopt_es.ports import (
     Splits,
     TrajectoryRecord,
 )
-from skillopt_es.testing.environments import ENVIRONMENT_CHECKS, EnvironmentCase
-
-FIELDS: dict[str, dict[str, Any]] = {
-    "tasks": {"expected": "tungsten", "grader": "f1"},
-    "searchqa": {"context": "[DOC] a made passage", "answers": ["tungsten"]},
-    "livemathematicianbench": {"choices": ["lead", "tungsten", "iron"], "correct_choice": "B"},
-}
-REPLIES = {
-    "tasks": ("tungsten", "lead", "tungsten ore"),
-    "searchqa": ("<answer>tungsten</answer>", "<answer>lead</answer>", "no idea"),
-    "livemathematicianbench": ("<answer>A</answer>", "<answer>B</answer>", "no idea"),
-}
-
-
-def settings_of(name: str, folder: Path, rows: Sequence[dict[str, Any]]) -> EnvironmentSettings:
-    file = folder / "items.jsonl"
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    data = data_settings(split_mode="field", data_path=str(file))
-    return EnvironmentSettings(
-        name=name, folder=str(folder), data=data, timeout_seconds=60, max_completion_tokens=512, options={}
-    )
-
-
-def case_of(name: str) -> EnvironmentCase:
-    def made(folder: Path, ids: Sequence[str]) -> EnvironmentSettings:
-        put = "input" if name == "tasks" else "question"
-        rows = [{"id": each, "split": "train", put: f"What of {each}?", **FIELDS[name]} for each in ids]
-        rows += [{**rows[0], "id": split, "split": split} for split in ("val", "test")]
-        return settings_of(name, folder, rows)
-
-    secret = "" if name == "livemathematicianbench" else "tungsten"
-    return EnvironmentCase(open=OPEN[name], made=made, replies=REPLIES[name], secret=secret)
+from skillopt_es.testing.environments import ENVIRONMENT_CHECKS
+from skillopt_es.wiring import ENVIRONMENTS, registered
 
 
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS)
-@pytest.mark.parametrize("name", sorted(FIELDS))
+@pytest.mark.parametrize("name", sorted(MADE))
 def test_our_environments_pass(tmp_path: Path, name: str, check: str) -> None:
     """Each of them each check."""
     ENVIRONMENT_CHECKS[check](case_of(name), tmp_path)
+
+
+def test_each_of_our_environments_is_checked() -> None:
+    """Whatever is registered."""
+    assert set(MADE) == set(OPEN) == set(registered(ENVIRONMENTS))
 
 
 @frozen

@@ -11,7 +11,7 @@ from support.environments import BLANK, Target, attempt, data_settings, open_on,
 
 from skillopt_es.adapters.environments.livemath.choices import Choice, Choices, read_choices, shuffled
 from skillopt_es.adapters.environments.livemath.evaluator import chosen
-from skillopt_es.adapters.environments.searchqa.evaluator import extract
+from skillopt_es.adapters.environments.text import answer_in
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Failed, Json, Measured
 from skillopt_es.ports import ChatReply, Episode
@@ -47,8 +47,8 @@ def answered(folder: Path, *replies: str | ChatReply, **options: Any) -> tuple[E
 )
 def test_labels_are_read_as_the_original_reads_them(reply: str) -> None:
     """With the stricter reading and with the wider one."""
-    assert chosen(extract(reply), FIVE, "upstream") == "B"
-    assert chosen(extract(reply), FIVE, "extended") == "B"
+    assert chosen(answer_in(reply), FIVE, "upstream") == "B"
+    assert chosen(answer_in(reply), FIVE, "extended") == "B"
 
 
 @pytest.mark.parametrize(
@@ -240,6 +240,22 @@ def test_the_analyst_sees_what_was_chosen_and_what_is_right(tmp_path: Path) -> N
     )
     _, splits = open_rows(tmp_path, NAME, [ROW, {**ROW, "id": "2", "theorem_type": []}])
     assert [item.task_type for item in splits.train] == ["Upper bound", "math_mcq"]
+
+
+def test_analysts_of_training_items_may_be_shown_theorem_and_sketch(tmp_path: Path) -> None:
+    """Where the config says so; no target is, and nobody for what is scored."""
+    scored = {**ROW, "id": "2", "split": "val"}
+    for shown in (True, False):
+        environment, splits = open_rows(tmp_path, NAME, [ROW, scored], show_reference=shown)
+        for item, wanted in ((splits.train[0], shown), (splits.val[0], False)):
+            target = Target(["<answer>A</answer>"])
+            records = attempt(environment, item, target).records
+            text = (
+                "[HIDDEN REFERENCE]\nTheorem:\nEvery such graph has at most n + 1 edges.\nProof sketch:\nBy induction."
+            )
+            assert [each.text for each in records if "REFERENCE" in each.text] == [text] * wanted
+            assert records[-1].text.startswith("[EVALUATION RESULT]")
+            assert "induction" not in repr(target.asked)
 
 
 @pytest.mark.parametrize(

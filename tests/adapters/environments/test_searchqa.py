@@ -12,9 +12,9 @@ from support.environments import BLANK, SKILL, Target, attempt, data_settings, o
 from support.made_searchqa import made_searchqa, made_split_dir
 
 from skillopt_es.adapters.environments.data import canonical_json
-from skillopt_es.adapters.environments.searchqa.evaluator import extract, gold_of, grade
+from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
 from skillopt_es.adapters.environments.searchqa.prompt import truncate
-from skillopt_es.adapters.environments.text import normalise
+from skillopt_es.adapters.environments.text import answer_in, normalise
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Failed, Measured, digest_of
 from skillopt_es.ports import ChatReply, Episode, Message
@@ -46,7 +46,7 @@ def answered(folder: Path, reply: str | ChatReply, *more: str, **options: Any) -
 )
 def test_the_evaluator_matches_the_vectors(reply: str, golds: list[str], exact: bool, f1: float, sub_em: bool) -> None:
     """Extraction, exact match, F1 and containment are SkillOpt's."""
-    result = grade(extract(reply), [gold_of(gold) for gold in golds])
+    result = grade(answer_in(reply), [gold_of(gold) for gold in golds])
     assert (result.exact, round(result.f1, 4), result.sub_em) == (exact, f1, sub_em)
 
 

@@ -28,7 +28,9 @@ def with_function(folder: Path, body: str, reply: str = "an answer", **options: 
 
 def with_command(folder: Path, script: str, reply: str = "an answer", **options: Any) -> Episode:
     (folder / "grade.py").write_text(script)
-    return grade_one(folder, ITEM, reply, grader={"command": [sys.executable, "grade.py"]}, **options)
+    """In the open: in the config's folder, with the user's rights. Behind walls: test_task_confined_graders.py."""
+    command = {"command": [sys.executable, "grade.py"]}
+    return grade_one(folder, ITEM, reply, grader=command, sandbox="unconfined", **options)
 
 
 def broken(episode: Episode) -> str:
@@ -236,7 +238,9 @@ def test_a_command_may_be_a_script_beside_the_config(tmp_path: Path) -> None:
     script = tmp_path / "grade.sh"
     script.write_text('#!/bin/sh\ntest "$1" = "two words" && echo 1\n')
     script.chmod(0o755)
-    assert grade_one(tmp_path, ITEM, "x", grader="command:./grade.sh 'two words'").outcome == Measured(1, 1)
+    assert grade_one(
+        tmp_path, ITEM, "x", grader="command:./grade.sh 'two words'", sandbox="unconfined"
+    ).outcome == Measured(1, 1)
 
 
 @pytest.mark.parametrize(
@@ -303,7 +307,11 @@ def test_a_cancelled_grading_ends_its_command(tmp_path: Path) -> None:
     """When the run is interrupted, the command does not go on alone."""
     (tmp_path / "grade.py").write_text("import os, time\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(60)\n")
     environment, splits = open_rows(
-        tmp_path, "tasks", [{"id": "1", "input": "?"}], grader={"command": [sys.executable, "grade.py"]}
+        tmp_path,
+        "tasks",
+        [{"id": "1", "input": "?"}],
+        grader={"command": [sys.executable, "grade.py"]},
+        sandbox="unconfined",
     )
 
     async def interrupted() -> None:
@@ -325,7 +333,8 @@ def test_commands_run_side_by_side(tmp_path: Path) -> None:
         "while sum(name.startswith('here-') for name in os.listdir()) < 6: time.sleep(0.01)\nprint(1)\n"
     )
     rows = [{"id": str(number), "input": "?"} for number in range(6)]
-    environment, splits = open_rows(tmp_path, "tasks", rows, grader={"command": [sys.executable, "-S", "grade.py"]})
+    command = {"command": [sys.executable, "-S", "grade.py"]}
+    environment, splits = open_rows(tmp_path, "tasks", rows, grader=command, sandbox="unconfined")
 
     async def all_at_once() -> list[Episode]:
         return await asyncio.gather(*(environment.attempt(item, BLANK, Target(["x"]), seed=1) for item in splits.train))

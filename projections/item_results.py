@@ -1,0 +1,48 @@
+"""The results of single items, by the text they were tried under (validation, test) or by step (training)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from attrs import frozen
+
+from skillopt_es.events.catalog import Recorded, RolloutCompleted
+from skillopt_es.events.values import Outcome
+from skillopt_es.projections.usage import slot_place
+
+Results = Mapping[str, tuple[Outcome, ...]]
+"""Every outcome of each item, by item, in the order in which they were recorded."""
+
+
+@frozen(kw_only=True)
+class ItemResults:
+    """`validation` and `test` are by the hash of a skill, `train` is by step; `types` has each item's type of task."""
+
+    validation: Mapping[str, Results]
+    test: Mapping[str, Results]
+    train: Mapping[int, Results]
+    types: Mapping[str, str]
+
+
+def item_results(records: Iterable[Recorded]) -> ItemResults:
+    """All results of single items; from all events, or RolloutCompleted alone."""
+    validation: dict[str, dict[str, tuple[Outcome, ...]]] = {}
+    test: dict[str, dict[str, tuple[Outcome, ...]]] = {}
+    train: dict[int, dict[str, tuple[Outcome, ...]]] = {}
+    types: dict[str, str] = {}
+    for recorded in records:
+        event = recorded.event
+        if not isinstance(event, RolloutCompleted):
+            continue
+        step = slot_place(event.place).step
+        if event.purpose == "selection":
+            of = validation.setdefault(event.skill, {})
+        elif event.purpose == "test":
+            of = test.setdefault(event.skill, {})
+        elif event.purpose == "train" and step is not None:
+            of = train.setdefault(step, {})
+        else:
+            continue
+        types[event.item] = event.task_type
+        of[event.item] = (*of.get(event.item, ()), event.outcome)
+    return ItemResults(validation=validation, test=test, train=train, types=types)

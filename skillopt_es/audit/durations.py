@@ -1,0 +1,85 @@
+"""
+Where a run's time went, from the moments at which its events were recorded: by stage and by step.
+
+The time between two events belongs to the later one, which is what was waited for. Between a stop and what took over
+nobody was at work, and a fork's time begins with the fork.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import cast
+
+from attrs import frozen
+
+from skillopt_es.events.reader import Reader
+from skillopt_es.projections.usage import slot_place
+
+_COMINGS = ("RunResumed", "RunForked")
+_STAGES = {
+    "RolloutCompleted": "rollout",
+    "PatchProposed": "analyst",
+    "AppendixConsolidated": "appendix",
+    "PatchesMerged": "merge",
+    "EditsRanked": "ranking",
+    "LearningRateChosen": "learning_rate",
+    "SkillRewritten": "rewrite",
+    "SlowUpdateProposed": "slow_update",
+    "MetaSkillWritten": "meta_skill",
+}
+_QUERY = (
+    "select type, recorded_at, json_extract(data, '$.step'), json_extract(data, '$.place') from events"
+    " where seq <= ? order by seq"
+)
+
+
+@frozen
+class Moment:
+    """When an event of a type was recorded, and the step it belongs to, if it does to one."""
+
+    type: str
+    at: str
+    step: int | None = None
+
+
+@frozen(kw_only=True)
+class Durations:
+    """
+    Seconds that a run's writers were at work; a stage's are those in which its results were waited for.
+
+    What no stage explains (planning, gates, start-up) is only in `total`.
+    """
+
+    total: float
+    by_stage: Mapping[str, float]
+    by_step: Mapping[int, float]
+
+
+def moments_of(reader: Reader, until: int) -> list[Moment]:
+    """The moments of a log's events up to number `until`; raises LogError for a log that cannot be read so far."""
+    rows = cast("list[tuple[str, str, int | None, str | None]]", reader.rows(_QUERY, (until,)))
+    return [
+        Moment(kind, at, slot_place(place).step if step is None and place is not None else step)
+        for kind, at, step, place in rows
+    ]
+
+
+def durations(moments: Iterable[Moment]) -> Durations:
+    """The time of a run, from all its moments in order."""
+    total, last = 0.0, ""
+    by_stage: dict[str, float] = {}
+    by_step: dict[int, float] = {}
+    for moment in moments:
+        if moment.type == "RunForked":
+            total, by_stage, by_step = 0.0, {}, {}
+        elif last and moment.type not in _COMINGS:
+            seconds = (datetime.fromisoformat(moment.at) - datetime.fromisoformat(last)).total_seconds()
+            total += seconds
+            stage = _STAGES.get(moment.type)
+            if stage is not None:
+                by_stage[stage] = by_stage.get(stage, 0.0) + seconds
+            if moment.step is not None:
+                by_step[moment.step] = by_step.get(moment.step, 0.0) + seconds
+        last = moment.at
+    return Durations(total=total, by_stage=by_stage, by_step=by_step)

@@ -1,0 +1,66 @@
+"""`report`: a run as one page to look at and to send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skillopt_es.cli.audit_words import as_found
+from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+
+REPORT_FILE = "report.html"
+
+
+@click.command("report")
+@run_argument
+@click.option("--out", help="Where to write; report.html in the run's folder when left out, - for standard output.")
+@click.option("--force", is_flag=True, help="Replace a file that is no such page.")
+@directory_option
+@json_option
+def report_command(run: str | None, out: str | None, force: bool, directory: Path, as_json: bool) -> int:
+    """
+    A run as one HTML page to look at and to send. RUN defaults to the newest.
+
+    Scores with what can be said of them, the curve, the skill with who wrote each line, lineage, every step's diff,
+    items by step, calls, tokens, money and time, environment and config. The page asks for nothing and runs nothing:
+    it needs no network and no script. An earlier page is replaced; any other file only with --force.
+
+    \b
+    skillopt-es report
+    skillopt-es report my-run --out my-run.html
+    skillopt-es report my-run --json           the numbers of the page, for programs
+    """
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.report.document import document
+    from skillopt_es.report.facts import facts_of
+    from skillopt_es.report.page import page
+    from skillopt_es.runs import find_run
+
+    folder = find_run(run, directory)
+    with Reading.of(folder) as reading:
+        facts = facts_of(reading, folder)
+        if as_json:
+            print_json(document(facts))
+        elif out == "-":
+            click.echo(page(facts), nl=False)
+        else:
+            _write(Path(out) if out is not None else folder / REPORT_FILE, page(facts), force=force)
+        return as_found(reading)
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    """Writes the page and says where it is; an earlier page gives way to it."""
+    from skillopt_es.cli.files import write_file
+    from skillopt_es.report.page import MARK
+
+    write_file(path, text, force=force or _is_page(path, MARK))
+    click.echo(f"{path} ({len(text.encode()) / 1024:,.0f} KB)")
+
+
+def _is_page(path: Path, mark: str) -> bool:
+    """Whether a file is a page that this command wrote."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return mark.encode() in file.read(2000)

@@ -1,0 +1,119 @@
+"""`rescore`: what another grader would have given for the recorded answers, and what the gate makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from attrs import asdict
+
+from skillopt_es.cli.audit_words import short
+from skillopt_es.cli.event_lines import counted
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument, shown_value
+from skillopt_es.cli.regate import print_verdicts, verdicts_json
+from skillopt_es.events.values import Failed, Measured
+
+if TYPE_CHECKING:
+    from skillopt_es.events.values import Json, Outcome
+    from skillopt_es.rescoring import Grade, Rescoring
+
+_MOST = 20
+
+
+@click.command("rescore")
+@run_argument
+@click.option(
+    "--set", "overrides", multiple=True, metavar="KEY=VALUE",
+    help="Another grader, such as env.grader=contains, or mended data; without it, the recorded one.",
+)  # fmt: skip
+@directory_option
+@json_option
+def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> None:
+    """
+    What another grader would have given for each recorded answer, and the gate's verdicts on that: no model calls.
+
+    Up to the first verdict that changes, or the first other grade that analysts would have read, this is exact; what
+    follows is an estimate. RUN defaults to the newest.
+
+    \b
+    skillopt-es rescore my-run --set env.grader=contains
+    skillopt-es rescore my-run --set env.data_path=mended.jsonl
+    """
+    from skillopt_es.rescoring import rescored
+    from skillopt_es.runs import find_run
+
+    folder = find_run(run, directory)
+    found = asyncio.run(rescored(folder, overrides))
+    if as_json:
+        print_json({"run": folder.name, **_json(found)})
+    else:
+        _print(folder.name, found)
+
+
+def _json(found: Rescoring) -> dict[str, Json]:
+    return {
+        "graded": len(found.grades),
+        "changed": [_grade_json(each) for each in found.grades if each.changed],
+        "evaluations": [
+            {**asdict(each), "changed": each.recorded != each.derived} for each in found.regated.evaluations
+        ],
+        "first_grade_that_analysts_read": found.regated.read,
+        **verdicts_json(found.regated),
+    }
+
+
+def _grade_json(each: Grade) -> Json:
+    return {
+        "seq": each.seq,
+        "place": each.place,
+        "item": each.item,
+        "recorded": _outcome_json(each.recorded),
+        "derived": None if each.derived is None else _outcome_json(each.derived),
+        "why": each.why,
+    }
+
+
+def _outcome_json(outcome: Outcome) -> Json:
+    values: dict[str, Json] = asdict(outcome)
+    return {"outcome": "measured" if isinstance(outcome, Measured) else "failed", **values}
+
+
+def _print(name: str, found: Rescoring) -> None:
+    changed = [each for each in found.grades if each.changed]
+    unknown = [each for each in changed if each.derived is None]
+    click.echo(
+        f"{name}: {counted(len(found.grades), 'answer')} graded again, {len(changed) - len(unknown)} with another grade"
+        + (f", {len(unknown)} that nobody can tell" if unknown else "")
+    )
+    for each in changed[:_MOST]:
+        told = short(each.why) if each.derived is None else _words(each.derived)
+        click.echo(f"  event {each.seq:<6} {each.place}/{each.item}: {_words(each.recorded)} -> {told}")
+    if len(changed) > _MOST:
+        click.echo(f"  and {len(changed) - _MOST} more; --json has all")
+    _print_evaluations(found)
+    if found.regated.verdicts:
+        click.echo()
+        print_verdicts(name, found.regated, "this grader")
+
+
+def _words(outcome: Outcome) -> str:
+    if isinstance(outcome, Measured):
+        return f"{'pass' if outcome.passed else 'fail'} {outcome.hard:g}/{outcome.soft:.2f}"
+    return f"failed ({outcome.kind})" if isinstance(outcome, Failed) else "not run"
+
+
+def _print_evaluations(found: Rescoring) -> None:
+    """The scores that change; those of training batches are in --json."""
+    rows = [
+        (each.place, each.skill[:8], shown_value(each.recorded.hard), shown_value(each.derived.hard),
+         shown_value(each.recorded.soft), shown_value(each.derived.soft))
+        for each in found.regated.evaluations
+        if each.purpose in ("selection", "test") and each.recorded != each.derived
+    ]  # fmt: skip
+    if not rows:
+        click.echo("no score of an evaluation changes")
+        return
+    click.echo()
+    print_table(("evaluation", "skill", "hard", "by this grader", "soft", "by this grader"), rows, right=(2, 3, 4, 5))

@@ -1,0 +1,1 @@
+"""A run as one page to look at and to send: each section a module, over facts that are read once."""

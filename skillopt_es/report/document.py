@@ -1,0 +1,108 @@
+"""The numbers of the page for programs."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from attrs import asdict
+
+from skillopt_es.audit.headlines import Accepted, Difference, Headline
+from skillopt_es.cli.usage import total_json, usage_json
+from skillopt_es.events.values import Json, Measured, Outcome
+from skillopt_es.projections.intervals import Interval, Paired
+from skillopt_es.projections.item_results import Results
+from skillopt_es.projections.lines import StepLine
+from skillopt_es.report.facts import Facts
+from skillopt_es.report.page import headlines_of
+from skillopt_es.report.scores import said
+
+
+def document(facts: Facts) -> dict[str, Json]:
+    """Scores with what can be said of them, steps, lineage, items, usage and time; null for what is not known."""
+    found, summary = headlines_of(facts), facts.summary
+    return {
+        "run": facts.name,
+        "status": facts.status,
+        "events": facts.end,
+        "read": facts.read,
+        "problems": list(facts.problems),
+        "scores": [_score(each) for each in found.scores],
+        "differences": [_difference(each) for each in found.differences],
+        "accepted": [_accepted(each) for each in found.accepted],
+        "said": list(said(found)),
+        "steps": [cast("Json", asdict(line)) for line in summary.lines if isinstance(line, StepLine)],
+        "lineage": {
+            "current": facts.tree.current,
+            "best": facts.tree.best,
+            "nodes": [_plain(asdict(node)) for node in facts.tree.nodes],
+        },
+        "items": {
+            "validation": {skill: _results(results) for skill, results in facts.results.validation.items()},
+            "test": {skill: _results(results) for skill, results in facts.results.test.items()},
+            "train": {str(step): _results(results) for step, results in facts.results.train.items()},
+        },
+        "usage": None if facts.spent is None else total_json(facts.spent),
+        "by_stage": None
+        if facts.spent is None
+        else {stage: usage_json(usage) for stage, usage in facts.spent.usage.by_stage.items()},
+        "seconds": None
+        if facts.durations is None
+        else {"total": facts.durations.total, "by_stage": dict(facts.durations.by_stage)},
+    }
+
+
+def _score(each: Headline) -> Json:
+    return {
+        "split": each.split,
+        "names": list(each.names),
+        "skill": each.skill,
+        "hard": each.hard,
+        "soft": each.soft,
+        "items": each.items,
+        "unmeasured": each.unmeasured,
+        "exact": each.exact,
+        "grid": each.grid,
+        "interval": _interval(each.interval),
+        "draws": list(each.draws) if each.draws[1] else None,
+    }
+
+
+def _interval(interval: Interval | None) -> Json:
+    return None if interval is None else [interval.low, interval.high]
+
+
+def _difference(each: Difference) -> Json:
+    return {
+        "split": each.split,
+        "before": list(each.before.names),
+        "after": list(each.after.names),
+        "change": each.change,
+        **(_pair(each.paired) if each.paired is not None else {"within_noise": None}),
+    }
+
+
+def _accepted(each: Accepted) -> Json:
+    return {"step": each.step, "epoch": each.epoch, **_pair(each.paired)}
+
+
+def _pair(pair: Paired) -> dict[str, Json]:
+    return {
+        "items": pair.items,
+        "won": list(pair.won),
+        "lost": list(pair.lost),
+        "probability": pair.probability,
+        "within_noise": pair.within_noise,
+    }
+
+
+def _results(results: Results) -> dict[str, Json]:
+    return {item: [_outcome(each) for each in outcomes] for item, outcomes in results.items()}
+
+
+def _outcome(outcome: Outcome) -> Json:
+    return outcome.hard if isinstance(outcome, Measured) else None
+
+
+def _plain(values: dict[str, object]) -> Json:
+    listed = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    return cast("Json", listed)

@@ -1,0 +1,173 @@
+"""All that the page says of a run, read from its log as far as that can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from attrs import field, frozen
+
+from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
+from skillopt_es.audit.durations import Durations, durations, moments_of
+from skillopt_es.audit.line_costs import slots_behind
+from skillopt_es.audit.reading import Reading
+from skillopt_es.events.catalog import BY_NAME, Recorded, RunForked, RunResumed, RunStarted, SkillScored
+from skillopt_es.events.inspection import ODD
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import Head
+from skillopt_es.events.values import Json, SkillTree
+from skillopt_es.liveness import Status
+from skillopt_es.lookup import SKILL_TYPES, skills_of
+from skillopt_es.overview import SESSIONS, Spent, spent_of, status_of
+from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
+from skillopt_es.projections.epoch_ends import END_TYPES, EpochEnd, epoch_ends
+from skillopt_es.projections.imported_usage import UsageThere, usage_there
+from skillopt_es.projections.item_results import ItemResults, item_results
+from skillopt_es.projections.lineage import TYPES, Lineage, lineage
+from skillopt_es.projections.prices import Prices, recorded_prices
+from skillopt_es.projections.summary import DETAILS, Summary, summarize
+from skillopt_es.projections.usage import Usage, usage_of
+
+T = TypeVar("T")
+
+
+@frozen(kw_only=True)
+class Session:
+    """A writer that began, took over or forked the run: the event, when, with which software, and what it changed."""
+
+    seq: int
+    at: str
+    software: str
+    how: str
+    settings: Mapping[str, Json] = field(factory=dict)
+
+
+@frozen(kw_only=True)
+class Facts:
+    """
+    One run; None is what cannot be read or is not there.
+
+    `problems` says what cannot be read and why; the log was read up to event `read`, and ends at event `end`.
+    """
+
+    name: str
+    run_id: str
+    status: Status
+    head: Head
+    written: str
+    read: int
+    end: int
+    problems: tuple[str, ...]
+    summary: Summary
+    started: RunStarted | None
+    sessions: tuple[Session, ...]
+    tree: Lineage
+    chains: Mapping[int, Chain]
+    ends: Mapping[int, EpochEnd]
+    skills: Mapping[str, SkillTree]
+    scored: tuple[SkillScored, ...]
+    results: ItemResults
+    blame: Blame | None
+    line_usage: Mapping[str, Usage]
+    spent: Spent | None
+    there: UsageThere | None
+    durations: Durations | None
+
+    @property
+    def settings(self) -> Mapping[str, Json]:
+        """The settings that forks and resumes have changed, by key, as they stand at the end."""
+        return {key: value for session in self.sessions for key, value in session.settings.items()}
+
+
+def facts_of(reading: Reading, folder: Path) -> Facts:
+    """The facts of a run, up to the first damage of its log."""
+    for _ in reading.read(types=BY_NAME):
+        pass  # so that everything below ends where the log stops being whole
+    problems: list[str] = [] if reading.problem is None else [str(reading.problem)]
+    sessions = list(reading.read(types=SESSIONS))
+    prices = recorded_prices(recorded.event for recorded in sessions)
+    summary = summarize(recorded.event for recorded in reading.read(types=DETAILS))
+    found = blame(reading.read(types=BLAME_TYPES))
+    there = usage_there(recorded.event for recorded in reading.read(types=("RunImported", "StepImported")))
+    own = there is None
+    spent = _tried(lambda: _spent(reading, sessions), "calls and tokens", problems) if own else None
+    by_slot = _tried(lambda: _usage_by_slot(found, reading, prices), "what lines cost", problems) if spent else None
+    times = _tried(lambda: durations(moments_of(reading.log.reader, reading.until)), "times", problems) if own else None
+    return Facts(
+        name=reading.run.name,
+        run_id=reading.run.run_id,
+        status=status_of(summary, folder),
+        head=reading.head(),
+        written=_last_moment(reading),
+        read=reading.until,
+        end=reading.end,
+        problems=tuple(problem.replace(f"{folder}/", "") for problem in problems),
+        summary=summary,
+        started=next((row.event for row in sessions if isinstance(row.event, RunStarted)), None),
+        sessions=tuple(_sessions(sessions)),
+        tree=lineage(reading.read(types=TYPES)),
+        chains=chains(reading.read(types=CHAIN_TYPES)),
+        ends=epoch_ends(reading.read(types=END_TYPES)),
+        skills=_skills(reading.read(types=SKILL_TYPES)),
+        scored=tuple(_scored(reading.read(types=("SkillScored",)))),
+        results=item_results(reading.read(types=("RolloutCompleted",))),
+        blame=found,
+        line_usage=by_slot or {},
+        spent=spent,
+        there=there,
+        durations=times,
+    )
+
+
+def _tried(read: Callable[[], T], what: str, problems: list[str]) -> T | None:
+    """What can be read beside the events; None, and why, where it cannot."""
+    try:
+        return read()
+    except ODD as error:
+        problems.append(f"{what} cannot be read: {error}")
+        return None
+
+
+def _last_moment(reading: Reading) -> str:
+    rows = list(reading.read(after=reading.until - 1)) if reading.until else []
+    return rows[-1].recorded_at if rows else reading.run.created_at
+
+
+def _sessions(records: Sequence[Recorded]) -> Iterator[Session]:
+    for recorded in records:
+        event, how = recorded.event, ""
+        settings: Mapping[str, Json] = {}
+        match event:
+            case RunStarted():
+                how = "began"
+            case RunForked():
+                how = f"forked of {event.parent} after event {event.seq:,}"
+            case RunResumed():
+                how = "went on"
+            case _:
+                continue
+        if not isinstance(event, RunStarted):
+            settings = {setting.key: setting.value for setting in event.overrides}
+        yield Session(seq=recorded.seq, at=recorded.recorded_at, software=event.software, how=how, settings=settings)
+
+
+def _scored(records: Iterable[Recorded]) -> Iterator[SkillScored]:
+    yield from (recorded.event for recorded in records if isinstance(recorded.event, SkillScored))
+
+
+def _skills(records: Iterable[Recorded]) -> dict[str, SkillTree]:
+    """Every text of the run by its hash."""
+    return {skill.hash: skill for recorded in records for skill in skills_of(recorded)}
+
+
+def _spent(reading: Reading, sessions: Sequence[Recorded]) -> Spent:
+    return spent_of(Journal(reading.log.reader), sessions, reading.read(types=("CandidateGated",)))
+
+
+def _usage_by_slot(found: Blame | None, reading: Reading, prices: Prices) -> dict[str, Usage]:
+    """What the calls of each slot that led to a line came to."""
+    if found is None:
+        return {}
+    journal = Journal(reading.log.reader)
+    return {slot: usage_of(journal.attempts(slot), prices).total for slot in sorted(slots_behind(found))}

@@ -1,0 +1,100 @@
+"""Calls, tokens, money and time, by stage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from skillopt_es.cli.compare import shown_seconds
+from skillopt_es.cli.usage import lower_bounds, not_as_wanted, shown_cost, shown_tokens
+from skillopt_es.events.values import ImportedUsage
+from skillopt_es.overview import Spent
+from skillopt_es.projections.imported_usage import UsageThere, together
+from skillopt_es.projections.usage import Usage
+from skillopt_es.report.facts import Facts
+from skillopt_es.report.html import Html, el, note, number, row, section, table
+from skillopt_es.report.words import DASH, count
+
+_BAR = 120
+_WHOLE = "run"  # what an imported run calls its whole time
+
+
+def spending_section(facts: Facts) -> Html | None:
+    """What the run used; None where nothing of it can be read."""
+    if facts.there is not None:
+        return section("Calls and tokens", *_there(facts.there, facts), name="spending")
+    if facts.spent is None:
+        return None
+    spent = facts.spent
+    said = [*(note(f"+ at least: {line}.") for line in lower_bounds(spent)), *map(_sentence, not_as_wanted(spent))]
+    if spent.inherited:
+        said.append(note(f"A fork: {spent.inherited:,} calls that came along from its parent are not counted."))
+    times = {} if facts.durations is None else facts.durations.by_stage
+    if facts.durations is not None:
+        said.append(
+            note(
+                "A stage's time is that in which its results were waited for; calls run side by side. What no stage "
+                "explains (planning, gates, start-up) is only in the total; pauses are in neither."
+            )
+        )
+    return section("Calls, tokens, money and time", _table(spent, times, facts), *said, name="spending")
+
+
+def _sentence(words: str) -> Html:
+    return note(f"{words}.")
+
+
+def _table(spent: Spent, times: Mapping[str, float], facts: Facts) -> Html:
+    most = max((_tokens(usage) for usage in spent.usage.by_stage.values()), default=0)
+    headers = [("stage", False), ("calls", True), ("failed", True), ("tokens in", True), ("tokens out", True),
+               ("share of tokens", False), *([(f"cost {spent.currency}", True)] if spent.currency else []),
+               ("time", True)]  # fmt: skip
+    rows = [
+        _row(stage.replace("_", " "), usage, spent.currency, times.get(stage), _bar(_tokens(usage), most))
+        for stage, usage in spent.usage.by_stage.items()
+    ]
+    whole = None if facts.durations is None else facts.durations.total
+    rows.append(_row("all", spent.usage.total, spent.currency, whole, "", class_="total"))
+    return table("What each stage used", headers, rows)
+
+
+def _tokens(usage: Usage) -> int:
+    return (usage.input.known or 0) + (usage.output.known or 0)
+
+
+def _bar(tokens: int, most: int) -> Html:
+    width = number(_BAR * tokens / most) if most else "0"
+    bar = el("rect", width=width, height=10, rx=2, class_="bar")
+    return el("svg", bar, viewBox=f"0 0 {_BAR} 10", width=_BAR, height=10, aria_hidden="true")
+
+
+def _row(
+    name: str, usage: Usage, currency: str, seconds: float | None, bar: str | Html, *, class_: str | None = None
+) -> Html:
+    cells: list[tuple[str | Html, bool]] = [
+        (f"{usage.calls:,}", True),
+        (f"{usage.failed:,}", True),
+        (shown_tokens(usage.input), True),
+        (shown_tokens(usage.output), True),
+        (bar, False),
+        *([(shown_cost(usage.cost), True)] if currency else []),
+        (DASH if seconds is None else shown_seconds(seconds), True),
+    ]
+    return row(name, cells, class_=class_)
+
+
+def _there(there: UsageThere, facts: Facts) -> list[Html]:
+    """What the results of another trainer say; money is not in them."""
+    imported = facts.summary.imported
+    times = {} if imported is None else imported.seconds
+    rows = [row(stage.replace("_", " "), _numbers_there(usage)) for stage, usage in there.by_stage.items()]
+    rows.append(row("all", _numbers_there(together(there.by_stage.values())), class_="total"))
+    headers = [("stage", False), ("calls", True), ("tokens in", True), ("tokens out", True)]
+    said = note("As the trainer that made this run counted; what it did not count is a dash, not 0.")
+    part = [] if there.whole else [note("Of the recorded steps only: there is no summary of the whole run.")]
+    if _WHOLE in times:
+        part.append(note(f"The run took {shown_seconds(times[_WHOLE])}."))
+    return [table("What each stage used, as the imported results say", headers, rows), said, *part]
+
+
+def _numbers_there(usage: ImportedUsage) -> list[tuple[str, bool]]:
+    return [(count(each), True) for each in (usage.calls, usage.input_tokens, usage.output_tokens)]

@@ -1,0 +1,220 @@
+"""Step by step: one line each, and behind it the diff, the edits, the items that turned and what it cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from skillopt_es.cli.audit_words import names, proposal_words, short
+from skillopt_es.cli.compare import shown_seconds
+from skillopt_es.cli.usage import shown_usage
+from skillopt_es.events.catalog import CandidateGated
+from skillopt_es.events.values import Edit, Proposal
+from skillopt_es.projections.chains import Chain
+from skillopt_es.projections.epoch_ends import EpochEnd
+from skillopt_es.projections.intervals import Paired
+from skillopt_es.projections.lines import EpochLine, StepLine
+from skillopt_es.report.diffs import diff_block
+from skillopt_es.report.facts import Facts
+from skillopt_es.report.html import Html, el, fold, join, note, section
+from skillopt_es.report.words import badge, chance, count, counted, score
+
+_MOST_ITEMS = 60
+_MOST_PATTERNS = 12
+
+
+def steps_section(facts: Facts) -> Html | None:
+    """All steps that ended or are open, with the ends of epochs where they happened; None before the first one."""
+    lines = facts.summary.lines
+    told = {line.step for line in facts.summary.step_lines}
+    open_ = [chain for number, chain in facts.chains.items() if number not in told]
+    if not lines and not open_:
+        return None
+    parts = [_step(facts, line) if isinstance(line, StepLine) else _epoch(facts, line) for line in lines]
+    waiting = [
+        end
+        for epoch, end in facts.ends.items()
+        if epoch not in {line.epoch for line in lines if isinstance(line, EpochLine)}
+    ]
+    parts += [_open_step(facts, chain) for chain in open_]
+    parts += [_epoch_fold(facts, end.epoch, badge(""), "", end) for end in waiting]
+    return section(
+        "Step by step",
+        note("Each line opens. Scores are the gate's values of the current skill and of the candidate."),
+        el("div", *(part for part in parts if part is not None), class_="steps"),
+        name="steps",
+    )
+
+
+def _step(facts: Facts, line: StepLine) -> Html:
+    chain = facts.chains.get(line.step)
+    gate = chain.gated.event if chain is not None and chain.gated is not None else None
+    values = f"{score(line.current)} → {score(line.candidate)}" if line.candidate is not None else ""
+    turned = f"{len(gate.won)} won, {len(gate.lost)} lost" if gate is not None and (gate.won or gate.lost) else ""
+    edits = f"{counted(line.applied, 'edit')} applied" if line.applied else ""
+    head = _head(f"Step {line.step}", badge(line.verdict), values, turned, edits)
+    body = [_numbers(facts, line, chain), *([] if chain is None else _story(facts, chain))]
+    return fold(head, el("div", *body, id=f"step-{line.step}", class_="body"))
+
+
+def _open_step(facts: Facts, chain: Chain) -> Html:
+    head = _head(f"Step {chain.step}", badge(""), "", "", "")
+    return fold(head, el("div", *_story(facts, chain), id=f"step-{chain.step}", class_="body"))
+
+
+def _head(name: str, verdict: Html, *facts: str) -> Html:
+    return join([el("b", name), verdict, *(el("span", fact) for fact in facts if fact)])
+
+
+def _pairs(rows: Sequence[tuple[str, str]]) -> Html:
+    return el("dl", *(el("div", el("dt", name), el("dd", said)) for name, said in rows if said), class_="facts")
+
+
+def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
+    train = "" if line.train is None else f"{score(line.train.hard)} hard on {count(line.train.measured)} items"
+    proposals = (
+        f"{count(line.proposed)} proposed, {count(line.merged)} after merging, {count(line.chosen)} chosen, "
+        f"{count(line.applied)} applied"
+    )
+    rows = [("training", train), ("edits", proposals)]
+    if line.notes:
+        rows.append(("reminder notes", counted(line.notes, "note")))
+    if chain is not None and chain.gated is not None:
+        rows.append(("gate", _gate(chain.gated.event)))
+    if facts.spent is not None and line.step in facts.spent.usage.by_step:
+        rows.append(("used", shown_usage(facts.spent.usage.by_step[line.step], facts.spent.currency)))
+    if facts.durations is not None and line.step in facts.durations.by_step:
+        rows.append(("time", shown_seconds(facts.durations.by_step[line.step])))
+    return _pairs(rows)
+
+
+def _gate(gate: CandidateGated) -> str:
+    """The verdict's evidence, and whether chance alone explains it."""
+    if gate.compared is None or gate.current_score is None:
+        return f"{gate.metric}; how many items were compared is not known"
+    pair = Paired(items=gate.compared, won=gate.won, lost=gate.lost)
+    noise = "within noise" if pair.within_noise else "more than noise"
+    same = f"; this very text had been measured in {gate.known_from}" if gate.known_from else ""
+    return f"{gate.metric} on {counted(gate.compared, 'item')}; {noise} ({chance(pair.probability)}){same}"
+
+
+def _story(facts: Facts, chain: Chain) -> Iterator[Html]:
+    yield from _seen(chain)
+    yield from _edits(chain)
+    if chain.gated is not None:
+        yield from _turned(chain.gated.event)
+    if chain.skipped is not None and chain.skipped.event.detail:
+        yield note(chain.skipped.event.detail)
+    if chain.gap is not None:
+        yield note(f"{chain.gap.event.what}: {chain.gap.event.why}")
+    if chain.built is not None:
+        built = chain.built.event
+        yield diff_block(facts.skills.get(built.parent), built.candidate, "What the candidate changed")
+    if chain.written is not None:
+        written = chain.written.event
+        yield diff_block(facts.skills.get(written.previous), written.skill, "Notes written after the verdict")
+
+
+def _seen(chain: Chain) -> Iterator[Html]:
+    """What the analysts said the failures have in common, joined by their words."""
+    seen: Counter[tuple[str, str]] = Counter()
+    for patch in chain.patches.values():
+        for pattern in patch.event.patterns:
+            seen[pattern.type, pattern.description] += 1 if pattern.count is None else pattern.count
+    if not seen:
+        return
+    patterns = seen.most_common()
+    rows = [
+        el("li", el("b", kind), f" ×{number}: ", short(description, 300))
+        for (kind, description), number in patterns[:_MOST_PATTERNS]
+    ]
+    yield el("h3", "What the analysts saw")
+    yield el("ul", *rows)
+    if len(patterns) > _MOST_PATTERNS:
+        yield note(
+            f"and {len(patterns) - _MOST_PATTERNS} more; `skillopt-es explain step {chain.step}` has all of them"
+        )
+
+
+def _edits(chain: Chain) -> Iterator[Html]:
+    """The chosen edits and what became of each, with the evidence behind them."""
+    if chain.built is None or not chain.built.event.reports:
+        return
+    rows = []
+    for report in chain.built.event.reports:
+        proposal = chain.proposals.get(report.edit)
+        words = report.edit if proposal is None else proposal_words(proposal)
+        items = chain.items_behind(chain.patches_behind(report.edit)) if proposal is not None else ()
+        why = f": {report.note}" if report.note else ""
+        behind = el("small", f" from {counted(len(items), 'trajectory', 'trajectories')}") if items else None
+        rows.append(el("li", el("b", f"{_status(report.status, proposal)}{why}"), " ", words, behind))
+    yield el("h3", "Edits")
+    yield el("ul", *rows)
+    left = sum(not _chosen(chain, name) for name in (chain.ranked.event.pool if chain.ranked is not None else ()))
+    if left:
+        were = "was" if left == 1 else "were"
+        yield note(f"{left} more {were} not chosen; `skillopt-es why-not --step {chain.step}` says why.")
+
+
+def _status(status: str, proposal: Proposal | None) -> str:
+    """What became of an edit, without saying twice what kind it was."""
+    op = proposal.op if isinstance(proposal, Edit) else ""
+    return "applied:" if status == f"applied_{op}" else f"{status.replace('_', ' ')}:"
+
+
+def _chosen(chain: Chain, name: str) -> bool:
+    return chain.ranked is not None and name in chain.ranked.event.chosen
+
+
+def _turned(gate: CandidateGated) -> Iterator[Html]:
+    rows = [(how, items) for how, items in (("won", gate.won), ("lost", gate.lost)) if items]
+    if rows:
+        yield el("h3", "Items that turned")
+        yield _pairs([(how, names(items, _MOST_ITEMS)) for how, items in rows])
+
+
+def _epoch(facts: Facts, line: EpochLine) -> Html | None:
+    end = facts.ends.get(line.epoch)
+    if end is None:
+        return None
+    values = f"{score(line.current)} → {score(line.candidate)}" if line.candidate is not None else ""
+    verdict = badge(line.slow_update) if line.slow_update else el("span", "ended", class_="badge idle")
+    return _epoch_fold(facts, line.epoch, verdict, values, end)
+
+
+def _epoch_fold(facts: Facts, epoch: int, verdict: Html, values: str, end: EpochEnd) -> Html:
+    head = _head(f"End of epoch {epoch}", verdict, values)
+    return fold(head, el("div", *_advice(facts, end), id=f"epoch-{epoch}", class_="body"), class_="epoch")
+
+
+def _advice(facts: Facts, end: EpochEnd) -> Iterator[Html]:
+    """The comparison, the guidance and the memory."""
+    proposed = end.proposed[-1].event if end.proposed else None
+    if proposed is not None and proposed.pairs:
+        kinds = Counter(pair.category.replace("_", " ") for pair in proposed.pairs)
+        said = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
+        yield _pairs(
+            [("compared", f"{counted(len(proposed.pairs), 'task')} under the epoch's first and last skill: {said}")]
+        )
+    if proposed is not None and proposed.note:
+        yield note(proposed.note)
+    for applied in end.applied:
+        event = applied.event
+        if event.guidance:
+            yield el("h3", "Guidance")
+            yield el("blockquote", event.guidance)
+        before = facts.skills.get(_parent_of(facts, applied.seq))
+        after = facts.skills.get(event.candidate or event.skill.hash)
+        if after is not None and event.action not in ("unchanged", "postponed", "no_content"):
+            yield diff_block(before, after, "What the guidance changed")
+    for meta in end.meta:
+        if meta.event.content:
+            yield el("h3", "The optimizer's memory for later epochs")
+            yield el("blockquote", meta.event.content)
+
+
+def _parent_of(facts: Facts, seq: int) -> str:
+    """The text that a node of the lineage was made from."""
+    node = next((node for node in facts.tree.nodes if node.seq == seq), None)
+    parent = facts.tree.by_name.get(node.parent) if node is not None else None
+    return "" if parent is None else parent.skill
