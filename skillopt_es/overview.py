@@ -131,12 +131,6 @@ class Detailed:
         again = any(line.purpose == "selection" and line.draw != 1 for line in summary.evaluations)
         return again and summary.imported is None
 
-    @property
-    def sealed(self) -> bool:
-        """Whether each look at the test items of the run has to be recorded."""
-        env = self.started.config.get("env") if self.started is not None else None
-        return isinstance(env, dict) and env.get("seal_test") is True
-
 
 def detailed(folder: Path) -> Detailed:
     """A run with every number of every line; raises LogError for one that cannot be read."""

@@ -41,7 +41,7 @@ DESCENT_TYPES = (
 """The events that descent is read from."""
 
 Kind = Literal["result", "score", "patch", "merge", "proposal", "note", "candidate", "verdict", "guidance", "memory"]
-_GATED = ("accept", "accept_new_best", "reject")
+_GATED = ("accept", "accept_new_best", "reject", "indecisive")
 
 
 @frozen
@@ -138,7 +138,9 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
             walk.say("result", seq, f"{event.place}/{event.item}", fate, step=place.step, epoch=place.epoch)
         case SkillScored() if event.place in walk.places:
             place = slot_place(event.place)
-            walk.say("score", seq, event.place, f"hard {event.score.hard:.4f}", step=place.step, epoch=place.epoch)
+            most = "" if event.exact else "at most "
+            said = f"{most}hard {event.score.hard:.4f}"
+            walk.say("score", seq, event.place, said, step=place.step, epoch=place.epoch)
         case CandidateGated() if event.candidate in walk.skills:
             turned = (
                 "won" if walk.evidence.item in event.won else "lost" if walk.evidence.item in event.lost else "same"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.projections.chains import Chain
@@ -113,7 +113,23 @@ def headlines(
 
 
 def _last(scored: Iterable[SkillScored], purpose: str) -> dict[str, SkillScored]:
-    return {event.skill: event for event in scored if event.purpose == purpose}
+    """Each text's evaluation: the one that decided nothing, else the mean over all that are whole, else a bound."""
+    by_skill: dict[str, list[SkillScored]] = {}
+    for event in scored:
+        if event.purpose == purpose:
+            by_skill.setdefault(event.skill, []).append(event)
+    return {skill: _stated(events, purpose) for skill, events in by_skill.items()}
+
+
+def _stated(events: Sequence[SkillScored], purpose: str) -> SkillScored:
+    whole = [event for event in events if event.exact]
+    if purpose != "selection" or len(whole) < 2:
+        return (whole or events)[-1]
+    told = [event for event in whole if event.draw == 0]
+    if told:
+        return told[-1]
+    hard, soft = (sum(getattr(event.score, kind) for event in whole) / len(whole) for kind in ("hard", "soft"))
+    return evolve(whole[-1], score=evolve(whole[-1].score, hard=hard, soft=soft))
 
 
 def _headlines(

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from skillopt_es.events.catalog import SealedTestOpened
+from skillopt_es.events.catalog import RunStarted, SealedTestOpened
 from skillopt_es.events.values import Json
 from skillopt_es.projections.seal import Looks
+
+
+def is_sealed(started: RunStarted) -> bool:
+    """Whether each look at the test items of the run has to be recorded."""
+    env = started.config.get("env")
+    return isinstance(env, dict) and env.get("seal_test") is True
 
 
 def looks_words(looks: Looks) -> str:

@@ -107,8 +107,9 @@ def _words(outcome: Outcome) -> str:
 def _print_evaluations(found: Rescoring) -> None:
     """The scores that change; those of training batches are in --json."""
     rows = [
-        (each.place, each.skill[:8], shown_value(each.recorded.hard), shown_value(each.derived.hard),
-         shown_value(each.recorded.soft), shown_value(each.derived.soft))
+        (each.place, each.skill[:8],
+         *(f"{'≤' if each.bound else ''}{shown_value(value)}"
+           for value in (each.recorded.hard, each.derived.hard, each.recorded.soft, each.derived.soft)))
         for each in found.regated.evaluations
         if each.purpose in ("selection", "test") and each.recorded != each.derived
     ]  # fmt: skip

@@ -10,7 +10,7 @@ import click
 from attrs import asdict
 
 from skillopt_es.cli.event_lines import counted, shown_time
-from skillopt_es.cli.looks import looks_json, looks_words
+from skillopt_es.cli.looks import is_sealed, looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
@@ -110,7 +110,7 @@ def status_json(found: Detailed, null_accepts: float | None) -> Json:
         "usage": total_json(found.spent),
         "tests": tests_json(_tests(summary)),
         "null_accepts": null_accepts,
-        "test_looks": looks_json(summary.looks, sealed=found.sealed),
+        "test_looks": looks_json(summary.looks, sealed=found.started is not None and is_sealed(found.started)),
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
         "completed": asdict(summary.completed) if summary.completed else None,
@@ -176,7 +176,7 @@ def _print_honesty(found: Detailed, null_accepts: float | None) -> None:
     if null_accepts is not None:
         click.echo(f"gate        takes a text against itself in {null_accepts:.0%} of cases, by its own draws")
     print_tests(_tests(summary))
-    if found.sealed or summary.looks.opened:
+    if summary.looks.opened or (found.started is not None and is_sealed(found.started)):
         click.echo(f"seal        {looks_words(summary.looks)}")
 
 

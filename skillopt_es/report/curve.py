@@ -88,7 +88,11 @@ def marks_of(facts: Facts) -> tuple[Mark, ...]:
             continue
         measured = items.get(node.skill)
         at = _place(node, per_epoch)
-        found.append(Mark(at=at, node=node, value=value, interval=wilson(value, measured) if measured else None))
+        found.append(
+            Mark(
+                at=at, node=node, value=value, interval=wilson(value, measured) if measured and not node.bound else None
+            )
+        )
     return tuple(found)
 
 

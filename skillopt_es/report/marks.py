@@ -66,7 +66,8 @@ def _judged(node: Node) -> str:
 
 
 def _values(node: Node) -> str:
-    return score(node.value) if node.against is None else f"{score(node.against)} → {score(node.value)}"
+    own = f"≤ {score(node.value)}" if node.bound else score(node.value)
+    return own if node.against is None else f"{score(node.against)} → {own}"
 
 
 def legend(nodes: Sequence[Node], lines: Sequence[StepLine], *, best_line: bool) -> Html:

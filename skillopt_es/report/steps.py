@@ -49,7 +49,8 @@ def steps_section(facts: Facts) -> Html | None:
 def _step(facts: Facts, line: StepLine) -> Html:
     chain = facts.chains.get(line.step)
     gate = chain.gated.event if chain is not None and chain.gated is not None else None
-    values = f"{score(line.current)} → {score(line.candidate)}" if line.candidate is not None else ""
+    most = "≤ " if line.bound else ""
+    values = f"{score(line.current)} → {most}{score(line.candidate)}" if line.candidate is not None else ""
     turned = f"{len(gate.won)} won, {len(gate.lost)} lost" if gate is not None and (gate.won or gate.lost) else ""
     edits = f"{counted(line.applied, 'edit')} applied" if line.applied else ""
     head = _head(f"Step {line.step}", badge(line.verdict), values, turned, edits)

@@ -37,7 +37,9 @@ def _story(facts: Facts) -> list[str | Html]:
     said: list[str | Html] = []
     if not summary.is_evaluation and facts.started is not None:
         verdicts = Counter(_outcome(line.verdict) for line in summary.step_lines)
-        counts = ", ".join(f"{verdicts[each]} {each}" for each in ("accepted", "rejected", "skipped") if verdicts[each])
+        counts = ", ".join(
+            f"{verdicts[each]} {each}" for each in ("accepted", "rejected", "indecisive", "skipped") if verdicts[each]
+        )
         steps = f"Step {summary.step} of {summary.steps}, epoch {summary.epoch} of {summary.epochs}"
         said.append(f"{steps}{f': {counts}' if counts else ''}. ")
     if summary.paused and facts.status == "paused":
@@ -50,7 +52,9 @@ def _story(facts: Facts) -> list[str | Html]:
 
 
 def _outcome(verdict: str) -> str:
-    return "rejected" if verdict == "reject" else "accepted" if verdict in _ACCEPTED else "skipped"
+    if verdict in ("reject", "indecisive"):
+        return "rejected" if verdict == "reject" else verdict
+    return "accepted" if verdict in _ACCEPTED else "skipped"
 
 
 def _problems(facts: Facts) -> list[Html]:

@@ -8,7 +8,7 @@ from skillopt_es.report.html import Html, el, note, section, table
 from skillopt_es.report.marks import anchor
 from skillopt_es.report.words import DASH, badge, score
 
-_MARKS = {"reject": "✕", "unchanged": "="}
+_MARKS = {"reject": "✕", "too_large": "✕", "indecisive": "~", "unchanged": "="}
 
 
 def tree_section(facts: Facts) -> Html | None:

@@ -9,6 +9,7 @@ VERDICTS = {
     "accept": ("accepted", "good"),
     "force_accept": ("taken without a gate", "info"),
     "reject": ("rejected", "bad"),
+    "indecisive": ("indecisive", "idle"),
     "placeholder": ("place for guidance", "info"),
     "written": ("written", "info"),
     "unchanged": ("unchanged", "idle"),

@@ -80,7 +80,8 @@ def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bo
     seen, rule = ruling.comparison, run.config.evaluation.gate_rule
     scores = (seen.candidate, seen.current)
     if rule == "strict" and candidate is not None:
-        scores = on_common_items(candidate, current)[1:]
+        common, *whole = on_common_items(candidate, current)
+        scores = (whole[0], whole[1]) if common == len(seen.items) else scores
     return Weighed(
         action=_action(state, run, contest, ruling),
         candidate_score=scores[0],

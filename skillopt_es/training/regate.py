@@ -38,7 +38,7 @@ from skillopt_es.training.gate import is_better
 from skillopt_es.training.gate_draws import Contest, final_contest, guidance_contest, judged, step_contest, too_large
 from skillopt_es.training.gate_rules import MoreDraws
 from skillopt_es.training.run_data import RunData
-from skillopt_es.training.scores import mean_score
+from skillopt_es.training.scores import mean_score, most_score
 from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.taint import untrusted_guidance, untrusted_parts
 
@@ -71,7 +71,7 @@ class Verdict:
 
 @frozen(kw_only=True)
 class Rescored:
-    """One recorded evaluation beside its score by other grades."""
+    """One recorded evaluation beside its score by other grades; where `bound`, both are the most that they could be."""
 
     seq: int
     place: str
@@ -79,6 +79,7 @@ class Rescored:
     skill: str
     recorded: Score
     derived: Score
+    bound: bool = False
 
 
 @frozen(kw_only=True)
@@ -192,12 +193,12 @@ class _Walk:
 
     def _added_up(self, seq: int, event: SkillScored) -> Event:
         """The score that follows from the other grades, and what it counts by the other rule."""
-        recorded = [row.outcome for row in self.recorded.rollouts.get(event.place, _NONE).values()]
-        derived = [row.outcome for row in self.other.rollouts.get(event.place, _NONE).values()]
-        score = event.score if recorded == derived else mean_score(derived)
+        recorded, derived = _outcomes(self.recorded, event), _outcomes(self.other, event)
+        anew = most_score(derived, len(event.not_run)) if event.not_run else mean_score(derived)
+        score = event.score if recorded == derived else anew
         self.evaluations.append(
             Rescored(seq=seq, place=event.place, purpose=event.purpose, skill=event.skill,
-                     recorded=event.score, derived=score)
+                     recorded=event.score, derived=score, bound=not event.exact)
         )  # fmt: skip
         if event.purpose != "selection":
             return evolve(event, score=score)
@@ -413,6 +414,13 @@ class _Walk:
     def _say(self, verdict: Verdict) -> None:
         self.verdicts.append(evolve(verdict, zone="estimate" if self.parted else "exact"))
         self.parted = self.parted or verdict.changed
+
+
+def _outcomes(state: TrainerState, event: SkillScored) -> list[Outcome]:
+    """What was run of an evaluation, here and where the same draw was begun."""
+    begun = state.partial.get((event.skill, event.draw)) if event.begun_at else None
+    rows = {**(_NONE if begun is None else begun.rows), **state.rollouts.get(event.place, _NONE)}
+    return [row.outcome for row in rows.values()]
 
 
 def _may_promote(run: RunData) -> bool:

@@ -79,6 +79,13 @@ def test_status_shows_the_looks(folder: Path, cli: Cli) -> None:
     assert "look 2 at the sealed test split, by eval of skill" in cli("log", "sealed", "--type", "SealedTestOpened").out
 
 
+def test_the_report_shows_the_looks(folder: Path, cli: Cli) -> None:
+    """Among what is said of the scores."""
+    assert cli("report", "sealed", "--out", folder / "page.html").code == 0
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert "Seal of the test split: the test items were looked at once: final evaluation." in page
+
+
 def test_a_setting_neither_lifts_nor_goes_round_the_seal(folder: Path, cli: Cli) -> None:
     """The run keeps what it recorded; drawn anew, its test items are still its test items."""
     done = cli("eval", "--run", "sealed", "--split", "test", "--set", "env.seal_test=false")

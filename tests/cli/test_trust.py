@@ -43,3 +43,9 @@ def test_the_check_counts_the_evidence(demo_run: Path, cli: Cli) -> None:
     assert told["evidence"] > 0
     line = f"evidence   {told['evidence']:,} attempts were shown to analysts, all of training items"
     assert line in cli("replay", demo_run, "--check").lines
+
+
+def test_the_report_says_it_beside_the_line(doubtful: Path, tmp_path: Path, cli: Cli) -> None:
+    """And only there."""
+    assert cli("report", doubtful, "--out", tmp_path / "page.html").code == 0
+    assert "nobody vouches for any of it" in (tmp_path / "page.html").read_text(encoding="utf-8")
