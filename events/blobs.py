@@ -17,7 +17,7 @@ from typing import cast
 from skillopt_es.events.bulk import Row, insert_rows, which_of
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Reader
-from skillopt_es.events.values import raw_digest
+from skillopt_es.events.values import digest_of, raw_digest
 
 COMPRESS_FROM = 512
 LEVEL = 1
@@ -56,7 +56,10 @@ def stored_text(reader: Reader, digest: str) -> str | None:
     if row is None:
         return None
     try:
-        return unpack(*cast("tuple[str, bytes]", row)).decode()
+        raw = unpack(*cast("tuple[str, bytes]", row))
+        if digest_of(raw) != digest:
+            raise ValueError("it is not what was written")
+        return raw.decode()
     except (zlib.error, ValueError) as error:
         raise LogDamaged(f"the text {digest:.12}… is damaged: {error}") from error
 

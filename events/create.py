@@ -7,7 +7,7 @@ A log is laid out under another name and renamed when it is whole and durable: t
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.events.anchor import sync_folder
 from skillopt_es.events.blobs import blob_row, put_blobs
-from skillopt_es.events.bulk import insert_rows
+from skillopt_es.events.bulk import Row, insert_rows
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.codec import encode
 from skillopt_es.events.erasures import erasures_in
@@ -23,7 +23,7 @@ from skillopt_es.events.errors import LogError, RunExists
 from skillopt_es.events.faults import sqlite_fault, system_fault
 from skillopt_es.events.group import event_row
 from skillopt_es.events.log import EventLog, RunInfo
-from skillopt_es.events.schema import LOG_FILE, connect, create_tables, prepare_writer
+from skillopt_es.events.schema import LOG_FILE, TABLES, connect, create_tables, prepare_writer
 from skillopt_es.events.values import raw_digest
 
 
@@ -42,14 +42,29 @@ class ForkPoint:
 
 def create_log(folder: Path, *, run_id: str, name: str, created_at: str, fork: ForkPoint | None) -> None:
     """Puts a new log into a folder that has none; the caller holds the run's lock."""
-    path = folder / LOG_FILE
-    if path.exists():
-        raise RunExists(f"there is a run at {folder} already", hint="resume it, or choose another name")
+    _refuse_existing(folder)
     run = _describe(RunInfo(run_id, name, created_at), fork)
+    _put(folder, lambda draft: _lay_out(draft, run, fork))
+
+
+def create_from_rows(folder: Path, run: RunInfo, rows: Mapping[str, Sequence[Row]]) -> None:
+    """Puts a log that was taken down somewhere else into a folder that has none: the rows of each table, in order."""
+    _refuse_existing(folder)
+    _put(folder, lambda draft: _fill(draft, {"run": [run.row()], **rows}))
+
+
+def _refuse_existing(folder: Path) -> None:
+    if (folder / LOG_FILE).exists():
+        raise RunExists(f"there is a run at {folder} already", hint="resume it, or choose another name")
+
+
+def _put(folder: Path, lay_out: Callable[[Path], None]) -> None:
+    """A log that is laid out elsewhere and then put into its place."""
+    path = folder / LOG_FILE
     draft = folder / f"{LOG_FILE}.new"
     try:
         _remove(draft)
-        _lay_out(draft, run, fork)
+        lay_out(draft)
         draft.replace(path)
         sync_folder(folder)
     except sqlite3.Error as error:
@@ -89,6 +104,17 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
                 _open(connection, run, fork, fork.opening)
         connection.execute("commit")
         # Closing would move the rows into the file as well, but does not say when the disk is too full for it.
+        connection.execute("pragma main.wal_checkpoint(truncate)").fetchall()
+
+
+def _fill(draft: Path, rows: Mapping[str, Sequence[Row]]) -> None:
+    with closing(connect(draft, "mode=rwc")) as connection:
+        prepare_writer(connection, draft)
+        connection.execute("begin immediate")
+        create_tables(connection)
+        for table in TABLES:
+            insert_rows(connection, table, rows[table])
+        connection.execute("commit")
         connection.execute("pragma main.wal_checkpoint(truncate)").fetchall()
 
 

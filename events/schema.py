@@ -213,6 +213,9 @@ def open_reader_connection(path: Path) -> sqlite3.Connection:
         raise sqlite_fault(error, path) from error
     try:
         connection.execute("pragma query_only = on")
+        if missing_bytes(path):
+            # SQLite reads nothing of a file that is shorter than it should be, unless somebody repairs it.
+            connection.execute("pragma writable_schema = on")
         _first_read(connection)
     except QUERY_ERRORS as error:
         connection.close()
@@ -236,6 +239,20 @@ def _open_immutable(path: Path) -> sqlite3.Connection:
 
 def _first_read(connection: sqlite3.Connection) -> None:
     connection.execute("select count(*) from sqlite_master").fetchone()
+
+
+def missing_bytes(path: Path) -> int:
+    """How many bytes a database file should have and does not: it was cut; 0 while a write-ahead log may have them."""
+    if has_wal(path):
+        return 0
+    try:
+        with path.open("rb") as file:
+            header = file.read(32)
+        size = path.stat().st_size
+    except OSError as error:
+        raise system_fault(error, path) from error
+    page = int.from_bytes(header[16:18])
+    return max(0, int.from_bytes(header[28:32]) * (65536 if page == 1 else page) - size)
 
 
 def has_wal(path: Path) -> bool:

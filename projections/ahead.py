@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 
 from attrs import define, field, frozen
 
-from skillopt_es.events.journal import CallRow
+from skillopt_es.events.journal import CallRow, ChargeRow
 from skillopt_es.projections.prices import Prices
 from skillopt_es.projections.usage import NO_PRICES, Usage, slot_place, usage_of
 
@@ -24,11 +24,11 @@ class Ahead:
 class AheadTally:
     """Gathers what was asked ahead while somebody else reads the journal."""
 
-    _made: dict[str, CallRow] = field(factory=dict)
+    _made: dict[str, CallRow | ChargeRow] = field(factory=dict)
     _asked_otherwise: set[str] = field(factory=set)
     _repeats: int = 0
 
-    def passing(self, rows: Iterable[CallRow]) -> Iterator[CallRow]:
+    def passing(self, rows: Iterable[CallRow | ChargeRow]) -> Iterator[CallRow | ChargeRow]:
         """The same rows, after a look at each."""
         for row in rows:
             call = row.call

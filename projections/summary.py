@@ -104,10 +104,15 @@ class OpenStep:
 
 @frozen(kw_only=True)
 class Summary:
-    """A run so far: where it stands, and its lines in the order in which they happened."""
+    """
+    A run so far: where it stands, and its lines in the order in which they happened.
+
+    `paused` is the message of a pause, `pause` its reason.
+    """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
     paused: str = ""
+    pause: str = ""
     epoch: int = 0
     epochs: int = 0
     step: int = 0
@@ -180,7 +185,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
 
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
-    return evolve(summary, status="running", paused="", resumed=summary.resumed + 1)
+    return evolve(summary, status="running", paused="", pause="", resumed=summary.resumed + 1)
 
 
 def _forked(summary: Summary, event: RunForked) -> Summary:
@@ -202,7 +207,7 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
 
 
 def _paused(summary: Summary, event: RunPaused) -> Summary:
-    return evolve(summary, status="paused", paused=event.message)
+    return evolve(summary, status="paused", paused=event.message, pause=event.reason)
 
 
 def _planned(summary: Summary, event: EpochPlanned) -> Summary:

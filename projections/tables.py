@@ -1,5 +1,5 @@
 """
-Ordinary tables of a run for SQL and spreadsheets: steps, evaluations, rollouts, edits, and two views over them.
+Ordinary tables of a run for SQL and spreadsheets: steps, evaluations, rollouts, edits, calls, and two views.
 
 They go into a file of their own, never into the log, and are made anew each time: delete them whenever you like.
 """
@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     SkillScored,
     StepSkipped,
 )
+from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Draft, Edit, Failed, Measured, NotRun, Proposal, Suggestion
 from skillopt_es.projections.lines import StepLine
@@ -104,8 +105,30 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "note": str,
         "verdict": str,
     },
+    "calls": {
+        "n": int,
+        "slot": str,
+        "place": str,
+        "epoch": int,
+        "step": int,
+        "attempt": int,
+        "role": str,
+        "stage": str,
+        "outcome": str,
+        "finish": str,
+        "reply_model": str,
+        "input_tokens": int,
+        "output_tokens": int,
+        "cached_tokens": int,
+        "reasoning_tokens": int,
+        "latency_ms": int,
+        "error": str,
+        "ahead": int,
+        "repeats": int,
+        "recorded_at": str,
+    },
 }
-_KEYS = {"steps": "step", "evaluations": "seq", "rollouts": "seq", "edits": "id"}
+_KEYS = {"steps": "step", "evaluations": "seq", "rollouts": "seq", "edits": "id", "calls": "n"}
 _VIEWS = {
     "items": "select item, purpose, count(*) as tries, avg(hard) as hard, avg(soft) as soft,"
     " sum(outcome <> 'measured') as unmeasured from rollouts group by item, purpose",
@@ -135,6 +158,7 @@ def _fill(database: Database, log: EventLog) -> None:
         "evaluations": map(_evaluation, log.read(types={"SkillScored"})),
         "rollouts": map(_rollout, log.read(types={"RolloutCompleted"})),
         "edits": _edits(log.read(types=_EDIT_TYPES)),
+        "calls": map(_call, Journal(log.reader).read()),
     }
     for name, rows in contents.items():
         database.table(name).create(dict(_COLUMNS[name]), pk=_KEYS[name])
@@ -206,6 +230,33 @@ def _rollout(recorded: Recorded) -> Row:
         "detail": event.detail,
         "prediction": event.prediction,
         "trajectory": event.trajectory,
+    }
+
+
+def _call(row: CallRow) -> Row:
+    call = row.call
+    where = slot_place(call.slot)
+    return {
+        "n": row.n,
+        "slot": call.slot,
+        "place": where.place,
+        "epoch": where.epoch,
+        "step": where.step,
+        "attempt": row.attempt,
+        "role": call.role,
+        "stage": call.stage,
+        "outcome": call.outcome,
+        "finish": call.finish,
+        "reply_model": call.reply_model,
+        "input_tokens": call.input_tokens,
+        "output_tokens": call.output_tokens,
+        "cached_tokens": call.cached_tokens,
+        "reasoning_tokens": call.reasoning_tokens,
+        "latency_ms": call.latency_ms,
+        "error": call.error_kind,
+        "ahead": int(call.ahead),
+        "repeats": int(call.repeats),
+        "recorded_at": row.recorded_at,
     }
 
 

@@ -16,12 +16,13 @@ from typing import Generic, TypeVar
 from attrs import define, field, frozen
 
 from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed
-from skillopt_es.events.journal import CallRow, FinishedCall
+from skillopt_es.events.journal import CallRow, Charge, ChargeRow, FinishedCall
 from skillopt_es.projections.prices import Price, Prices, cost_of
 
 _EPOCH = re.compile(r"e(\d+)")
 _STEP = re.compile(r"s(\d+)")
 _BATCH = re.compile(r"e\d+/s\d+/b\d+")
+_DEEPEST = 3  # parts of a slot that its place can have
 
 
 @frozen
@@ -109,26 +110,30 @@ class RunUsage:
     by_place: Mapping[str, Usage]
 
 
-def usage_of(rows: Iterable[CallRow], prices: Prices = NO_PRICES) -> RunUsage:
+def usage_of(rows: Iterable[CallRow | ChargeRow], prices: Prices = NO_PRICES) -> RunUsage:
     """The usage of all these calls; None is the key of what lies outside every step, epoch or evaluation."""
+    finest = _Groups[tuple[str, str, str]]()  # each call is added once, and what these few come to seven times
+    for row in rows:
+        call = row.call
+        start = "/".join(call.slot.split("/", _DEEPEST)[:_DEEPEST])
+        finest.at((call.stage, call.role, start)).add(_counted(call, prices.by_role.get(call.role)))
     total = _Sum()
     stages, roles, places = _Groups[str](), _Groups[str](), _Groups[str]()
     steps, epochs = _Groups[int | None](), _Groups[int | None]()
     evaluations = _Groups[str | None]()
-    for row in rows:
-        where = slot_place(row.call.slot)
-        evaluation = where.place if row.call.stage == "rollout" and not _BATCH.fullmatch(where.place) else None
-        one = _counted(row.call, prices.by_role.get(row.call.role))
+    for (stage, role, start), part in finest.sums.items():
+        where = slot_place(start)
+        evaluation = where.place if stage == "rollout" and not _BATCH.fullmatch(where.place) else None
         for group in (
             total,
-            stages.at(row.call.stage),
-            roles.at(row.call.role),
+            stages.at(stage),
+            roles.at(role),
             steps.at(where.step),
             epochs.at(where.epoch),
             evaluations.at(evaluation),
             places.at(where.place),
         ):
-            group.add(one)
+            group.join(part)
     return RunUsage(
         total=total.usage,
         by_stage=stages.usages,
@@ -173,7 +178,7 @@ class _Counted:
     unknown_cost: bool
 
 
-def _counted(call: FinishedCall, price: Price | None) -> _Counted:
+def _counted(call: FinishedCall | Charge, price: Price | None) -> _Counted:
     attempts, tries = _attempts(call)
     columns = [[attempt[kind] for attempt in attempts] for kind in range(len(KINDS))]
     known = [[count for count in column if count is not None] for column in columns]
@@ -189,7 +194,7 @@ def _counted(call: FinishedCall, price: Price | None) -> _Counted:
     )
 
 
-def _attempts(call: FinishedCall) -> tuple[list[_Attempt], int]:
+def _attempts(call: FinishedCall | Charge) -> tuple[list[_Attempt], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
     if call.ahead or call.repeats:
@@ -213,7 +218,7 @@ def _attempts(call: FinishedCall) -> tuple[list[_Attempt], int]:
 
 @define
 class _Sum:
-    """A usage that grows in place: a journal is long, and each of its calls belongs to seven groups."""
+    """A usage that grows in place, for a journal is long."""
 
     calls: int = 0
     failed: int = 0
@@ -239,6 +244,19 @@ class _Sum:
         if one.amount is not None:
             self.amount += one.amount
             self.priced += 1
+
+    def join(self, other: _Sum) -> None:
+        """With all the calls of another sum."""
+        self.calls += other.calls
+        self.failed += other.failed
+        self.tries += other.tries
+        for kind in range(len(KINDS)):
+            self.reported[kind] += other.reported[kind]
+            self.silent[kind] += other.silent[kind]
+            self.speaking[kind] += other.speaking[kind]
+        self.amount += other.amount
+        self.unknown += other.unknown
+        self.priced += other.priced
 
     @property
     def usage(self) -> Usage:

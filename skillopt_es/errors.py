@@ -6,7 +6,9 @@ SkillOptError
 ├── DataError          the user's items or skill file (exit 2)
 ├── BackendError       a model or harness that cannot be used: key, model name, quota, endpoint
 ├── Divergence         the journal holds another request for this place
+│   └── CassetteMiss   a cassette has no answer to this request
 ├── ReplayMismatch     recorded evidence leads to another decision than the recorded one
+├── CassetteDamaged    a file that is no cassette, or not the one that was written (exit 2)
 ├── NotInRun           a moment, event, call or skill that this run does not have (exit 2)
 ├── OutputRefused      a file that was asked for exists already or cannot be written (exit 2)
 ├── AwaitingAnswers    questions wait for answers from outside (exit 3)
@@ -46,12 +48,22 @@ class Divergence(SkillOptError):
     """The journal holds an answer for this place of the algorithm, but to another request."""
 
 
+class CassetteMiss(Divergence):
+    """A cassette has no answer to what is asked; the message names the place and what is different."""
+
+
 class ReplayMismatch(SkillOptError):
     """Recorded evidence leads to another decision than the one that was recorded."""
 
     def __init__(self, message: str, *, seq: int, hint: str = "") -> None:
         super().__init__(message, hint=hint)
         self.seq = seq
+
+
+class CassetteDamaged(SkillOptError):
+    """A file that is not there, is no cassette, or is not what was written."""
+
+    exit_code = 2
 
 
 class NotInRun(SkillOptError):

@@ -201,6 +201,7 @@ async def _open_scoring(
         writer.log,
         workers=at_once,
         ask_again=True,
+        in_flight=session.in_flight,
         stopping=session.stopping,
         leave=desk.leave,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from attrs import evolve, frozen
+from attrs import frozen
 
-from skillopt_es.events.catalog import CandidateGated, Recorded, RunForked, RunStarted
+from skillopt_es.audit.reading import Reading
+from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -43,16 +43,23 @@ class Unreadable:
 def overview(folder: Path) -> Overview:
     """Where a run stands; raises LogError for one that cannot be read."""
     with EventLog.open(folder) as log:
-        last = log.reader.row("select seq, recorded_at from events order by seq desc limit 1")
-        summary = summarize(recorded.event for recorded in log.read(types=OVERVIEW))
-        return Overview(
-            folder=folder,
-            status=status_of(summary, folder),
-            summary=summary,
-            events=0 if last is None else int(str(last[0])),
-            calls=len(Journal(log.reader)),
-            written=log.run.created_at if last is None else str(last[1]),
-        )
+        reading = Reading(log)
+        reading.until = reading.end = log.head().seq
+        found = _overview(reading, folder, summarize(recorded.event for recorded in log.read(types=OVERVIEW)))
+        if reading.problem is not None:
+            raise reading.problem
+        return found
+
+
+def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
+    return Overview(
+        folder=folder,
+        status=status_of(summary, folder),
+        summary=summary,
+        events=reading.end,
+        calls=reading.calls(),
+        written=reading.last_written(),
+    )
 
 
 def status_of(summary: Summary, folder: Path) -> Status:
@@ -93,19 +100,27 @@ SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
 
 def spent(folder: Path) -> Spent:
     """The usage of a run, from its journal and the prices it has recorded; raises LogError for one it cannot read."""
-    with EventLog.open(folder) as log:
-        gates = log.read(types=("CandidateGated",))
-        return spent_of(Journal(log.reader), list(log.read(types=SESSIONS)), gates)
+    with Reading.of(folder) as reading:
+        found = spent_in(reading)
+        if reading.problem is not None:
+            raise reading.problem
+        return found
 
 
-def spent_of(journal: Journal, sessions: Sequence[Recorded], gates: Iterable[Recorded]) -> Spent:
-    """The same from a journal and the events of SESSIONS and the gates; raises LogError for what cannot be read."""
+def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
+    """
+    The usage of a run as far as it can be read; what is wrong with its log is in `reading.problem`.
+
+    With `strict` it raises LogError where the journal cannot be read to its end.
+    """
+    sessions = list(reading.read(types=SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
     forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
     inherited = forks[-1].inherited if forks else 0
     tally = AheadTally()
-    usage = usage_of(tally.passing(journal.read(after=inherited)), prices)
-    verdicts = [recorded.event for recorded in gates]
+    charges = Journal(reading.log.reader).charges(after=inherited)
+    usage = usage_of(tally.passing(charges if strict else reading.whole(charges)), prices)
+    verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated",))]
     taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action not in NOT_TAKEN}
     return Spent(
         usage=usage,
@@ -118,7 +133,7 @@ def spent_of(journal: Journal, sessions: Sequence[Recorded], gates: Iterable[Rec
 
 @frozen(kw_only=True)
 class Detailed:
-    """One run in full: its summary from all events, and its first one."""
+    """One run in full: its summary from all events, and its first one; of a damaged log, what can be read."""
 
     overview: Overview
     started: RunStarted | None
@@ -132,11 +147,11 @@ class Detailed:
         return again and summary.imported is None
 
 
-def detailed(folder: Path) -> Detailed:
-    """A run with every number of every line; raises LogError for one that cannot be read."""
-    with EventLog.open(folder) as log:
-        first = next(log.read(until=1), None)
-        full = summarize(recorded.event for recorded in log.read(types=DETAILS))
-    short = overview(folder)
+def detailed(reading: Reading, folder: Path) -> Detailed:
+    """A run with every number of every line; what is wrong with its log is in `reading.problem`."""
+    full = summarize(recorded.event for recorded in reading.read(types=DETAILS))
+    first = next(reading.read(until=1), None)
+    if first is None and reading.problem is not None:
+        raise reading.problem
     started = first.event if first is not None and isinstance(first.event, RunStarted) else None
-    return Detailed(overview=evolve(short, summary=full), started=started, spent=spent(folder))
+    return Detailed(overview=_overview(reading, folder, full), started=started, spent=spent_in(reading))

@@ -12,6 +12,7 @@ from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import RunImported, RunStarted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
+from skillopt_es.moments import Events
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import recorded_run
 from skillopt_es.training.forks import GATE_KEYS
@@ -21,29 +22,32 @@ from skillopt_es.training.run_data import RunData
 
 def regated(folder: Path, overrides: Sequence[str] = ()) -> Regated:
     """What the rule with these `--set` texts would have decided in a run; raises ConfigError for what is no rule."""
-    changed = _rule(overrides)
     with EventLog.open(folder) as log:
-        first = [recorded.event for recorded in log.read(until=2)]
-        if not first or not isinstance(first[0], RunStarted):
-            raise NotInRun(f"{folder.name} stopped before it began: it has judged nothing")
-        if not first[0].total_steps:
-            raise ConfigError(f"{folder.name} is an evaluation, not a training run: it has no gate")
-        if isinstance(first[-1], RunImported):
-            raise ConfigError(
-                f"{folder.name} was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"
-            )
+        return regated_log(log, folder, overrides)
 
-        def run_at(state: TrainerState) -> RunData:
-            assert state.started is not None
-            run = recorded_run(state.started, folder, state.overrides)
-            if not changed:
-                return run
-            config = recorded_config(
-                dict(state.started.config), Path(run.config.folder), {**state.overrides, **changed}
-            )
-            return evolve(run, config=config)
 
-        return regate(log.read(), run_at)
+def regated_log(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
+    """The same of a log that is open, as far as it can be read."""
+    changed = _rule(overrides)
+    first = [recorded.event for recorded in log.read(until=2)]
+    if not first or not isinstance(first[0], RunStarted):
+        raise NotInRun(f"{folder.name} stopped before it began: it has judged nothing")
+    if not first[0].total_steps:
+        raise ConfigError(f"{folder.name} is an evaluation, not a training run: it has no gate")
+    if isinstance(first[-1], RunImported):
+        raise ConfigError(
+            f"{folder.name} was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"
+        )
+
+    def run_at(state: TrainerState) -> RunData:
+        assert state.started is not None
+        run = recorded_run(state.started, folder, state.overrides)
+        if not changed:
+            return run
+        config = recorded_config(dict(state.started.config), Path(run.config.folder), {**state.overrides, **changed})
+        return evolve(run, config=config)
+
+    return regate(log.read(), run_at)
 
 
 def _rule(overrides: Sequence[str]) -> dict[str, Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -37,33 +38,49 @@ def find_run(name: str | None, directory: Path) -> Path:
                 f"there is no run in {directory}", hint="`skillopt-es run` starts one; `--dir` looks elsewhere"
             )
         return folders[-1]
-    for folder in (directory / name, Path(name)):
-        if (folder / LOG_FILE).is_file():
-            return folder
+    found = [folder for folder in (directory / name, Path(name)) if (folder / LOG_FILE).is_file()]
+    if len(found) == 2 and not found[0].samefile(found[1]):
+        raise ConfigError(
+            f"{name} names two runs, {found[0]} and {found[1]}", hint=f"say which by its path: {found[1].resolve()}"
+        )
+    if found:
+        return found[0]
     known = [path.name for path in run_folders(directory)]
     close = [other for other in known if name in other]
     hint = f"did you mean {', '.join(close[:3])}?" if close else "`skillopt-es runs` lists them"
     raise RunNotFound(f"there is no run {name} in {directory}", hint=hint)
 
 
+def find_runs(names: Sequence[str], directory: Path) -> list[Path]:
+    """The folders of several runs; a folder that is no run stands for all runs in it, however deep."""
+    found: list[Path] = []
+    for name in names:
+        below = [] if _is_run(name, directory) else sorted(path.parent for path in Path(name).rglob(LOG_FILE))
+        found += below or [find_run(name, directory)]
+    return list(dict.fromkeys(found))
+
+
+def _is_run(name: str, directory: Path) -> bool:
+    return any((folder / LOG_FILE).is_file() for folder in (directory / name, Path(name)))
+
+
 def new_run_name(given: str | None, stem: str, now: datetime, directory: Path) -> str:
     """The name of a new run: as given, or from the config's name and the time."""
     if given is not None:
-        if not _NAME.fullmatch(given):
-            raise _bad_name("--run", given)
-        return given
+        return checked_name("--run", given)
     return _free_name(f"{stem}-{now:%Y%m%d-%H%M%S}", directory)
 
 
 def fork_name(given: str | None, parent: str, moment: str, directory: Path) -> str:
     """The name of a fork: as given, or from its parent's name and the moment."""
-    if given is not None and not _NAME.fullmatch(given):
-        raise _bad_name("--name", given)
-    return given if given is not None else _free_name(f"{parent[:60]}-{moment}", directory)
+    return checked_name("--name", given) if given is not None else _free_name(f"{parent[:60]}-{moment}", directory)
 
 
-def _bad_name(option: str, given: str) -> ConfigError:
-    return ConfigError(f"{option} {given}: a run's name has letters, digits, dots, dashes and underscores only")
+def checked_name(option: str, given: str) -> str:
+    """The name, if a run may be called so; it never leads out of the directory of runs."""
+    if not _NAME.fullmatch(given):
+        raise ConfigError(f"{option} {given}: a run's name has letters, digits, dots, dashes and underscores only")
+    return given
 
 
 def _free_name(base: str, directory: Path) -> str:

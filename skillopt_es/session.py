@@ -21,12 +21,13 @@ from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
 from skillopt_es.matrix import check_target, guide_of
+from skillopt_es.moments import Events
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
 from skillopt_es.start import run_started, split_ids
 from skillopt_es.training.ahead import Ahead
-from skillopt_es.training.calls import LiveCalls
+from skillopt_es.training.calls import InFlight, LiveCalls
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
@@ -45,6 +46,7 @@ class Session:
     world: World = REAL_WORLD
     observers: Sequence[Observer] = ()
     stopping: Callable[[], bool] = field(default=lambda: False)
+    in_flight: InFlight = field(factory=InFlight)
     ask_again: bool = False
     overrides: Sequence[str] = ()
 
@@ -132,7 +134,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
         await asyncio.to_thread(writer.close)
 
 
-def recorded_settings(log: EventLog) -> dict[str, Json]:
+def recorded_settings(log: Events) -> dict[str, Json]:
     """The settings that resuming or forking a run has changed, by key."""
     found: dict[str, Json] = {}
     for recorded in log.read(types=("RunResumed", "RunForked")):
@@ -189,6 +191,7 @@ async def _train(
         ask_again=session.ask_again,
         inherited=state.forked.inherited if state.forked is not None else 0,
         repeats=Repeats(writer.journal.read()) if run.config.train.reuse == "identical" else None,
+        in_flight=session.in_flight,
         stopping=session.stopping,
         seen=seen,
         keep=evidence.keep,

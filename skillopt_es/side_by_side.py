@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from skillopt_es.audit.durations import durations, moments_of
+from skillopt_es.audit.durations import Moment, durations, moments_of
+from skillopt_es.audit.reading import Reading
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
-from skillopt_es.events.log import EventLog
+from skillopt_es.events.errors import LogError
 from skillopt_es.events.values import Score
 from skillopt_es.liveness import Status
-from skillopt_es.overview import Spent, detailed
+from skillopt_es.overview import Detailed, Spent, detailed
 from skillopt_es.projections.lines import stated_score
 from skillopt_es.projections.summary import Summary
 from skillopt_es.session import recorded_run, recorded_settings
@@ -47,20 +49,25 @@ class Side:
     test_final: Score | None
     spent: Spent | None
     seconds: float | None
+    problem: LogError | None = None
 
 
 def side(folder: Path) -> Side:
-    """What one training run came to so far; raises LogError for one that cannot be read."""
-    found = detailed(folder)
+    """What one training run came to, as far as its log can be read; raises LogError where it cannot be at all."""
+    with Reading.of(folder) as reading:
+        found = detailed(reading, folder)
+        return evolve(_side(found, reading, folder), problem=reading.problem)
+
+
+def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
     summary = found.overview.summary
     if found.started is None or summary.is_evaluation:
         what = "stopped before it began" if found.started is None else "is an evaluation, not a training run"
         raise ConfigError(f"{folder.name} {what}: it cannot be compared")
     verdicts = Counter(_outcome(line.verdict) for line in summary.step_lines)
     tests = {line.skill: line.score for line in summary.tests}
-    with EventLog.open(folder) as log:
-        settings = recorded_settings(log)
-        seconds = durations(moments_of(log.reader, log.head().seq)).total
+    settings = recorded_settings(reading)
+    seconds = durations(reading.whole(_moments(reading))).total
     run = recorded_run(found.started, folder, settings)
     return Side(
         name=folder.name,
@@ -83,6 +90,10 @@ def side(folder: Path) -> Side:
         spent=found.spent if summary.imported is None else None,
         seconds=seconds if summary.imported is None else None,
     )
+
+
+def _moments(reading: Reading) -> Iterator[Moment]:
+    yield from moments_of(reading.log.reader, reading.until)
 
 
 def _final(summary: Summary) -> str:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from attrs import define, field
 
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.anchor import ANCHOR_FILE, read_anchor
+from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, read_anchor
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunStarted
 from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew
+from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog, Head, RunInfo
+from skillopt_es.events.schema import missing_bytes
 
+_COUNTS = "select type, count(*) from events where seq <= ? group by type order by type"
 _GAP = (
     "select before + 1 from (select seq, lag(seq, 1, 0) over (order by seq) as before from events)"
     " where seq <> before + 1 order by seq limit 1"
 )
+T = TypeVar("T")
 _LONGEST = 500  # characters of a text that every event with it holds itself, not a blob
 
 
@@ -74,6 +78,13 @@ class Reading:
                 self._stop(error, seq)
                 return
 
+    def whole(self, rows: Iterable[T]) -> Iterator[T]:
+        """Rows of another table as far as they can be read; what is wrong with the rest is then in `problem`."""
+        try:
+            yield from rows
+        except LogError as error:
+            self.problem = self.problem or error
+
     def _stop(self, error: LogDamaged | LogTooNew, after: int) -> None:
         """Nothing more is to be read: an event that does not say its number comes after those that were."""
         seq = error.seq if isinstance(error, LogDamaged) else None
@@ -84,6 +95,22 @@ class Reading:
     def run(self) -> RunInfo:
         """The run that the log belongs to."""
         return self.log.run
+
+    def last_written(self) -> str:
+        """When the last event was recorded; when the run was created, where there is none that can be read."""
+        try:
+            row = self.log.reader.row("select recorded_at from events order by seq desc limit 1")
+        except LogDamaged:
+            row = None
+        return self.run.created_at if row is None else str(row[0])
+
+    def calls(self) -> int:
+        """How many calls the journal has, as far as it can be told."""
+        try:
+            return len(Journal(self.log.reader))
+        except LogDamaged as error:
+            self.problem = self.problem or error
+            return 0
 
     def head(self) -> Head:
         """Where the log ends; without a hash where the last event cannot be read, and only its anchor knows."""
@@ -105,22 +132,41 @@ class Reading:
 
     def _look(self, folder: Path) -> None:
         """The end of the log, the first gap in it, what its anchor misses, and types that are newer than we are."""
-        anchor = read_anchor(folder)
+        anchor = None
+        try:
+            anchor = read_anchor(folder)
+        except LogDamaged as error:
+            self.problem = error
+        missing = missing_bytes(self.log.path)
+        if missing:
+            self.problem = LogDamaged(f"{self.log.path} was cut: its last {missing:,} bytes are missing")
         self.until = self.end = anchor.seq if anchor is not None else 0
         self.until = self.end = self.log.head().seq
         if anchor is not None and anchor.seq > self.end:
-            self.problem = LogDamaged(
+            self.problem = self.problem or LogDamaged(
                 f"the log ends at event {self.end}, but {ANCHOR_FILE} says that there were {anchor.seq}"
             )
-        rows = self.log.reader.rows("select type, count(*) from events group by type order by type")
+        self._look_at_calls(anchor)
+        rows = self.log.reader.rows(_COUNTS, (self.end,))  # a writer may be at work
         counts = cast("list[tuple[str, int]]", rows)
         if sum(count for _, count in counts) != self.end:
             [(gap,)] = cast("list[tuple[int]]", self.log.reader.rows(_GAP))
             self.until = gap - 1
-            self.problem = LogDamaged(f"event {gap} is missing from the log", seq=gap)
+            self.problem = self.problem or LogDamaged(f"event {gap} is missing from the log", seq=gap)
         unknown = [str(kind) for kind, _ in counts if kind not in BY_NAME]
         if unknown and self.problem is None:
             self.problem = LogTooNew(
                 f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
                 hint="a newer version wrote it; what is shown leaves them out",
             )
+
+    def _look_at_calls(self, anchor: Anchor | None) -> None:
+        """Whether calls are missing from the journal, in the middle or at its end."""
+        try:
+            [(count, last)] = self.log.reader.rows("select count(*), coalesce(max(n), 0) from calls")
+        except LogDamaged as error:
+            self.problem = self.problem or error
+            return
+        there, end = int(count or 0), max(int(last or 0), 0 if anchor is None else anchor.calls)
+        if there < end:
+            self.problem = self.problem or LogDamaged(f"{end - there:,} of {end:,} calls are missing from the journal")

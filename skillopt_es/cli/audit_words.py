@@ -70,11 +70,15 @@ def _listed(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def as_found(reading: Reading) -> int:
-    """Says what is wrong with the log, if something is, after what could be read was shown; the exit code."""
+def as_found(reading: Reading, *, shown: bool = True) -> int:
+    """
+    Says what is wrong with the log, if something is, after what could be read was shown; the exit code.
+
+    `shown` is whether what was shown ends where the log stops being whole.
+    """
     if reading.problem is None:
         return 0
-    ends = f"; what is shown ends before event {reading.until + 1}" if reading.until < reading.end else ""
+    ends = f"; what is shown ends before event {reading.until + 1}" if shown and reading.until < reading.end else ""
     click.echo(f"error: {reading.problem}{ends}", err=True)
     if reading.problem.hint:
         click.echo(f"  {reading.problem.hint}", err=True)

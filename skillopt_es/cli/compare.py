@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @directory_option
 @json_option
-def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> None:
+def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> int:
     """
     Runs and forks side by side: scores, steps and verdicts, calls, tokens, money and time.
 
@@ -28,9 +28,10 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> No
     from skillopt_es.side_by_side import side
 
     found = [side(find_run(run, directory)) for run in runs]
+    code = 1 if any(each.problem is not None for each in found) else 0
     if as_json:
         print_json([_as_json(each) for each in found])
-        return
+        return code
     rows = [column(each) for each in found]
     headers = ("run", *(each.name for each in found))
     labels = list(rows[0])
@@ -39,6 +40,10 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> No
     metrics = {each.metric for each in found}
     if len(metrics) > 1:
         click.echo("\nThe gates' values are by different rules and cannot be compared; hard and soft scores can.")
+    for each in found:
+        if each.problem is not None:
+            click.echo(f"error: {each.name}: {each.problem}; it is shown as far as it can be read", err=True)
+    return code
 
 
 def column(each: Side) -> dict[str, str]:
@@ -111,5 +116,6 @@ def _as_json(each: Side) -> Json:
         "best_value": each.value,
         "scores": {name.replace(" ", "_"): score_json(score) for name, score in _scores(each).items()},
         "usage": None if each.spent is None else total_json(each.spent),
+        "problem": None if each.problem is None else str(each.problem),
         "seconds": each.seconds,
     }

@@ -165,10 +165,12 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
     from skillopt_es.errors import Interrupted
     from skillopt_es.evaluation import evaluate
     from skillopt_es.session import Session
+    from skillopt_es.training.calls import InFlight
 
     try:
-        async with until_stopped(lambda text: click.echo(text, err=True)) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), stopping=stopping)
+        in_flight = InFlight()
+        async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
+            session = Session(now=lambda: datetime.now(UTC), stopping=stopping, in_flight=in_flight)
             return await evaluate(request, session, _progress)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None

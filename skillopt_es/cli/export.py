@@ -7,14 +7,12 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.moment import moment_option
 from skillopt_es.cli.options import directory_option
+from skillopt_es.cli.skill_options import SkillChoice, skill_options
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import SkillTree
-from skillopt_es.moments import Moment
 
-_WHICH = ("best", "current", "initial")
-_FORMATS = ("skill", "jsonl", "sqlite", "skillopt")
+_FORMATS = ("skill", "jsonl", "sqlite", "skillopt", "datasette", "mlflow", "otel")
+_TRACKERS = ("mlflow", "otel")
 
 
 @click.command("export")
@@ -23,37 +21,64 @@ _FORMATS = ("skill", "jsonl", "sqlite", "skillopt")
     "--format", "form", type=click.Choice(_FORMATS), default="skill", show_default=True, help="What to write."
 )
 @click.option("--out", help="Where to write, in place of the last word.")
-@click.option("--which", type=click.Choice(_WHICH), default="best", show_default=True, help="Which skill.")
-@moment_option("--at", "at", "The skill as it was at the end of this step or epoch, or after this event.")
+@skill_options
+@click.option("--tracking-uri", help="mlflow: the store, such as sqlite:///mlflow.db. [default: MLFLOW_TRACKING_URI]")
+@click.option("--experiment", default="skillopt-es", show_default=True, help="mlflow: the experiment.")
+@click.option("--endpoint", help="otel: the collector. [default: OTEL_EXPORTER_OTLP_ENDPOINT]")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @directory_option
 def export_command(
-    words: tuple[str, ...], form: str, out: str | None, which: str, at: Moment | None, force: bool, directory: Path
+    words: tuple[str, ...],
+    form: str,
+    out: str | None,
+    choice: SkillChoice,
+    tracking_uri: str | None,
+    experiment: str,
+    endpoint: str | None,
+    force: bool,
+    directory: Path,
 ) -> None:
     """
     Write a run's skill, events, tables or results to OUT. RUN is a name or a folder; the newest run when left out.
 
     \b
-    skill    the skill, byte for byte: to the file OUT, or into OUT if it is a folder or ends with /
+    skill    to a file OUT: the skill's text, byte for byte. To a folder (it exists, or OUT ends with /): a skill that
+             coding agents load, SKILL.md with frontmatter, its other files, and PROVENANCE.json. The skill has the name
+             of --name, of its own frontmatter, or else of OUT; unless OUT has that name, a folder of it is made in OUT
     jsonl    one event a line, whole; the same log always gives the same bytes
     sqlite   tables of steps, evaluations, rollouts and edits, for SQL and spreadsheets
     skillopt the result folder of the original SkillOpt; a folder that is new, empty or an earlier export
+    datasette a folder for `datasette OUT`: the tables, what they mean, and queries to begin with
+    mlflow   params, metrics by step and the best skill, to an MLflow store (--tracking-uri); extra `mlflow`
+    otel     one trace of spans with the recorded times, to a collector (--endpoint) or a file (--out); extra `otel`
 
-    OUT may be - (standard output) for skill and jsonl.
+    OUT may be - (standard output) for skill, jsonl and otel. mlflow and otel take the run alone, and otel --out.
     """
+    from skillopt_es.audit.reading import Reading
     from skillopt_es.runs import find_run
 
-    if form != "skill" and (at is not None or which != "best"):
-        raise click.UsageError(f"--which and --at choose a skill; they do not go with --format {form}")
+    if (tracking_uri is not None and form != "mlflow") or (endpoint is not None and form != "otel"):
+        raise click.UsageError("--tracking-uri goes with --format mlflow, --endpoint with --format otel")
+
+    if form != "skill" and choice != SkillChoice():
+        raise click.UsageError(f"--which, --at, --name and --description do not go with --format {form}")
+    if form in _TRACKERS:
+        _export_to_tracker(words, form, out, tracking_uri, experiment, endpoint, directory, force=force)
+        return
     run, to = _run_and_place(words, out)
-    with EventLog.open(find_run(run, directory)) as log:
+    with Reading.of(find_run(run, directory)) as reading:
+        if reading.problem is not None:  # a file that is not whole looks like one that is
+            raise reading.problem
+        log = reading.log
         match form:
             case "skill":
-                _export_skill(_skill(log, which, at), to, force=force)
+                _export_skill(log, choice, to, force=force)
             case "jsonl":
                 _export_events(log, to, force=force)
             case "sqlite":
                 _export_tables(log, to, force=force)
+            case "datasette":
+                _export_datasette(log, to, force=force)
             case _:
                 _export_results(log, to)
 
@@ -67,28 +92,25 @@ def _run_and_place(words: tuple[str, ...], out: str | None) -> tuple[str | None,
     return (words[0] if len(words) == 2 else None), words[-1]
 
 
-def _skill(log: EventLog, which: str, at: Moment | None) -> SkillTree:
-    from skillopt_es.errors import NotInRun
-    from skillopt_es.moments import seq_of
-    from skillopt_es.projections.trainer import fold
-
-    until = None if at is None else seq_of(log, at)
-    state = fold(recorded.event for recorded in log.read(until=until))
-    if state.started is None or state.best is None or state.current is None:
-        raise NotInRun(f"{log.run.name} has not begun: it has no skill yet")
-    return {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}[which]
-
-
-def _export_skill(skill: SkillTree, out: str, *, force: bool) -> None:
-    from skillopt_es.cli.files import write_file, write_skill
+def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) -> None:
+    from skillopt_es.cli.files import write_file
+    from skillopt_es.cli.skill_folder import write_folder
+    from skillopt_es.cli.skill_options import chosen_skill
+    from skillopt_es.deploy.folder import name_of, skill_folder
     from skillopt_es.errors import OutputRefused
 
+    skill, facts = chosen_skill(log, choice)
     path = Path(out)
+    if out != "-" and (out.endswith("/") or path.is_dir()):
+        here = path.resolve().name
+        built = skill_folder(skill, facts, name_of(skill, choice.name, here), choice.description)
+        for file in write_folder(path if built.name == here else path / built.name, built, force=force):
+            click.echo(str(file))
+        return
+    if choice.named:
+        raise click.UsageError(f"--name and --description are for the folder of a skill: {out}/")
     if out == "-":
         sys.stdout.buffer.write(skill.text.encode())
-    elif out.endswith("/") or path.is_dir():
-        for file in write_skill(path, skill, force=force):
-            click.echo(str(file))
     elif len(skill.files) > 1:
         raise OutputRefused(f"the skill has {len(skill.files)} files", hint=f"name a folder: {out}/")
     else:
@@ -130,3 +152,36 @@ def _export_results(log: EventLog, out: str) -> None:
         raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as results/")
     count = export_results(log, Path(out))
     click.echo(f"{out} ({count:,} files)")
+
+
+def _export_datasette(log: EventLog, out: str, *, force: bool) -> None:
+    from skillopt_es.cli.trackers import write_datasette
+    from skillopt_es.errors import OutputRefused
+
+    if out == "-":
+        raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as look/")
+    for path in write_datasette(log, Path(out), force=force):
+        click.echo(str(path))
+
+
+def _export_to_tracker(
+    words: tuple[str, ...],
+    form: str,
+    out: str | None,
+    tracking_uri: str | None,
+    experiment: str,
+    endpoint: str | None,
+    directory: Path,
+    *,
+    force: bool,
+) -> None:
+    from skillopt_es.cli.trackers import send_to_mlflow, send_to_otel
+    from skillopt_es.runs import find_run
+
+    if len(words) > 1 or (form == "mlflow" and out is not None):
+        raise click.UsageError(f"--format {form} takes a run and no OUT: export [RUN] --format {form}")
+    with EventLog.open(find_run(words[0] if words else None, directory)) as log:
+        if form == "mlflow":
+            click.echo(send_to_mlflow(log, tracking_uri, experiment))
+        else:
+            click.echo(send_to_otel(log, endpoint, out, force=force), nl=out != "-")

@@ -42,13 +42,11 @@ def write_file(path: Path, text: str, *, force: bool = True) -> None:
         draft.write_bytes(text.encode())
 
 
-def write_skill(folder: Path, skill: SkillTree, *, force: bool = True) -> list[Path]:
+def write_skill(folder: Path, skill: SkillTree) -> list[Path]:
     """Writes a skill's files into a folder; their paths, the main one first."""
     paths = {name: folder / _inside(name) for name in sorted(skill.files, key=lambda name: (name != skill.main, name))}
-    for path in paths.values():
-        refuse_existing(path, force=force)
     for name, path in paths.items():
-        write_file(path, skill.files[name], force=True)
+        write_file(path, skill.files[name])
     return list(paths.values())
 
 

@@ -35,16 +35,19 @@ def fork_command(
     skillopt-es fork my-run --until step 12 --set evaluation.gate_metric=soft --name softer
     skillopt-es resume softer
     """
+    from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.summary import resume_hint
-    from skillopt_es.events.log import EventLog
     from skillopt_es.forking import make_fork
     from skillopt_es.moments import seq_of
     from skillopt_es.runs import find_run, fork_name
 
     found = find_run(run, directory)
     parent = found if found.name not in ("", "..") else found.resolve()
-    with EventLog.open(parent) as log:
-        seq = log.head().seq if until is None else seq_of(log, until)
+    with Reading.of(parent) as reading:
+        if until is None and reading.problem is not None:
+            reading.problem.hint = "`--until` forks it at a moment before the damage"
+            raise reading.problem
+        seq = reading.head().seq if until is None else seq_of(reading, until)
     moment = f"event-{seq}" if until is None else f"{until[0]}-{until[1]}"
     folder = parent.parent / fork_name(name, parent.name, moment, parent.parent)
     made = make_fork(parent, seq, folder, overrides=overrides, now=lambda: datetime.now(UTC))

@@ -83,10 +83,12 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.errors import Interrupted
     from skillopt_es.session import Session
+    from skillopt_es.training.calls import InFlight
 
     try:
-        async with until_stopped(lambda text: click.echo(text, err=True)) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), stopping=stopping)
+        in_flight = InFlight()
+        async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
+            session = Session(now=lambda: datetime.now(UTC), stopping=stopping, in_flight=in_flight)
             evaluated = await draw(of, which, draws, session, _silent)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None

@@ -17,6 +17,8 @@ _FILES = {
     "grader.py": "how an answer is graded",
 }
 
+_IGNORED = "# what skillopt-es writes beside your files\nruns/\nevals/\n"
+
 
 @click.command("init")
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
@@ -50,6 +52,8 @@ def write_project(directory: Path, *, force: bool) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         for name in _FILES:
             (directory / name).write_bytes(_template(name))
+        if not (directory / ".gitignore").exists():
+            (directory / ".gitignore").write_text(_IGNORED, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"{error.filename or directory} cannot be written: {error.strerror}") from error
 

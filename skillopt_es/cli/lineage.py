@@ -27,31 +27,36 @@ _HASH = 8
 )  # fmt: skip
 @directory_option
 @json_option
-def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) -> None:
+def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) -> int:
     """
     Which skill came from which, how each was judged, and which is the best. RUN defaults to the newest.
 
     The line on the left is the current skill through the run; what was refused hangs beside it.
     """
-    from skillopt_es.events.log import EventLog
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.errors import NotInRun
     from skillopt_es.projections.lineage import TYPES, lineage
     from skillopt_es.runs import find_run
 
-    with EventLog.open(find_run(run, directory)) as log:
-        found = lineage(log.read(types=TYPES))
-        name = log.run.name
-    if as_json:
-        print_json(
-            {
-                "run": name,
-                "current": found.current,
-                "best": found.best,
-                "forks": [asdict(fork) for fork in found.forks],
-                "nodes": [asdict(node) for node in found.nodes],
-            }
-        )
-    else:
-        click.echo(_FORMS[form](name, found))
+    with Reading.of(find_run(run, directory)) as reading:
+        found, name = lineage(reading.read(types=TYPES)), reading.run.name
+        if not found.nodes:
+            raise reading.problem or NotInRun(f"{name} has not begun: it has no skill yet")
+        if as_json:
+            print_json(
+                {
+                    "run": name,
+                    "current": found.current,
+                    "best": found.best,
+                    "forks": [asdict(fork) for fork in found.forks],
+                    "nodes": [asdict(node) for node in found.nodes],
+                    "problem": problem_json(reading),
+                }
+            )
+        else:
+            click.echo(_FORMS[form](name, found))
+        return as_found(reading)
 
 
 def drawing(run: str, found: Lineage) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunCompleted
 from skillopt_es.events.log import EventLog
+
+if TYPE_CHECKING:
+    from skillopt_es.audit.reading import Reading
 
 _NAMES = {name.lower(): name for name in BY_NAME}
 
@@ -48,27 +52,33 @@ def log_command(
     follow: bool,
     directory: Path,
     as_json: bool,
-) -> None:
+) -> int:
     """
     The events of a run, one line each. RUN is a name or a folder; the newest run when left out.
 
     With --type, --last counts the events of that type. Times are UTC.
     """
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.cli.audit_words import as_found
     from skillopt_es.cli.event_lines import event_line
     from skillopt_es.events.codec import canonical_json
     from skillopt_es.projections.plain import plain_event
     from skillopt_es.runs import find_run
 
-    with EventLog.open(find_run(run, directory)) as log:
-        for recorded in _events(log, types, after, last, follow=follow):
+    with Reading.of(find_run(run, directory)) as reading:
+        for recorded in reading.whole(_events(reading, types, after, last, follow=follow)):
             click.echo(canonical_json(plain_event(recorded)) if as_json else event_line(recorded))
+        return as_found(reading, shown=False)
 
 
-def _events(log: EventLog, types: tuple[str, ...], after: int, last: int | None, *, follow: bool) -> Iterator[Recorded]:
-    wanted = types or None
+def _events(
+    reading: Reading, types: tuple[str, ...], after: int, last: int | None, *, follow: bool
+) -> Iterator[Recorded]:
+    wanted, log = types or None, reading.log
     start = after if last is None else max(after, _before_last(log, types, last))
-    head = log.head().seq
-    yield from log.read(after=start, until=head, types=wanted)
+    head = reading.head().seq
+    # What is wanted from the end may be whole although something before it is not.
+    yield from reading.read(start, head, wanted) if last is None else log.read(start, head, wanted)
     if not follow or any(log.read(after=max(0, head - 1), types=("RunCompleted",))):
         return
     for recorded in log.follow(max(head, start)):

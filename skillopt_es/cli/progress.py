@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 import time
@@ -33,6 +34,9 @@ STAGES = {
 }
 """What each kind of question is called."""
 
+PATIENCE_SECONDS = 30.0
+"""After how long a stage says how far it is, where there is no terminal to show it all the time."""
+
 _PLACES = {"final/val": "of the final skill on validation"}
 
 
@@ -55,6 +59,9 @@ class Progress:
         self._stage = ""
         self._total = 0
         self._done = 0
+        self._answered = 0
+        self._stage_began = self._began
+        self._timer: asyncio.TimerHandle | None = None
         self._tokens = 0
         self._unreported = False
         self._state = TrainerState()
@@ -66,6 +73,7 @@ class Progress:
 
     def planned(self, task: Task, state: TrainerState) -> None:
         """Notes the stage and how much of it there is to do."""
+        self._begin(state)
         match task:
             case Rollouts(units):
                 place = units[0].place
@@ -75,17 +83,42 @@ class Progress:
                 self._stage, self._total = STAGES[type(jobs[0]).__name__], len(jobs)
             case _:
                 return
-        self._done = 0
+        self._done = self._answered = 0
+        self._stage_began = time.monotonic()
         self._state = state
         self._show()
+        if self._live is None:
+            self.say(f"{self._where()}{self._stage}" + (f", {self._total:,} to do" if self._total > 1 else ""))
+            self._wait()
+
+    def _begin(self, state: TrainerState) -> None:
+        if self._steps_before is None:
+            self._steps_before = state.steps_done
+            self.say(f"run {self._folder}")
+
+    def _where(self) -> str:
+        """The step that is under way, where there is one."""
+        step = self._state.step
+        return "" if step is None else f"step {step.number}: "
+
+    def _wait(self) -> None:
+        """Has a stage that goes on for long say how far it is."""
+        if self._timer is not None:
+            self._timer.cancel()
+        with suppress(RuntimeError):  # nobody is running a loop: there is nothing to wait for
+            self._timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._still)
+
+    def _still(self) -> None:
+        if self._done < self._total:
+            done = f"{self._done:,} of {self._total:,} done, {self._answered:,} calls answered"
+            self.say(f"  {self._stage}: {done} after {_clock(time.monotonic() - self._stage_began)}")
+            self._wait()
 
     def happened(self, seq: int, event: Event, state: TrainerState) -> None:
         """Counts, and prints what deserves a line."""
         self._state = state
         self._done += 1
-        if self._steps_before is None:
-            self._steps_before = state.steps_done
-            self.say(f"run {self._folder}")
+        self._begin(state)
         if not isinstance(event, RolloutCompleted | RunPaused):  # a pause is what the command ends with
             text = milestone(event)
             if text:
@@ -94,6 +127,7 @@ class Progress:
 
     def called(self, row: CallRow) -> None:
         """Adds up the tokens."""
+        self._answered += 1
         used = (row.call.input_tokens, row.call.output_tokens)
         self._unreported = self._unreported or None in used
         self._tokens += sum(tokens for tokens in used if tokens is not None)

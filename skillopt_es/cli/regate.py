@@ -32,7 +32,7 @@ _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "t
 )  # fmt: skip
 @directory_option
 @json_option
-def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> None:
+def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> int:
     """
     What another rule would have decided for each recorded candidate: no model calls. RUN defaults to the newest.
 
@@ -43,15 +43,20 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     skillopt-es regate my-run --set evaluation.gate_metric=soft
     skillopt-es regate my-run --set evaluation.use_gate=false
     """
-    from skillopt_es.regating import regated
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.regating import regated_log
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
-    found = regated(folder, overrides)
-    if as_json:
-        print_json({"run": folder.name, **verdicts_json(found)})
-    else:
-        print_verdicts(folder.name, found, "this rule")
+    with Reading.of(folder) as reading:
+        _ = reading.started
+        found = regated_log(reading, folder, overrides)
+        if as_json:
+            print_json({"run": folder.name, **verdicts_json(found), "problem": problem_json(reading)})
+        else:
+            print_verdicts(folder.name, found, "this rule")
+        return as_found(reading)
 
 
 def verdicts_json(found: Regated) -> dict[str, Json]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from skillopt_es.cli.moment import moment_option
-from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument, shown_value
+from skillopt_es.cli.options import directory_option, json_option, print_json, shown_value
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.moments import Moment
 from skillopt_es.projections.state import Standing, TrainerState
-from skillopt_es.training.check import CheckReport
+
+if TYPE_CHECKING:
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.training.check import CheckReport
 
 
 @click.command("replay")
-@run_argument
+@click.argument("runs", nargs=-1, metavar="[RUN]...")
 @moment_option("--until", "until", "Stop at the end of this step or epoch, or after this event.")
 @click.option("--check", "checking", is_flag=True, help="Derive every decision again from the recorded evidence.")
 @click.option(
@@ -27,49 +31,79 @@ from skillopt_es.training.check import CheckReport
 @directory_option
 @json_option
 def replay_command(
-    run: str | None, until: Moment | None, checking: bool, out: Path | None, directory: Path, as_json: bool
+    runs: tuple[str, ...], until: Moment | None, checking: bool, out: Path | None, directory: Path, as_json: bool
 ) -> int:
     """
     Rebuild any moment of a run from its log: no model, no network, no clock.
 
-    RUN is a name or a folder; the newest run when left out. Without --until, the moment is now.
+    RUN is a name or a folder; the newest run when left out. Without --until, the moment is now. --check takes several
+    runs, and folders of runs: it lists every event that this software would decide otherwise.
 
     \b
     skillopt-es replay --until step 12
     skillopt-es replay my-run --until epoch 2 --out then/
     skillopt-es replay my-run --check
+    skillopt-es replay --check runs/
     """
-    from skillopt_es.projections.trainer import fold
-    from skillopt_es.runs import find_run
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.runs import find_run, find_runs
 
-    folder = find_run(run, directory)
-    with EventLog.open(folder) as log:
-        seq = _seq(log, until)
-        state = fold(recorded.event for recorded in log.read(until=seq))
-        report = _check(log, folder, seq) if checking else None
-        head = log.head().seq
+    folders = find_runs(runs, directory) if runs else [find_run(None, directory)]
+    if len(folders) > 1:
+        return _check_all(folders, checking, until, out, as_json=as_json)
+    folder = folders[0]
+    with Reading.of(folder) as reading:
+        return _replay(reading, folder, until, checking, out, as_json=as_json)
+
+
+def _replay(
+    reading: Reading, folder: Path, until: Moment | None, checking: bool, out: Path | None, *, as_json: bool
+) -> int:
+    """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
+    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.projections.trainer import fold
+
+    seq = _seq(reading, until)
+    state = fold(recorded.event for recorded in reading.read(until=seq))
+    cut = reading.until < seq
+    if reading.problem is not None and (cut or until is None) and (out is not None or state.started is None):
+        raise reading.problem
+    seq, head = min(seq, reading.until), reading.head().seq
+    report = _check(reading.log, folder, seq) if checking and not cut else None
     if out is not None:
         _write(state, out)
     if as_json:
-        print_json(_as_json(folder, state, seq, head, report))
+        print_json({**_as_json(folder, state, seq, head, report), "problem": problem_json(reading)})
     else:
         _print(folder, state, seq, head, report)
         if out is not None:
             click.echo(f"written    {out}/ (current, best, state.json)")
-    return _verdict(report, quiet=as_json)
+    found = as_found(reading) if cut or until is None else 0
+    return found or _verdict(report, quiet=as_json)
 
 
-def _seq(log: EventLog, until: Moment | None) -> int:
+def _seq(reading: Reading, until: Moment | None) -> int:
     from skillopt_es.moments import seq_of
 
-    return log.head().seq if until is None else seq_of(log, until)
+    return reading.end if until is None else seq_of(reading, until)
 
 
 def _check(log: EventLog, folder: Path, until: int) -> CheckReport:
-    from skillopt_es.events.journal import Journal
-    from skillopt_es.training.check import check
+    from skillopt_es.cli.check_reports import check_log
 
-    return asyncio.run(check(log, Journal(log.reader), folder, until=until))
+    return check_log(log, folder, until)
+
+
+def _check_all(
+    folders: Sequence[Path], checking: bool, until: Moment | None, out: Path | None, *, as_json: bool
+) -> int:
+    from skillopt_es.cli.check_reports import check_runs
+
+    if not checking or until is not None or out is not None:
+        raise click.UsageError(
+            f"these are {len(folders)} runs: of several, only --check can be asked, of all they hold"
+        )
+    return check_runs(folders, as_json=as_json)
 
 
 def _verdict(report: CheckReport | None, *, quiet: bool) -> int:
@@ -97,36 +131,15 @@ def _write(state: TrainerState, out: Path) -> None:
     write_file(out / "state.json", f"{text}\n")
 
 
-def _as_json(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> Json:
+def _as_json(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> dict[str, Json]:
     from skillopt_es.projections.snapshot import snapshot
 
     document: dict[str, Json] = {"run": folder.name, "seq": seq, "head": head, **snapshot(state)}
     if report is not None:
-        document["check"] = _report_json(report)
+        from skillopt_es.cli.check_reports import report_json
+
+        document["check"] = report_json(report)
     return document
-
-
-def _report_json(report: CheckReport) -> Json:
-    mismatch = report.mismatch
-    return {
-        "ok": report.ok,
-        "events": report.events,
-        "decisions": report.decisions,
-        "rollouts": report.rollouts,
-        "evidence": report.evidence,
-        "not_checkable": dict(report.unchecked),
-        "mismatch": None
-        if mismatch is None
-        else {
-            "seq": mismatch.seq,
-            "event": mismatch.event,
-            "message": mismatch.message,
-            "differences": [
-                {"field": each.field, "recorded": each.recorded, "derived": each.derived}
-                for each in mismatch.differences
-            ],
-        },
-    }
 
 
 def _print(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:
@@ -153,13 +166,24 @@ def _print(folder: Path, state: TrainerState, seq: int, head: int, report: Check
         failed = f"{attempt.failed} of {attempt.total} rollouts failed" if attempt.total else "rollouts unknown"
         label = "this epoch" if number == 0 else ""
         click.echo(f"{label:<10} step {attempt.step}: {failed}; {attempt.action.replace('_', ' ')} ({values})")
-    if report is not None and report.ok:
+    if report is not None:
+        _print_check(report)
+
+
+def _print_check(report: CheckReport) -> None:
+    from skillopt_es.cli.check_reports import mismatch_lines
+
+    if report.ok:
         click.echo(f"check      ok: {report.decisions:,} decisions derived again from {report.rollouts:,} rollouts")
         if report.evidence:
             click.echo(f"evidence   {report.evidence:,} attempts were shown to analysts, all of training items")
-        if report.unchecked:
-            listed = ", ".join(f"{count:,} {what}" for what, count in report.unchecked.items())
-            click.echo(f"           not checkable in an imported run: {listed}")
+    else:
+        click.echo(f"check      {len(report.mismatches):,} of {report.decisions:,} decisions and their order differ:")
+        for line in mismatch_lines(report):
+            click.echo(f"           {line}")
+    if report.unchecked:
+        listed = ", ".join(f"{count:,} {what}" for what, count in report.unchecked.items())
+        click.echo(f"           not checkable in an imported run: {listed}")
 
 
 def _print_evaluation(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:

@@ -107,19 +107,23 @@ def _drive(
     from skillopt_es.cli.summary import print_outcome, resume_hint
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.run_log import RunLogFile
+    from skillopt_es.training.calls import InFlight
 
     prepare_process()
     with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
         if notice:
             progress.say(notice)
 
+        in_flight = InFlight()
+
         async def go() -> TrainerState:
-            async with until_stopped(progress.say) as stopping:
+            async with until_stopped(progress.say, in_flight) as stopping:
                 return await work(
                     Session(
                         now=lambda: datetime.now(UTC),
                         observers=(progress, log_file),
                         stopping=stopping,
+                        in_flight=in_flight,
                         ask_again=ask_again,
                         overrides=overrides,
                     )

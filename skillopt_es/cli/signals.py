@@ -12,12 +12,13 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from skillopt_es.errors import Interrupted
+from skillopt_es.training.calls import InFlight
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @asynccontextmanager
-async def until_stopped(say: Callable[[str], None]) -> AsyncIterator[Callable[[], bool]]:
+async def until_stopped(say: Callable[[str], None], in_flight: InFlight) -> AsyncIterator[Callable[[], bool]]:
     """A function that answers whether to stop; a second signal cancels the work inside and raises Interrupted."""
     loop = asyncio.get_running_loop()
     task = asyncio.current_task()
@@ -28,7 +29,7 @@ async def until_stopped(say: Callable[[str], None]) -> AsyncIterator[Callable[[]
         nonlocal asked, at_once
         if not asked:
             asked = True
-            say("stopping: finishing the calls in flight (Ctrl-C once more to stop at once)")
+            say(f"stopping: finishing {_calls(in_flight.count)} in flight (Ctrl-C once more to stop at once)")
         elif number == signal.SIGINT:
             at_once = True
             task.cancel()
@@ -46,3 +47,7 @@ async def until_stopped(say: Callable[[str], None]) -> AsyncIterator[Callable[[]
     finally:
         for number in heard:
             loop.remove_signal_handler(number)
+
+
+def _calls(count: int) -> str:
+    return "the 1 call" if count == 1 else f"the {count} calls" if count else "with no call"

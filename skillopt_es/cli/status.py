@@ -30,19 +30,23 @@ def runs_command(directory: Path, as_json: bool) -> None:
 @run_argument
 @directory_option
 @json_option
-def status_command(run: str | None, directory: Path, as_json: bool) -> None:
+def status_command(run: str | None, directory: Path, as_json: bool) -> int:
     """Where a run stands, one line a step, and what to type next. RUN defaults to the newest."""
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.cli.audit_words import as_found, problem_json
     from skillopt_es.cli.status_tables import print_status, status_json
     from skillopt_es.overview import detailed
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
-    found = detailed(folder)
-    null_accepts = _null_accepts(folder) if found.drawn_again else None
-    if as_json:
-        print_json(status_json(found, null_accepts))
-    else:
-        print_status(found, directory, null_accepts)
+    with Reading.of(folder) as reading:
+        found = detailed(reading, folder)
+        null_accepts = _null_accepts(folder) if found.drawn_again and reading.problem is None else None
+        if as_json:
+            print_json({**status_json(found, null_accepts), "problem": problem_json(reading)})
+        else:
+            print_status(found, directory, null_accepts)
+        return as_found(reading)
 
 
 def _null_accepts(folder: Path) -> float | None:

@@ -97,7 +97,7 @@ def fork_json(forked: RunForked | None) -> Json:
     return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
 
 
-def status_json(found: Detailed, null_accepts: float | None) -> Json:
+def status_json(found: Detailed, null_accepts: float | None) -> dict[str, Json]:
     """One run as JSON, with its lines and evaluations."""
     summary = found.overview.summary
     lines: list[Json] = [
@@ -276,4 +276,6 @@ def _next(each: Overview, directory: Path) -> str:
         return f"skillopt-es log {name} --follow{where}"
     if each.status == "new":
         return f"skillopt-es run CONFIG --run {name}{where}   (it stopped before its first event)"
+    if each.status == "paused" and each.summary.pause == "handoff":
+        return f"skillopt-es handoff list {name}{where}"
     return f"skillopt-es resume {name}{where}"

@@ -21,33 +21,35 @@ _GROUPS = ("stage", "role", "step", "epoch", "evaluation", "place")
 @click.option("--by", type=click.Choice(_GROUPS), default="stage", show_default=True, help="How to group the calls.")
 @directory_option
 @json_option
-def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> None:
+def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> int:
     """
     Calls, tokens and, with prices in the config, money of a run. RUN defaults to the newest.
 
     What was not reported is unknown, never 0: a sum that is only a lower bound ends in + and says why.
     With --json, all groups at once.
     """
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.cli.audit_words import as_found, problem_json
     from skillopt_es.cli.imported_usage import print_usage_there, usage_there_json
-    from skillopt_es.events.log import EventLog
-    from skillopt_es.overview import spent
+    from skillopt_es.overview import spent_in
     from skillopt_es.projections.imported_usage import usage_there
     from skillopt_es.runs import find_run
 
-    folder = find_run(run, directory)
-    with EventLog.open(folder) as log:
-        there = usage_there(recorded.event for recorded in log.read(types=("RunImported", "StepImported")))
-    if there is not None:
+    with Reading.of(find_run(run, directory)) as reading:
+        imported = reading.read(types=("RunImported", "StepImported"))
+        there = usage_there(recorded.event for recorded in imported)
+        if there is not None:
+            if as_json:
+                print_json(usage_there_json(there))
+            else:
+                print_usage_there(there, by)
+            return as_found(reading)
+        found = spent_in(reading)
         if as_json:
-            print_json(usage_there_json(there))
+            print_json({**_as_json(found), "problem": problem_json(reading)})
         else:
-            print_usage_there(there, by)
-        return
-    found = spent(folder)
-    if as_json:
-        print_json(_as_json(found))
-    else:
-        _print(found, by)
+            _print(found, by)
+        return as_found(reading)
 
 
 def _print(spent: Spent, by: str) -> None:
@@ -91,7 +93,7 @@ def lower_bounds(spent: Spent) -> list[str]:
     return lines
 
 
-def _as_json(spent: Spent) -> Json:
+def _as_json(spent: Spent) -> dict[str, Json]:
     """The totals and every group; null for tokens and money of which nothing is known."""
     groups: dict[str, Json] = {
         f"by_{by}": {name: usage_json(group) for name, group in rows} for by, rows in _groups(spent.usage).items()

@@ -12,16 +12,28 @@ from skillopt_es.cli.options import directory_option, json_option, print_json, r
 
 @click.command("verify")
 @run_argument
+@click.option(
+    "--export",
+    "exported",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Check an exported skill by itself and, when RUN is given, against that run's log.",
+)
 @directory_option
 @json_option
-def verify_command(run: str | None, directory: Path, as_json: bool) -> int:
+def verify_command(run: str | None, exported: Path | None, directory: Path, as_json: bool) -> int:
     """
     Check that a run's log is what was written: every hash, text and reference, and the end against head.json.
 
     Exit code 1 when it is not. `replay --check` checks more: that each decision follows.
+
+    With --export, checks the folder of a skill as `export` or `install` wrote it: its files, the hash of the skill that
+    was measured, and with RUN that this log has that skill, chain head, verdict and scores.
     """
     from attrs import asdict
 
+    if exported is not None:
+        return _verify_export(exported, run, directory, as_json=as_json)
     from skillopt_es.events.verify import verify
     from skillopt_es.runs import find_run
 
@@ -46,4 +58,31 @@ def verify_command(run: str | None, directory: Path, as_json: bool) -> int:
         click.echo(f"  {problem.where}{'' if problem.seq is None else f' {problem.seq}'}: {problem.message}")
     for warning in report.warnings:
         click.echo(f"  note: {warning}")
+    return 0 if report.ok else 1
+
+
+def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: bool) -> int:
+    from contextlib import ExitStack
+
+    from attrs import asdict
+
+    from skillopt_es.deploy.check import check_export
+    from skillopt_es.events.log import EventLog
+    from skillopt_es.runs import find_run
+
+    with ExitStack() as stack:
+        log = stack.enter_context(EventLog.open(find_run(run, directory))) if run is not None else None
+        report = check_export(folder, log)
+    if as_json:
+        print_json(asdict(report))
+        return 0 if report.ok else 1
+    against = f" against {report.run} to event {report.seq:,}" if report.run else ""
+    if report.ok:
+        click.echo(f"{report.name}: ok{against}; skill {report.skill[:12]}, {report.files} files")
+    else:
+        click.echo(f"{report.name}: NOT what was exported{against}; problems found:")
+    for problem in report.problems:
+        click.echo(f"  {problem}")
+    for note in report.notes:
+        click.echo(f"  note: {note}")
     return 0 if report.ok else 1

@@ -17,6 +17,7 @@ import yaml
 from attrs import define, evolve, field
 
 from skillopt_es.config.backends import spellings
+from skillopt_es.config.once import GivenTwice, load_once
 from skillopt_es.config.original import FLAT
 from skillopt_es.config.places import packaged
 from skillopt_es.config.reader import parse_config
@@ -215,10 +216,15 @@ def _read_yaml(file: Path) -> tuple[str, Tree]:
     except OSError as error:
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
     try:
-        tree = yaml.safe_load(text)
+        tree = load_once(text)
         _require_plain(tree, "", str(file))
     except RecursionError:
         raise ConfigError(f"{file}: nested too deeply, or within itself") from None
+    except GivenTwice as twice:
+        raise ConfigError(
+            f"{file}, line {twice.line}: {twice.key} is there already, in line {twice.first}",
+            hint="keep one of them: what stands below one would silently replace what stands below the other",
+        ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark else ""

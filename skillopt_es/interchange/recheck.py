@@ -40,6 +40,7 @@ from skillopt_es.projections.trainer import evolve
 from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
+from skillopt_es.training.differences import ILLEGAL, Mismatch, cannot_go_on, mismatch
 from skillopt_es.training.scores import mean_score
 
 _NEAR = 1e-6
@@ -65,19 +66,22 @@ class Recheck:
     derived: int = 0
     rollouts: int = 0
     unchecked: dict[str, int] = field(factory=dict)
-    seq: int = 0
-    event: str = ""
-    problem: str = ""
+    problems: list[Mismatch] = field(factory=list)
 
     def run(self, log: Iterable[Recorded]) -> None:
-        """Walks to the end, or to the first event that does not follow."""
+        """Walks to the end; what does not follow is noted and taken as it is recorded."""
         for recorded in log:
-            self.problem = self._checked(recorded.event)
-            if self.problem:
-                self.seq, self.event = recorded.seq, type(recorded.event).__name__
+            try:
+                problem = self._checked(recorded.event)
+                if problem:
+                    self.problems.append(mismatch(recorded, problem))
+                self.state = evolve(self.state, recorded.event)
+            except ILLEGAL as error:
+                if not self.problems:  # in a log whose events all followed so far, it is ours to mend
+                    raise
+                self.problems.append(cannot_go_on(recorded, error))
                 return
-            self.state = evolve(self.state, recorded.event)
-            self.events += 1
+            self.events += not problem
 
     def _checked(self, event: Event) -> str:
         """What is wrong with an event, if anything."""

@@ -19,7 +19,7 @@ from skillopt_es.events.log import Head
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.liveness import Status
 from skillopt_es.lookup import SKILL_TYPES, skills_of
-from skillopt_es.overview import SESSIONS, Spent, spent_of, status_of
+from skillopt_es.overview import SESSIONS, Spent, spent_in, status_of
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
 from skillopt_es.projections.epoch_ends import END_TYPES, EpochEnd, epoch_ends
 from skillopt_es.projections.imported_usage import UsageThere, usage_there
@@ -93,7 +93,7 @@ def facts_of(reading: Reading, folder: Path) -> Facts:
     found = blame(reading.read(types=BLAME_TYPES))
     there = usage_there(recorded.event for recorded in reading.read(types=("RunImported", "StepImported")))
     own = there is None
-    spent = _tried(lambda: _spent(reading, sessions), "calls and tokens", problems) if own else None
+    spent = _tried(lambda: spent_in(reading, strict=True), "calls and tokens", problems) if own else None
     by_slot = _tried(lambda: _usage_by_slot(found, reading, prices), "what lines cost", problems) if spent else None
     times = _tried(lambda: durations(moments_of(reading.log.reader, reading.until)), "times", problems) if own else None
     return Facts(
@@ -162,10 +162,6 @@ def _scored(records: Iterable[Recorded]) -> Iterator[SkillScored]:
 def _skills(records: Iterable[Recorded]) -> dict[str, SkillTree]:
     """Every text of the run by its hash."""
     return {skill.hash: skill for recorded in records for skill in skills_of(recorded)}
-
-
-def _spent(reading: Reading, sessions: Sequence[Recorded]) -> Spent:
-    return spent_of(Journal(reading.log.reader), sessions, reading.read(types=("CandidateGated",)))
 
 
 def _usage_by_slot(found: Blame | None, reading: Reading, prices: Prices) -> dict[str, Usage]:

@@ -85,6 +85,19 @@ class Recorder(Protocol):
         ...
 
 
+class InFlight:
+    """How many calls are being answered right now, for whoever waits for them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __enter__(self) -> None:
+        self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.count -= 1
+
+
 class LiveCalls:
     """Calls against real models, each recorded before its answer can be seen."""
 
@@ -99,6 +112,7 @@ class LiveCalls:
         ask_again: bool = False,
         inherited: int = 0,
         repeats: Repeats | None = None,
+        in_flight: InFlight | None = None,
         stopping: Callable[[], bool] = lambda: False,
         seen: Callable[[CallRow], None] = lambda row: None,
         keep: Callable[[CallRef, Exchange], None] = lambda ref, exchange: None,
@@ -115,6 +129,7 @@ class LiveCalls:
         self._repeats = repeats
         self._ask_again = ask_again
         self._inherited = inherited
+        self._in_flight = in_flight or InFlight()
         self._stopping = stopping
         self._seen = seen
         self._keep = keep
@@ -197,7 +212,8 @@ class LiveCalls:
             try:
                 if self._stopping():
                     raise NotStarted
-                reply = await model.complete(request)
+                with self._in_flight:
+                    reply = await model.complete(request)
             finally:
                 self._at_once[role].leave()  # before the answer is durable: the next call need not wait for that
             self._answering.add(model.identity)

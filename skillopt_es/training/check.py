@@ -8,7 +8,7 @@ is asked of the planner and performed anew, with answers from the journal alone,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attrs import define, field, frozen
@@ -46,7 +46,15 @@ from skillopt_es.session import recorded_run
 from skillopt_es.start import planned_steps
 from skillopt_es.training.calls import RecordedCalls
 from skillopt_es.training.check_evaluation import check_evaluation, is_evaluation
-from skillopt_es.training.differences import Mismatch, differences, mapping_differences, mismatch
+from skillopt_es.training.differences import (
+    ILLEGAL,
+    Mismatch,
+    all_of,
+    cannot_go_on,
+    differences,
+    mapping_differences,
+    mismatch,
+)
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.forks import contradiction, gate_values, skills_in, under_way
 from skillopt_es.training.perform import Ports, perform
@@ -77,7 +85,7 @@ def _not_reached(event: Event) -> bool:
 @frozen(kw_only=True)
 class CheckReport:
     """
-    How much was derived again, and the first event that came out differently, if any.
+    How much was derived again, and every event that came out differently, in order.
 
     `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
     `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
@@ -88,17 +96,27 @@ class CheckReport:
     rollouts: int
     status: str
     evidence: int = 0
-    mismatch: Mismatch | None = None
+    mismatches: tuple[Mismatch, ...] = ()
     unchecked: Mapping[str, int] = field(factory=dict)
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        """The first event that came out differently, if any."""
+        return self.mismatches[0] if self.mismatches else None
 
     @property
     def ok(self) -> bool:
         """Whether every decision follows."""
-        return self.mismatch is None
+        return not self.mismatches
 
 
 async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | None = None) -> CheckReport:
-    """Walks a log to its end (or an event) or to the first event that does not follow; any log is checked so far."""
+    """
+    Walks a log to its end, or to an event.
+
+    An event that does not follow is noted, and taken as it is recorded: what comes after is derived from there, so a
+    later difference is one more that this code would decide otherwise, unless the first has brought the order down.
+    """
     events = log.read(until=until)
     first = next(events, None)
     if first is None:
@@ -115,7 +133,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
             decisions=found.decisions,
             rollouts=found.rollouts,
             status="evaluation",
-            mismatch=found.mismatch,
+            mismatches=found.mismatches,
         )
     executor = REAL_WORLD.executor(lambda: False)
     texts = _Noticing(log, log.erasures.texts)
@@ -123,16 +141,14 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         calls=RecordedCalls(journal, texts), evidence=Evidence(texts, journal), executor=executor, rollouts=None
     )
     walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
-    wrong = walk.leak(first) or walk.start(first, first.event)
-    while wrong is None and (recorded := next(events, None)) is not None:
-        wrong = walk.leak(recorded) or await walk.step(recorded)
+    wrong = await walk.all(first, first.event, events)
     return CheckReport(
         events=walk.events,
         decisions=walk.decisions,
         rollouts=walk.rollouts,
         status=walk.state.status,
         evidence=walk.held_out.evidence,
-        mismatch=wrong,
+        mismatches=all_of(wrong),
         unchecked={"decisions whose evidence was erased": walk.erased} if walk.erased else {},
     )
 
@@ -160,7 +176,7 @@ def _check_imported(log: EventLog, until: int | None) -> CheckReport:
         decisions=walk.derived,
         rollouts=walk.rollouts,
         status=walk.state.status,
-        mismatch=Mismatch(walk.seq, walk.event, walk.problem) if walk.problem else None,
+        mismatches=all_of(walk.problems),
         unchecked=walk.unchecked,
     )
 
@@ -183,6 +199,35 @@ class _Walk:
     rollouts: int = 0
     erased: int = 0
     blind: tuple[int, int] | None = None
+
+    async def all(self, first: Recorded, started: RunStarted, others: Iterator[Recorded]) -> list[Mismatch]:
+        """Every event that does not follow."""
+        found: list[Mismatch] = []
+        wrong, recorded = self.leak(first) or self.start(first, started), first
+        while True:
+            if wrong is not None:
+                found.append(wrong)
+                try:
+                    self._take(recorded.event)
+                except ILLEGAL as error:
+                    return [*found, cannot_go_on(recorded, error)]
+            following = next(others, None)
+            if following is None:
+                return found
+            recorded = following
+            try:
+                wrong = self.leak(recorded) or await self.step(recorded)
+            except ILLEGAL as error:
+                if not found:  # in a log whose events all followed so far, it is ours to mend
+                    raise
+                wrong = mismatch(recorded, f"cannot be derived from what is recorded before it ({error})")
+
+    def _take(self, event: Event) -> None:
+        """An event as it is recorded, though it does not follow; what was due is planned anew after it."""
+        self.coming.clear()
+        self.state = evolve(self.state, event)
+        if isinstance(event, RunForked | RunResumed):
+            self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
 
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""

@@ -20,7 +20,14 @@ from skillopt_es.events.catalog import (
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.training import scores
-from skillopt_es.training.differences import Mismatch, differences, mismatch
+from skillopt_es.training.differences import (
+    ILLEGAL,
+    Mismatch,
+    all_of,
+    cannot_go_on,
+    differences,
+    mismatch,
+)
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Evaluation
 
@@ -32,7 +39,7 @@ class EvaluationWalk:
     events: int
     decisions: int
     rollouts: int
-    mismatch: Mismatch | None
+    mismatches: tuple[Mismatch, ...]
 
 
 def is_evaluation(started: RunStarted) -> bool:
@@ -41,22 +48,29 @@ def is_evaluation(started: RunStarted) -> bool:
 
 
 def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk:
-    """Walks the events after the first one, to the end or to the first that does not follow."""
+    """Walks the events after the first one; what does not follow is noted and taken as it is recorded."""
     # How much may be missing is a setting of each `eval`; that a score was given is evidence, not which it is.
     anything = changed(run.config, rollout=changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1))
     run = changed(run, config=anything)
     state = evolve(TrainerState(), run.started)
     seen = scored = rollouts = 0
-    wrong: Mismatch | None = None
+    found: list[Mismatch] = []
     for recorded in events:
         wrong = _problem(recorded, state, run)
         if wrong is not None:
-            break
-        seen += 1
+            found.append(wrong)
+        else:
+            seen += 1
         scored += isinstance(recorded.event, SkillScored)
         rollouts += isinstance(recorded.event, RolloutCompleted)
-        state = evolve(state, recorded.event)
-    return EvaluationWalk(events=seen + 1, decisions=scored, rollouts=rollouts, mismatch=wrong)
+        try:
+            state = evolve(state, recorded.event)
+        except ILLEGAL as error:
+            if not found:  # in a log whose events all followed so far, it is ours to mend
+                raise
+            found.append(cannot_go_on(recorded, error))
+            break
+    return EvaluationWalk(events=seen + 1, decisions=scored, rollouts=rollouts, mismatches=all_of(found))
 
 
 def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch | None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
 from skillopt_es.events.catalog import Event, Recorded
+from skillopt_es.projections.usage import slot_place
 
 _MOST = 5
 _WIDTH = 60
@@ -68,12 +69,18 @@ def _short(value: object, start: int = 0) -> str:
 
 @frozen
 class Mismatch:
-    """The first event that does not follow from what was recorded before it."""
+    """
+    An event that does not follow from what was recorded before it.
+
+    One that is a `follow_up` stands after another: its cause may be that one, or its own.
+    """
 
     seq: int
     event: str
     message: str
     differences: tuple[Difference, ...] = ()
+    step: int | None = None
+    follow_up: bool = False
 
     def __str__(self) -> str:
         return f"event {self.seq} ({self.event}) {self.message}"
@@ -82,4 +89,25 @@ class Mismatch:
 def mismatch(recorded: Recorded, message: str, found: tuple[Difference, ...] = ()) -> Mismatch:
     """What is wrong with an event: in words, or by its fields."""
     said = message or "does not follow from the evidence: " + "; ".join(str(difference) for difference in found)
-    return Mismatch(recorded.seq, type(recorded.event).__name__, said, found)
+    return Mismatch(recorded.seq, type(recorded.event).__name__, said, found, step_of(recorded.event))
+
+
+ILLEGAL = (AssertionError, LookupError, ValueError, TypeError, AttributeError)
+"""What folding an event may raise that no run would have recorded at its place."""
+
+
+def cannot_go_on(recorded: Recorded, error: Exception) -> Mismatch:
+    """That what follows an event cannot be told, because the state that it leads to makes no sense."""
+    why = f" ({error})" if str(error) else ""
+    return mismatch(recorded, f"leads to no state that can be gone on from{why}: what follows it was not looked at")
+
+
+def step_of(event: Event) -> int | None:
+    """The step that an event belongs to, if it says so."""
+    step: int | None = getattr(event, "step", None)
+    return slot_place(getattr(event, "place", "")).step if step is None else step
+
+
+def all_of(found: Sequence[Mismatch]) -> tuple[Mismatch, ...]:
+    """Mismatches in their order, all but the first as follow-ups."""
+    return tuple(evolve(each, follow_up=number > 0) for number, each in enumerate(found))

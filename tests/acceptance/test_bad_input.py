@@ -83,6 +83,16 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "url-with-password": (config(model={"base_url": f"http://u:{KEY}@h/v1"}), "holds credentials", "model.api_key_env"),
     "headers-no-text": (config(model={"extra_headers": {"X-Team": 5}}), "must be a mapping of texts", ""),
     "invalid-yaml": (file("config.yaml", "model: {a: [\n"), "config.yaml, line 2: not valid YAML", ""),
+    "key-twice": (
+        file("config.yaml", "train:\n  seed: 1\n  batch_size: 2\n  seed: 3\n"),
+        "config.yaml, line 4: seed is there already, in line 2",
+        "keep one of them",
+    ),
+    "section-twice": (
+        file("config.yaml", "train: {seed: 1}\nenv: {}\ntrain: {seed: 2}\n"),
+        "config.yaml, line 3: train is there already, in line 1",
+        "keep one of them",
+    ),
     "within-itself": (file("config.yaml", "a: &a [*a]\n"), "config.yaml: nested too deeply, or within itself", ""),
     "too-deep": (file("config.yaml", "a: " + "[" * 3000), "config.yaml: nested too deeply", ""),
     "yaml-list": (file("config.yaml", "- 1\n"), "a config is a mapping of sections", ""),

@@ -17,6 +17,7 @@ from skillopt_es.session import read_state
 DEMO = Path(__file__).parents[2] / "configs" / "demo" / "spreadsheetbench.yaml"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CONFINED, reason="this machine has no user namespaces")
 def test_the_demo_learns_to_write_scripts(desk: Desk) -> None:
     """A few of its items: the score rises, what scripts came to is recorded, all decisions can be derived again."""

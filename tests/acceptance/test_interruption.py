@@ -65,7 +65,13 @@ def assert_paused_well(done: Done, endpoint: Endpoint, project: Project) -> None
 
 
 @pytest.mark.parametrize(
-    ("number", "calls"), [(signal.SIGINT, 2), (signal.SIGINT, 40), (signal.SIGTERM, 15), (signal.SIGHUP, 30)]
+    ("number", "calls"),
+    [
+        (signal.SIGINT, 40),
+        (signal.SIGTERM, 15),
+        pytest.param(signal.SIGINT, 2, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, 30, marks=pytest.mark.slow),
+    ],
 )
 def test_a_first_signal_finishes_what_is_in_flight(
     desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path, number: signal.Signals, calls: int
@@ -95,7 +101,7 @@ def test_a_second_ctrl_c_stops_at_once(desk: Desk, endpoint: Endpoint, project: 
     assert_goes_on(desk, endpoint, project, undisturbed, repeats=OPEN)
 
 
-@pytest.mark.parametrize("calls", [10, 35])
+@pytest.mark.parametrize("calls", [10, pytest.param(35, marks=pytest.mark.slow)])
 def test_a_second_ctrl_c_ends_the_run_whatever_it_is_doing(
     desk: Desk, endpoint: Endpoint, project: Project, calls: int
 ) -> None:
@@ -174,7 +180,7 @@ def test_a_terminal_sees_one_line_that_moves(desk: Desk, endpoint: Endpoint, pro
     assert "run         one (completed)" in text
 
 
-@pytest.mark.parametrize("attempt", range(5))
+@pytest.mark.parametrize("attempt", [0, 1, *(pytest.param(each, marks=pytest.mark.slow) for each in (2, 3, 4))])
 def test_a_killed_run_goes_on(
     desk: Desk, endpoint: Endpoint, project: Project, attempt: int, undisturbed: Path
 ) -> None:

@@ -109,8 +109,13 @@ def test_no_command_shows_the_key(desk: Desk, endpoint: Endpoint, project: Proje
         ["show", "one", 1],
         ["status", "one"],
         ["export", "one", "--format", "jsonl", "out.jsonl"],
+        ["export", "one", "out/some-skill/", "--description", "What it does."],
+        ["export", "one", "--format", "datasette", "out/look"],
+        ["install", "one", "--to", "out/skills", "--name", "a-skill", "--description", "What it does."],
     ):
         done = keyed.run(*words)
         assert done.code == 0, done.err
         assert_nowhere(project.run_folder(), done.out, done.err)
-    assert CANARY not in (desk.folder / "out.jsonl").read_text(encoding="utf-8")
+    written = [desk.folder / "out.jsonl", *(path for path in (desk.folder / "out").rglob("*") if path.is_file())]
+    assert len(written) > 7
+    assert not [path for path in written if CANARY.encode() in path.read_bytes()]

@@ -54,6 +54,7 @@ def test_a_healthy_project_has_no_problem(config: Path) -> None:
     assert "7 tokens in, 3 out" in done.out
     assert [request.body["max_completion_tokens"] for request in server.requests] == [256, 256]
     assert sorted(path.name for path in config.parent.iterdir() if path.name != "__pycache__") == [
+        ".gitignore",
         "SKILL.md",
         "config.yaml",
         "grader.py",

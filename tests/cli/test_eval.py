@@ -194,7 +194,7 @@ def slowly(clerk: Clerk) -> Callable[[Any, Mapping[str, str]], Answer]:
     return lambda body, headers: evolve(clerk(body, headers), delay=0.3)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
 def test_what_was_stopped_goes_on(config: Path, number: signal.Signals) -> None:
     """Of its answered calls none is made twice."""
     with ModelServer(slowly(Clerk(config.parent / "tasks.jsonl"))) as server:

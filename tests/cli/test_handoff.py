@@ -29,7 +29,8 @@ def waiting(tmp_path: Path) -> Path:
 
 
 def test_list_answer_resume(waiting: Path) -> None:
-    """Until the run is complete."""
+    """Until the run is complete; `status` says what comes next."""
+    assert "next        skillopt-es handoff list mine" in command("status", "mine", cwd=waiting).out
     for _ in range(30):
         found = command("handoff", "list", "mine", "--json", cwd=waiting).json
         if not found["questions"]:

@@ -9,16 +9,25 @@ import pytest
 from support.command import Clerk, command, edit, environment, project
 from support.model_server import ModelServer
 
-FILES = ["SKILL.md", "config.yaml", "grader.py", "tasks.jsonl"]
+FILES = [".gitignore", "SKILL.md", "config.yaml", "grader.py", "tasks.jsonl"]
 
 
-def test_it_writes_four_files_and_says_what_is_next(tmp_path: Path) -> None:
+def test_it_writes_its_files_and_says_what_is_next(tmp_path: Path) -> None:
     """Also into a folder that is not there yet, below others that are not."""
     done = command("init", "a/my project", cwd=tmp_path)
     assert done.code == 0
     assert sorted(path.name for path in (tmp_path / "a/my project").iterdir()) == FILES
     assert "skillopt-es doctor 'a/my project/config.yaml'" in done.out
     assert "skillopt-es run 'a/my project/config.yaml'" in done.out
+
+
+def test_what_runs_write_is_not_for_git(tmp_path: Path) -> None:
+    """Runs and evaluations; a .gitignore of one's own stays as it is."""
+    assert command("init", "new", cwd=tmp_path).code == 0
+    assert {"runs/", "evals/"} <= set((tmp_path / "new" / ".gitignore").read_text().splitlines())
+    (tmp_path / ".gitignore").write_text("mine\n")
+    assert command("init", ".", cwd=tmp_path).code == 0
+    assert (tmp_path / ".gitignore").read_text() == "mine\n"
 
 
 def test_files_that_are_there_are_named_and_kept(tmp_path: Path) -> None:

@@ -2,12 +2,114 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 from typing import get_args
 
-from skillopt_es.cli.progress import STAGES
-from skillopt_es.training.tasks import Job
+import pytest
+from rich.console import Console
+from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
+
+from skillopt_es.cli import progress as module
+from skillopt_es.cli.progress import STAGES, Progress
+from skillopt_es.cli.signals import until_stopped
+from skillopt_es.config.once import GivenTwice, load_once
+from skillopt_es.events.values import SkillTree
+from skillopt_es.ports import ChatRequest
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.session import start
+from skillopt_es.training.calls import InFlight
+from skillopt_es.training.tasks import Job, Rollouts, Unit
 
 
 def test_every_question_to_the_optimizer_has_a_name() -> None:
     """A stage without one could not be shown."""
     assert {kind.__name__ for kind in get_args(Job)} == set(STAGES)
+
+
+def piped(folder: Path, said: io.StringIO, *, quiet: bool = False) -> Progress:
+    """Progress where there is no terminal."""
+    return Progress(folder, Console(file=said), live=None, quiet=quiet)
+
+
+def test_each_stage_says_that_it_begins_where_there_is_no_terminal(tmp_path: Path) -> None:
+    """Before its first answer is there; nothing with --quiet."""
+    for quiet in (False, True):
+        said = io.StringIO()
+        observer = piped(tmp_path / str(quiet), said, quiet=quiet)
+        settings = config(tmp_path / str(quiet), ["train.num_epochs=1"])
+        asyncio.run(start(settings, tmp_path / str(quiet) / "run", ScriptedWorld().session(observers=(observer,))))
+        lines = said.getvalue().splitlines()
+        if quiet:
+            assert not lines
+            continue
+        assert lines[:2] == [f"run {tmp_path / str(quiet)}", "rollouts baseline, 12 to do"]
+        assert {"step 1: rollouts b0, 4 to do", "step 1: rollouts gate, 12 to do", "step 1: rank"} <= set(lines)
+
+
+def test_a_stage_that_goes_on_for_long_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Again and again, until the next one begins."""
+    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.01)
+    said = io.StringIO()
+    unit = Unit(place="baseline", purpose="selection", item="v1", skill=SkillTree(files={"SKILL.md": ""}), seed=0)
+
+    async def waiting() -> None:
+        observer = piped(tmp_path, said)
+        observer.planned(Rollouts(units=(unit, unit)), TrainerState())
+        await asyncio.sleep(0.3)
+
+    asyncio.run(waiting())
+    assert said.getvalue().count("  rollouts baseline: 0 of 2 done, 0 calls answered after 0:0") > 2
+
+
+@pytest.mark.parametrize(("count", "words"), [(0, "with no call"), (1, "the 1 call"), (7, "the 7 calls")])
+def test_ctrl_c_says_how_many_calls_it_waits_for(count: int, words: str) -> None:
+    """Whoever pays for them wants to know."""
+    said: list[str] = []
+    in_flight = InFlight()
+    in_flight.count = count
+
+    async def go() -> None:
+        async with until_stopped(said.append, in_flight) as stopping:
+            os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.sleep(0.2)
+            assert stopping()
+
+    asyncio.run(go())
+    assert said == [f"stopping: finishing {words} in flight (Ctrl-C once more to stop at once)"]
+
+
+def test_calls_that_are_being_answered_are_counted(tmp_path: Path) -> None:
+    """Up while they are, down to none at the end, also after a failure."""
+    counted: list[int] = []
+    in_flight = InFlight()
+
+    def target(request: ChatRequest) -> str:
+        counted.append(in_flight.count)
+        return target_reply(request)
+
+    session = ScriptedWorld(target=ScriptedModel("scripted target", target)).session(in_flight=in_flight)
+    asyncio.run(start(config(tmp_path, ["train.num_epochs=1"]), tmp_path / "run", session))
+    assert min(counted) >= 1
+    assert in_flight.count == 0
+
+
+def test_the_package_can_be_run_as_the_command() -> None:
+    """Where no script is on the path."""
+    done = subprocess.run(
+        [sys.executable, "-m", "skillopt_es", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("skillopt-es ")
+
+
+def test_a_key_that_comes_in_by_reference_may_be_given_anew() -> None:
+    """That is what YAML's merge is for; a mapping's own key is there once."""
+    assert load_once("a: &a {x: 1}\nb: {<<: *a, x: 2}\n") == {"a": {"x": 1}, "b": {"x": 2}}
+    with pytest.raises(GivenTwice) as twice:
+        load_once("a:\n  x: 1\n  x: 1\n")
+    assert (twice.value.key, twice.value.line, twice.value.first) == ("x", 3, 2)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
+from support.audited import Audited
 from support.event_runs import forge
 from support.in_process import Cli, Done
 from support.logs import events_of
@@ -136,6 +137,38 @@ def test_replay_check_names_the_event_that_does_not_follow(cli: Cli, demo_run: P
     assert as_json.json["check"]["mismatch"]["differences"] == [
         {"field": "action", "recorded": "'accept'", "derived": "'reject'"}
     ]
+
+
+def test_replay_check_lists_what_differs_in_many_runs(cli: Cli, audited: Audited, tmp_path: Path) -> None:
+    """A folder stands for all runs in it; each event that would be another one has a line, with its step."""
+    plain = audited("plain")
+    gates = seqs_of(plain, CandidateGated)[:2]
+    lie = tmp_path / "runs" / "deep" / "lie"
+    once = rewritten(plain, tmp_path / "once", gates[0], lambda event: evolve(event, won=("nobody",)))  # type: ignore[call-arg]
+    rewritten(once, lie, gates[1], lambda event: evolve(event, won=("nobody",)))  # type: ignore[call-arg]
+    shutil.copytree(plain, tmp_path / "runs" / "honest")
+    (tmp_path / "runs" / "empty").mkdir()
+    (tmp_path / "runs" / "empty" / "log.db").write_bytes(b"")
+    done = cli("replay", "--check", tmp_path / "runs")
+    assert done.code == 1
+    deep, *rows, honest, summary = [line for line in done.lines if "unreadable" not in line]
+    assert deep.startswith(f"differs     {lie}: 2 events would be others; ")
+    assert [row.strip().partition(": won")[0] for row in rows] == [
+        f"event {seq} (CandidateGated), step {step}" for step, seq in enumerate(gates, 1)
+    ]
+    assert [row.endswith("(after the first difference)") for row in rows] == [False, True]
+    assert honest.startswith("ok          ")
+    assert summary == "3 runs, 2 with a difference"
+    assert f"unreadable  {tmp_path / 'runs' / 'empty'}: " in done.out
+    found = cli("replay", "--check", tmp_path / "runs", "--json").json
+    assert [row["check"]["ok"] for row in found] == [False, False, True]
+    assert [each["follow_up"] for each in found[0]["check"]["mismatches"]] == [False, True]
+    assert cli("replay", "--check", plain, tmp_path / "runs" / "honest").code == 0
+    alone = cli("replay", "--check", lie)
+    assert alone.code == 1
+    assert f"event {gates[1]} (CandidateGated), step 2" in alone.out
+    assert cli("replay", plain, tmp_path / "runs" / "honest").code == 2
+    assert cli("replay", "--check", tmp_path / "nothing").code == 2
 
 
 def test_replay_writes_the_moment_to_a_folder(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
@@ -436,7 +469,7 @@ def test_reading_a_damaged_log_is_an_error_with_a_next_step(cli: Cli, several: P
 
 
 def test_export_writes_the_best_skill_as_it_is(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
-    """Byte for byte, to a file, into a folder or to stdout; never over something by accident."""
+    """Byte for byte, to a file or to stdout, below its frontmatter into a folder; never over something by accident."""
     best = read_state(demo_run).best
     assert best is not None
     text = best.skill.text
@@ -447,9 +480,8 @@ def test_export_writes_the_best_skill_as_it_is(cli: Cli, demo_run: Path, tmp_pat
     assert (refused.code, refused.out) == (2, "")
     assert "exists already" in refused.err
     assert cli("export", demo_run, file, "--force").code == 0
-    assert cli("export", demo_run, tmp_path).out == f"{tmp_path / 'SKILL.md'}\n"
-    assert cli("export", demo_run, f"{tmp_path}/new/").code == 0
-    assert (tmp_path / "new" / "SKILL.md").read_bytes() == text.encode()
+    assert cli("export", demo_run, f"{tmp_path}/new/").lines[0] == str(tmp_path / "new" / "SKILL.md")
+    assert (tmp_path / "new" / "SKILL.md").read_bytes().endswith(b"\n---\n" + text.encode())
     assert cli("export", demo_run, "-").out == text
 
 

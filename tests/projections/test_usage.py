@@ -84,6 +84,14 @@ def test_no_calls_are_no_usage() -> None:
     assert usage.by_stage == {}
 
 
+def test_reading_no_more_than_the_charges_comes_to_the_same(demo_run: Path) -> None:
+    """Every group of the demo."""
+    with EventLog.open(demo_run) as log:
+        journal = Journal(log.reader)
+        assert usage_of(journal.charges()) == usage_of(journal.read())
+        assert usage_of(journal.charges(after=100)) == usage_of(journal.read(after=100))
+
+
 def test_every_grouping_adds_up_to_the_whole(demo_run: Path) -> None:
     """On the demo's journal."""
     with EventLog.open(demo_run) as log:

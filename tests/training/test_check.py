@@ -41,10 +41,10 @@ from skillopt_es.session import resume, start
 from skillopt_es.training.check import CheckReport, check
 
 
-def checked(folder: Path) -> CheckReport:
-    """The report on a run."""
+def checked(folder: Path, until: int | None = None) -> CheckReport:
+    """The report on a run, up to an event if one is named."""
     with EventLog.open(folder) as log:
-        return asyncio.run(check(log, Journal(log.reader), folder))
+        return asyncio.run(check(log, Journal(log.reader), folder, until=until))
 
 
 def assert_follows(folder: Path) -> None:
@@ -250,11 +250,43 @@ def test_a_changed_event_is_named(lie: str, demo_run: Path, tmp_path: Path) -> N
     """By its number, its type and the field that does not follow."""
     kind, change, field = LIES[lie]
     seq = next(seq for seq in seqs_of(demo_run, kind, lambda event: change(event) != event))
-    report = checked(rewritten(demo_run, tmp_path / f"lie {lie}", seq, change))
+    report = checked(rewritten(demo_run, tmp_path / f"lie {lie}", seq, change), until=seq)
     assert report.mismatch is not None
     assert (report.mismatch.seq, report.mismatch.event) == (seq, kind.__name__)
     assert field in {difference.field for difference in report.mismatch.differences}
     assert report.events == seq - 1
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scripted run of about a hundred events."""
+    world = ScriptedWorld(environment=ScriptedEnvironment(train=6, val=6, test=3))
+    return train(tmp_path_factory.mktemp("small"), world, "train.num_epochs=2", "train.batch_size=3")
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_what_follows_a_difference_is_derived_from_what_is_recorded(lie: str, small: Path, tmp_path: Path) -> None:
+    """The walk goes on; what comes out differently after the first is called a follow-up."""
+    kind, change, _ = LIES[lie]
+    seq = next((seq for seq in seqs_of(small, kind, lambda event: change(event) != event)), None)
+    if seq is None:
+        pytest.skip("the small run has no such event")
+    report = checked(rewritten(small, tmp_path / "run", seq, change))
+    first, *others = report.mismatches
+    assert (first.seq, first.follow_up) == (seq, False)
+    assert all(each.follow_up and each.seq > seq for each in others)
+    assert report.events + len(report.mismatches) >= len(events_of(small))
+    assert len(others) < 20, [str(each) for each in others]
+    assert report.status == "completed"
+
+
+def test_two_differences_are_both_listed_with_their_steps(small: Path, tmp_path: Path) -> None:
+    """Two ranks turned round, in a run whose other decisions do not depend on them."""
+    gates = seqs_of(small, CandidateGated)[:2]
+    once = rewritten(small, tmp_path / "once", gates[0], lambda event: evolve(event, won=("nobody",)))  # type: ignore[call-arg]
+    twice = rewritten(once, tmp_path / "twice", gates[1], lambda event: evolve(event, won=("nobody",)))  # type: ignore[call-arg]
+    found = [(each.seq, each.step, each.follow_up) for each in checked(twice).mismatches]
+    assert found == [(gates[0], 1, False), (gates[1], 2, True)]
 
 
 def test_a_changed_measurement_shows_where_it_is_used(demo_run: Path, tmp_path: Path) -> None:

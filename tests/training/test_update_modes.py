@@ -352,7 +352,7 @@ def small_world() -> ScriptedWorld:
     return rewriting_world(environment=ScriptedEnvironment(train=6, val=6, test=3))
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [MODES[0], *(pytest.param(mode, marks=pytest.mark.slow) for mode in MODES[1:])])
 def test_killed_anywhere_a_run_ends_like_an_undisturbed_one(mode: str, tmp_path: Path) -> None:
     """After the last event of each kind that a rewrite is made of, and after answers nobody has used yet."""
     events = train(tmp_path / "whole", mode, *SMALL, world=small_world())

@@ -94,7 +94,7 @@ def test_every_format_decides_the_same(name: str, tmp_path: Path, expected: list
         assert trained(tmp_path, overrides(spoken, server.base_url)) == expected
 
 
-@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("stream", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", ["openai", "openai-responses", "anthropic"])
 def test_faults_change_no_decision(name: str, stream: bool, tmp_path: Path, expected: list[tuple[str, Any]]) -> None:
     """A fifth 429 with Retry-After, 5 % 500, 5 % no JSON, 2 % cut; each try is in the journal."""

@@ -1,0 +1,89 @@
+"""`freeze` and `thaw`: a run in one file for tests and for others, and back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+
+
+@click.command("freeze")
+@run_argument
+@click.option("--out", type=click.Path(path_type=Path), help="The file; by default RUN.cassette, here.")
+@click.option("--force", is_flag=True, help="Replace a file that exists.")
+@directory_option
+@json_option
+def freeze_command(run: str | None, out: Path | None, force: bool, directory: Path, as_json: bool) -> None:
+    """
+    Pack a run with its journal into one file, a cassette, without names of machines and of home folders.
+
+    The same run gives the same bytes; a damaged run is refused. RUN is a name or a folder; the newest run when left
+    out.
+
+    \b
+    skillopt-es freeze my-run --out tests/my-run.cassette
+    pytest --skillopt-cassette tests/my-run.cassette
+    """
+    from skillopt_es.cassettes.file import packed
+    from skillopt_es.cassettes.freezing import freeze
+    from skillopt_es.cli.files import refuse_existing, writing
+    from skillopt_es.runs import find_run
+
+    folder = find_run(run, directory)
+    file = Path(f"{folder.resolve().name}.cassette") if out is None else out
+    refuse_existing(file, force=force)
+    cassette = freeze(folder)
+    content = packed(cassette)
+    with writing(file, force=force) as draft:
+        draft.write_bytes(content)
+    log = cassette.log
+    if as_json:
+        print_json(
+            {
+                "run": log.run.name,
+                "file": str(file),
+                "bytes": len(content),
+                "events": len(log.events),
+                "calls": len(log.calls),
+                "source_head": cassette.source_head,
+                "redactions": dict(cassette.redactions),
+                "left": dict(cassette.left),
+            }
+        )
+        return
+    size = f"{len(log.events):,} events, {len(log.calls):,} calls, {len(content):,} bytes"
+    click.echo(f"cassette    {file} ({size})")
+    replaced = ", ".join(f"{name} {count:,} times" for name, count in cassette.redactions.items())
+    click.echo(f"left out    {replaced or 'nothing: it names no machine and no home folder'}")
+    for kind, what in _LEFT.items():
+        if kind in cassette.left:
+            count = cassette.left[kind]
+            texts = "1 text" if count == 1 else f"{count:,} texts"
+            click.echo(f"warning: {texts} that were asked or answered hold {what}; they stay word for word", err=True)
+
+
+_LEFT = {"home": "a home folder", "hosts": "the name of a machine", "keys": "what looks like a key"}
+
+
+@click.command("thaw")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--name", help="The run's name here; by default its own.")
+@directory_option
+def thaw_command(file: Path, name: str | None, directory: Path) -> None:
+    """
+    Lay a cassette out as a run folder that every reading command understands.
+
+    \b
+    skillopt-es thaw my-run.cassette --name theirs
+    skillopt-es explain theirs step 3
+    """
+    from skillopt_es.cassettes.file import read_cassette
+    from skillopt_es.cassettes.freezing import thaw
+    from skillopt_es.runs import checked_name
+
+    cassette = read_cassette(file)
+    folder = directory / checked_name("--name", cassette.log.run.name if name is None else name)
+    thaw(cassette, folder)
+    click.echo(f"run         {folder} ({len(cassette.log.events):,} events, {len(cassette.log.calls):,} calls)")

@@ -1,0 +1,175 @@
+"""Whether an exported skill's folder is what was exported, and whether a log says what it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from attrs import frozen
+
+from skillopt_es.deploy.evidence import facts_of
+from skillopt_es.deploy.facts import Facts
+from skillopt_es.deploy.folder import RECEIPT, SKILL_FILE
+from skillopt_es.deploy.frontmatter import problems_of
+from skillopt_es.deploy.provenance import FILE, Provenance, plain_facts, read_provenance
+from skillopt_es.errors import DataError, NotInRun
+from skillopt_es.events.catalog import RunForked
+from skillopt_es.events.errors import LogError
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Json, digest_of
+
+WITHOUT_LOG = "without the log it cannot be told whether the run, its verdict and its scores are as this folder says"
+
+
+@frozen(kw_only=True)
+class FolderReport:
+    """What was found of an exported folder: the first problem is the first difference; `run` is the log's, if any."""
+
+    ok: bool
+    folder: str
+    name: str
+    skill: str
+    seq: int
+    files: int
+    run: str = ""
+    problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def check_export(folder: Path, log: EventLog | None) -> FolderReport:
+    """An exported folder by itself and, with a log, against it; raises DataError where there is no such folder."""
+    document = provenance_in(folder)
+    problems = folder_problems(folder, document)
+    notes = [] if log is not None else [WITHOUT_LOG]
+    if log is not None:
+        found = next(log_problems(log, document.facts), None)
+        if found is not None:
+            problems.append(found)
+        elif log.run.run_id != document.facts.run.id:
+            notes.append(f"{log.run.name} is a fork of the run that this was exported from, and shares all it rests on")
+    return FolderReport(
+        ok=not problems,
+        folder=str(folder),
+        name=document.folder.name,
+        skill=document.facts.skill.hash,
+        seq=document.facts.log.seq,
+        files=len(document.folder.files),
+        run=log.run.name if log is not None else "",
+        problems=tuple(problems),
+        notes=tuple(notes),
+    )
+
+
+def provenance_in(folder: Path) -> Provenance:
+    """What a folder says of where it comes from; raises DataError when it does not say so."""
+    if not folder.is_dir():
+        raise DataError(f"there is no folder {folder}", hint="name the folder that SKILL.md is in")
+    try:
+        content = (folder / FILE).read_bytes()
+    except OSError as error:
+        raise DataError(
+            f"{folder} has no {FILE} that can be read ({error.strerror})", hint="`skillopt-es export` writes one"
+        ) from None
+    return read_provenance(content, str(folder / FILE))
+
+
+def folder_problems(folder: Path, document: Provenance) -> list[str]:
+    """What is not as it was exported: files by their digests, the hash of the measured skill, the frontmatter."""
+    there = dict(_files(folder))
+    problems = list(_file_problems(document, there)) or list(_hash_problems(document, there))
+    text = (there.get(SKILL_FILE) or b"").decode(errors="replace")
+    broken = problems_of(text, document.folder.name)
+    if broken:
+        problems.append(f"agents cannot load it: {broken}")
+    if folder.resolve().name != document.folder.name:
+        problems.append(f"the folder is called {folder.resolve().name}, but its skill {document.folder.name}")
+    return problems
+
+
+def _file_problems(document: Provenance, there: Mapping[str, bytes | None]) -> Iterator[str]:
+    expected = {file.path: file for file in document.folder.files}
+    for path in sorted({*expected, *there}):
+        if path not in there:
+            yield f"{path} is missing"
+        elif path not in expected:
+            yield f"{path} was not exported"
+        elif (content := there[path]) is None:
+            yield f"{path} is not a plain file that can be read"
+        elif digest_of(content) != expected[path].sha256:
+            yield f"{path} was changed after it was exported"
+
+
+def _files(folder: Path) -> Iterator[tuple[str, bytes | None]]:
+    """All files but those of the export itself; None for what is no plain file."""
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if name in (FILE, RECEIPT) or (path.is_dir() and not path.is_symlink()):
+            continue
+        try:
+            yield name, path.read_bytes() if path.is_file() and not path.is_symlink() else None
+        except OSError:
+            yield name, None
+
+
+def _hash_problems(document: Provenance, there: Mapping[str, bytes | None]) -> Iterator[str]:
+    """The hash of the measured skill, computed again from the files as `hashed` in the document says."""
+    skill, head = document.facts.skill, document.folder.frontmatter
+    rows = []
+    for file in document.folder.files:
+        content = there[file.path]
+        assert content is not None
+        if file.measured_as == skill.main:
+            content = head.measured.encode() + content[head.bytes :]
+        rows.append((file.measured_as, digest_of(content)))
+    for path, digest in sorted(rows):
+        if skill.files.get(path) != digest:
+            yield f"the text of {path} is not the one that was measured"
+            return
+    lines = "".join(f"{digest} {path}\n" for path, digest in sorted(rows))
+    if digest_of(lines.encode()) != skill.hash:
+        yield "the hash of the skill does not follow from its files"
+
+
+def log_problems(log: EventLog, claimed: Facts) -> Iterator[str]:
+    """The first thing in which a folder's facts differ from what the log says."""
+    own = {log.run.run_id}
+    try:
+        own |= {each.event.parent_id for each in log.read(types=("RunForked",)) if isinstance(each.event, RunForked)}
+        if claimed.run.id not in own:
+            yield f"it is of run {claimed.run.name} ({claimed.run.id}), and {log.run.name} is {log.run.run_id}"
+            return
+        last = log.head().seq
+        if claimed.log.seq > last:
+            yield f"it names event {claimed.log.seq}, and {log.run.name} ends at event {last}"
+            return
+        said = plain_facts(facts_of(log, claimed.skill.which, claimed.log.seq)[1])
+    except (LogError, NotInRun) as error:
+        yield f"the log cannot be followed to event {claimed.log.seq}: {error}"
+        return
+    here = plain_facts(claimed)
+    if claimed.run.id != log.run.run_id:  # a fork has the same events under another name
+        said["run"] = {**_mapping(said["run"]), "id": claimed.run.id, "name": claimed.run.name}
+    # The chain first: when its head is another one, that is what is wrong, and not the facts that follow from it.
+    for key in sorted(here, key=lambda key: key != "log"):
+        yield from _differences(key, here[key], said[key])
+
+
+def _mapping(value: Json) -> dict[str, Json]:
+    assert isinstance(value, dict)
+    return value
+
+
+def _differences(place: str, here: Json, there: Json) -> Iterator[str]:
+    """Where two JSON values differ, by the path to it."""
+    if isinstance(here, dict) and isinstance(there, dict):
+        for key in sorted({*here, *there}):
+            yield from _differences(f"{place}.{key}", here.get(key), there.get(key))
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        for number, (one, other) in enumerate(zip(here, there, strict=True)):
+            yield from _differences(f"{place}[{number}]", one, other)
+    elif here != there:
+        yield f"{place} is {_shown(here)} in {FILE}, and {_shown(there)} in the log"
+
+
+def _shown(value: Json) -> str:
+    return f"a list of {len(value)}" if isinstance(value, list) else f"{value!r:.80}"

@@ -1,0 +1,241 @@
+"""
+The facts of a skill, folded from the events of its log.
+
+The same log and the same moment always give the same facts, so a folder that holds them can be compared with the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skillopt_es.deploy.facts import (
+    ChainHead,
+    DataFacts,
+    Evaluation,
+    EventRef,
+    Facts,
+    Fork,
+    Gate,
+    Made,
+    RunFacts,
+    SkillFacts,
+    Which,
+)
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.catalog import (
+    AppendixWritten,
+    BestPromoted,
+    CandidateBuilt,
+    CandidateGated,
+    EvidenceRetracted,
+    GapFound,
+    Recorded,
+    RunForked,
+    RunStarted,
+    SkillScored,
+    SlowUpdateApplied,
+)
+from skillopt_es.events.codec import canonical_json
+from skillopt_es.events.log import EventLog, Head
+from skillopt_es.events.values import SkillTree, digest_of
+from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
+from skillopt_es.projections.lineage import Lineage, Node, lineage
+from skillopt_es.projections.trainer import fold
+from skillopt_es.run_settings import Settings, backend_of, model_of, settings_in, text_of
+
+_TYPES = frozenset({*LINEAGE_TYPES, "RunResumed", "GapFound"})
+
+
+def facts_of(log: EventLog, which: Which, until: int | None = None) -> tuple[SkillTree, Facts]:
+    """A skill of a run as it was after an event (default: now), and what the log says about it."""
+    end = _end(log, until)
+    skill = _skill_at(log, which, end.seq)
+    records = list(log.read(until=end.seq, types=_TYPES))
+    started = records[0].event
+    assert isinstance(started, RunStarted)
+    settings = settings_in(records)
+    tree = lineage(records)
+    node = _node(tree, which, skill.hash)
+    made = _made(records, tree, node, skill.hash)
+    verdict = next((each for each in reversed(records) if _judges(each, node, skill.hash)), None)
+    gate = None if verdict is None else _gate(verdict, settings)
+    facts = Facts(
+        run=_run(log, records, settings),
+        log=ChainHead(seq=end.seq, hash=end.hash),
+        data={
+            name: DataFacts(items=len(ids), digest=started.splits.digests.get(name))
+            for name, ids in (
+                ("train", started.splits.train),
+                ("val", started.splits.val),
+                ("test", started.splits.test),
+            )
+        },
+        skill=SkillFacts(
+            which=which,
+            hash=skill.hash,
+            main=skill.main,
+            files={path: digest_of(text.encode()) for path, text in sorted(skill.files.items())},
+        ),
+        made=made,
+        gate=gate,
+        ungated="" if gate else _why_ungated(made.kind),
+        scores=tuple(
+            _evaluation(each)
+            for each in records
+            if isinstance(each.event, SkillScored) and each.event.skill == skill.hash and each.event.purpose != "train"
+        ),
+    )
+    return skill, facts
+
+
+def _end(log: EventLog, until: int | None) -> Head:
+    """The event that is the last one looked at."""
+    if until is None:
+        return log.head()
+    return next((Head(each.seq, each.hash) for each in log.read(after=until - 1, until=until)), Head(0, ""))
+
+
+def _skill_at(log: EventLog, which: Which, seq: int) -> SkillTree:
+    state = fold(recorded.event for recorded in log.read(until=seq))
+    if state.started is None or state.best is None or state.current is None:
+        raise NotInRun(f"{log.run.name} has not begun: it has no skill yet")
+    return {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}[which]
+
+
+def _ref(recorded: Recorded) -> EventRef:
+    return EventRef(seq=recorded.seq, type=type(recorded.event).__name__, hash=recorded.hash)
+
+
+def _run(log: EventLog, records: Sequence[Recorded], settings: Settings) -> RunFacts:
+    started = records[0].event
+    assert isinstance(started, RunStarted)
+    forks = [each.event for each in records if isinstance(each.event, RunForked)]
+    retractions = [each.event for each in records if isinstance(each.event, EvidenceRetracted)]
+    retracted = {item for event in retractions if not event.place for item in event.items}
+    return RunFacts(
+        id=log.run.run_id,
+        name=log.run.name,
+        software=started.software,
+        config_digest=digest_of(canonical_json(settings).encode()),
+        models={role: f"{backend_of(settings, role)}/{model_of(settings, role)}" for role in ("target", "optimizer")},
+        retracted=len(retracted),
+        forked_from=tuple(Fork(run=fork.parent, run_id=fork.parent_id, seq=fork.seq) for fork in forks),
+    )
+
+
+def _node(tree: Lineage, which: Which, skill: str) -> Node | None:
+    """The text's node; None for a text of an imported run that nobody knows the making of."""
+    name = {"best": tree.best, "current": tree.current, "initial": "start"}[which]
+    node = tree.by_name.get(name)
+    if node is not None and node.skill == skill:
+        return node
+    return next((each for each in reversed(tree.nodes) if each.skill == skill), None)
+
+
+def _made(records: Sequence[Recorded], tree: Lineage, node: Node | None, skill: str) -> Made:
+    if node is not None:
+        recorded = next(each for each in records if each.seq == node.seq)
+    else:
+        recorded = next(each for each in reversed(records) if _writes(each, skill))
+    promoted = next(
+        (each for each in records if isinstance(each.event, BestPromoted) and each.event.skill == skill), None
+    )
+    return Made(
+        event=_ref(recorded),
+        recorded_at=recorded.recorded_at,
+        node=node.name if node else "",
+        kind=node.kind if node else "unknown",
+        parent=node.parent if node else "",
+        ancestors=_ancestors(tree, node),
+        promoted=_ref(promoted) if promoted else None,
+    )
+
+
+def _ancestors(tree: Lineage, node: Node | None) -> tuple[str, ...]:
+    found: list[str] = []
+    while node is not None and node.parent:
+        found.insert(0, node.parent)
+        node = tree.by_name.get(node.parent)
+    return tuple(found)
+
+
+def _writes(recorded: Recorded, skill: str) -> bool:
+    """Whether an event holds this text."""
+    match recorded.event:
+        case RunStarted(skill=tree) | CandidateBuilt(candidate=tree) | AppendixWritten(skill=tree):
+            return tree.hash == skill
+        case SlowUpdateApplied(skill=tree) | GapFound(skill=SkillTree() as tree):
+            return tree.hash == skill
+        case _:
+            return False
+
+
+def _judges(recorded: Recorded, node: Node | None, skill: str) -> bool:
+    """Whether an event is the verdict on a node's text."""
+    match recorded.event:
+        case CandidateGated(candidate=candidate, step=step):
+            return candidate == skill and node is not None and node.kind == "candidate" and step == node.step
+        case SlowUpdateApplied(candidate=candidate, candidate_value=value, epoch=epoch):
+            return candidate == skill and node is not None and epoch == node.epoch and value is not None
+        case _:
+            return False
+
+
+def _gate(recorded: Recorded, settings: Settings) -> Gate:
+    event = recorded.event
+    if isinstance(event, CandidateGated):
+        return Gate(
+            event=_ref(recorded),
+            action=event.action,
+            metric=event.metric,
+            candidate=event.candidate_score,
+            candidate_value=event.candidate_value,
+            current=event.current_score,
+            current_value=event.current_value,
+            best_value=event.best_value,
+            compared=event.compared,
+            won=len(event.won),
+            lost=len(event.lost),
+            known_from=event.known_from,
+            stale_from=event.stale_from,
+        )
+    assert isinstance(event, SlowUpdateApplied)
+    return Gate(
+        event=_ref(recorded),
+        action=event.action,
+        metric=text_of(settings, "evaluation.gate_metric"),
+        candidate=event.candidate_score,
+        candidate_value=event.candidate_value,
+        current=None,
+        current_value=event.current_value,
+        best_value=event.best_value,
+        compared=None,
+        won=None,
+        lost=None,
+        known_from=event.known_from,
+        stale_from=event.stale_from,
+    )
+
+
+def _evaluation(recorded: Recorded) -> Evaluation:
+    event = recorded.event
+    assert isinstance(event, SkillScored)
+    return Evaluation(
+        event=_ref(recorded),
+        place=event.place,
+        split=event.split,
+        hard=event.score.hard,
+        soft=event.score.soft,
+        n=event.score.measured,
+        unmeasured=event.score.unmeasured,
+        value=event.value,
+    )
+
+
+def _why_ungated(kind: str) -> str:
+    return {
+        "initial": "it is the skill that the run began with",
+        "notes": "reminder notes were written after the verdict, and the text with them met no gate",
+        "guidance": "guidance was written at an epoch's end without a gate",
+        "candidate": "there is no verdict on it",
+    }.get(kind, "how it came about is not known")

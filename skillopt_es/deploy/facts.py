@@ -1,0 +1,133 @@
+"""What a log says about one of its skills, as values: run, data, gate evidence, scores, place in the lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from attrs import frozen
+
+from skillopt_es.events.values import Score, Split
+
+Which = Literal["best", "current", "initial"]
+
+
+@frozen(kw_only=True)
+class EventRef:
+    """One event of the log: its number, its type and its hash, which vouches for all that it says."""
+
+    seq: int
+    type: str
+    hash: str
+
+
+@frozen(kw_only=True)
+class Fork:
+    """Where a run was forked from another one."""
+
+    run: str
+    run_id: str
+    seq: int
+
+
+@frozen(kw_only=True)
+class RunFacts:
+    """
+    The run; the digest is the SHA-256 of its settings in force as canonical JSON, one flat `section.key` each.
+
+    `retracted` items of its splits were taken out later, because they are no evidence.
+    """
+
+    id: str
+    name: str
+    software: str
+    config_digest: str
+    models: Mapping[str, str]
+    forked_from: tuple[Fork, ...] = ()
+    retracted: int = 0
+
+
+@frozen(kw_only=True)
+class ChainHead:
+    """The last event that these facts take into account, and the hash of the chain up to it."""
+
+    seq: int
+    hash: str
+
+
+@frozen(kw_only=True)
+class DataFacts:
+    """One split: how many items it has, and the digest of its content; None where a log does not have it."""
+
+    items: int
+    digest: str | None
+
+
+@frozen(kw_only=True)
+class Gate:
+    """A verdict on the skill: what was compared, by which metric, and how many items turned."""
+
+    event: EventRef
+    action: str
+    metric: str
+    candidate: Score | None
+    candidate_value: float | None
+    current: Score | None
+    current_value: float | None
+    best_value: float | None
+    compared: int | None
+    won: int | None
+    lost: int | None
+    known_from: str = ""
+    stale_from: str = ""
+
+
+@frozen(kw_only=True)
+class Evaluation:
+    """One evaluation of exactly this text; `n` is how many items were measured."""
+
+    event: EventRef
+    place: str
+    split: Split
+    hard: float
+    soft: float
+    n: int | None
+    unmeasured: int | None
+    value: float | None
+
+
+@frozen(kw_only=True)
+class Made:
+    """The text's place in the lineage: the event that made it, and the texts that led to it, the first one first."""
+
+    event: EventRef
+    recorded_at: str
+    node: str
+    kind: str
+    parent: str
+    ancestors: tuple[str, ...]
+    promoted: EventRef | None = None
+
+
+@frozen(kw_only=True)
+class SkillFacts:
+    """The skill as it was measured: the hash of its tree, and the digest of each of its files."""
+
+    which: Which
+    hash: str
+    main: str
+    files: Mapping[str, str]
+
+
+@frozen(kw_only=True)
+class Facts:
+    """All that a log says about one of its skills; without a `gate`, `ungated` says why."""
+
+    run: RunFacts
+    log: ChainHead
+    data: Mapping[str, DataFacts]
+    skill: SkillFacts
+    made: Made
+    gate: Gate | None
+    ungated: str
+    scores: tuple[Evaluation, ...] = ()

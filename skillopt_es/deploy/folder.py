@@ -1,0 +1,90 @@
+"""The folder of a skill for agents: SKILL.md with its frontmatter, the other files of the tree, PROVENANCE.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+
+from attrs import frozen
+
+from skillopt_es.deploy.facts import Facts
+from skillopt_es.deploy.frontmatter import completed, own_name
+from skillopt_es.deploy.provenance import (
+    FILE,
+    FORMAT,
+    HASHED,
+    VERSION,
+    FileFacts,
+    FolderFacts,
+    FrontmatterFacts,
+    Provenance,
+    provenance_text,
+)
+from skillopt_es.errors import OutputRefused
+from skillopt_es.events.values import SkillTree, digest_of
+from skillopt_es.version import software_version
+
+SKILL_FILE = "SKILL.md"
+RECEIPT = ".skillopt-es-receipt.json"
+
+
+@frozen
+class SkillFolder:
+    """A skill that agents can load: its name, the text of each file by path, and what its user should know."""
+
+    name: str
+    files: Mapping[str, str]
+    notes: tuple[str, ...] = ()
+
+
+def name_of(skill: SkillTree, given: str | None, otherwise: str) -> str:
+    """What a skill is called: as given, as it calls itself, or else the name of the folder that it goes to."""
+    return given or own_name(skill.text) or otherwise
+
+
+def skill_folder(skill: SkillTree, facts: Facts, name: str, description: str | None) -> SkillFolder:
+    """The files of the folder; raises OutputRefused for what the Agent Skills format does not allow."""
+    head = completed(skill.text, name, description)
+    files, entries = dict[str, str](), list[FileFacts]()
+    for measured_as in sorted(skill.files, key=lambda path: (path != skill.main, path)):
+        path, text = _place(measured_as, skill), skill.files[measured_as]
+        if measured_as == skill.main:
+            text = head.text + text[len(head.measured) :]
+        if path in files:
+            raise OutputRefused(f"the skill has two files that would be {path}", hint="rename one of them")
+        files[path], content = text, text.encode()
+        entries.append(FileFacts(path=path, measured_as=measured_as, bytes=len(content), sha256=digest_of(content)))
+    document = Provenance(
+        format=FORMAT,
+        version=VERSION,
+        exported_by=software_version(),
+        facts=facts,
+        folder=FolderFacts(
+            name=name,
+            files=tuple(entries),
+            frontmatter=FrontmatterFacts(
+                written=head.written,
+                bytes=len(head.text.encode()),
+                measured=head.measured,
+                description_by=head.described_by,
+            ),
+        ),
+        hashed=HASHED,
+    )
+    files[FILE] = provenance_text(document)
+    notes = head.notes
+    if head.described_by == "text":
+        notes = (*notes, "the description is the text's own first words; --description says when agents should use it")
+    return SkillFolder(name=name, files=files, notes=notes)
+
+
+def _place(path: str, skill: SkillTree) -> str:
+    """Where a file of the tree goes: the main one is SKILL.md, all others keep their paths."""
+    if path == skill.main:
+        return SKILL_FILE
+    inside = PurePosixPath(path)
+    if inside.is_absolute() or ".." in inside.parts:
+        raise OutputRefused(f"the skill has a file named {path}, which leads out of its folder")
+    if path in (FILE, RECEIPT):
+        raise OutputRefused(f"the skill has a file named {path}, which is kept for where it comes from")
+    return str(inside)

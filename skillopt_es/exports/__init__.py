@@ -1,0 +1,1 @@
+"""Runs for other tools: traces for OpenTelemetry, experiments for MLflow, tables for Datasette."""

@@ -1,0 +1,34 @@
+"""Other people's libraries without their news: they are imported and used inside of this."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_LOGGERS = ("mlflow", "mlflow.store.db.utils", "alembic", "opentelemetry")
+# MLflow is not to tell its makers of each use, nor to try a server that is not there for minutes.
+_ENVIRON = {"MLFLOW_DISABLE_TELEMETRY": "true", "DO_NOT_TRACK": "true", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "2"}
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """What goes wrong is told by us, in a sentence: the libraries' own lines quote addresses, passwords and all."""
+    before = {name: os.environ.get(name) for name in _ENVIRON}
+    os.environ.update({name: value for name, value in _ENVIRON.items() if before[name] is None})
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for logger in loggers:
+                logger.setLevel(logging.CRITICAL + 1)
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]

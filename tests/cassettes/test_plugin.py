@@ -1,0 +1,143 @@
+"""The pytest plugin: a project's own tests train and evaluate against a cassette, and say what is not in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from support.desk import Desk
+from support.project import KEY, KEY_NAME, Endpoint, Project, plain_config
+
+from skillopt_es.cassettes.file import packed
+from skillopt_es.cassettes.freezing import freeze
+
+pytest_plugins = ["pytester"]
+
+DOCS = Path(__file__).parents[2] / "docs" / "testing.md"
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project, trained at an endpoint that is gone by now, with its cassette beside the config."""
+    folder = tmp_path_factory.mktemp("recorded")
+    endpoint = Endpoint()
+    with endpoint.server:
+        project = Project(folder, plain_config(endpoint.base_url)).set(train={"num_epochs": 1})
+        done = Desk(folder, {KEY_NAME: KEY}).run("run", "config.yaml", "--run", "my-run")
+        assert done.code == 0, done.err
+    assert project.rows
+    (folder / "my-run.cassette").write_bytes(packed(freeze(folder / "runs" / "my-run")))
+    return folder
+
+
+@pytest.fixture
+def theirs(pytester: pytest.Pytester, recorded: Path) -> pytest.Pytester:
+    """A folder with the project and the cassette, and nothing of the run."""
+    for name in ("config.yaml", "tasks.jsonl", "SKILL.md", "my-run.cassette"):
+        (pytester.path / name).write_bytes((recorded / name).read_bytes())
+    return pytester
+
+
+def test_the_example_of_the_documentation_passes(theirs: pytest.Pytester) -> None:
+    """As it stands there: no key, no endpoint."""
+    [example] = re.findall(r"```python\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    theirs.makepyfile(test_example=example)
+    theirs.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)
+
+
+def test_a_changed_prompt_fails_and_the_sentence_names_place_and_difference(theirs: pytest.Pytester) -> None:
+    """The same cassette, another skill."""
+    (theirs.path / "SKILL.md").write_text("# Office\n\nAnswer at once.\n")
+    theirs.makepyfile(
+        """
+        from pathlib import Path
+
+        def test_training(skillopt_cassette):
+            skillopt_cassette.train(Path(__file__).parent / "config.yaml")
+
+        def test_swallowed(skillopt_cassette):
+            try:
+                skillopt_cassette.train(Path(__file__).parent / "config.yaml")
+            except Exception:
+                pass
+        """
+    )
+    result = theirs.runpytest_inprocess("--skillopt-cassette", "my-run.cassette", "-p", "no:cacheprovider")
+    result.assert_outcomes(failed=1, passed=1, errors=2)
+    said = (
+        r".*my-run\.cassette was asked something else at baseline/\S+: message 1 \(system\), line \d+, is '.*' and was"
+    )
+    result.stdout.re_match_lines([said])
+
+
+def test_an_unknown_place_and_another_parameter_are_told(theirs: pytest.Pytester) -> None:
+    """Whatever is asked through the model itself."""
+    theirs.makepyfile(
+        """
+        import asyncio
+        import json
+
+        import pytest
+        from attrs import evolve
+
+        from skillopt_es.errors import CassetteMiss
+        from skillopt_es.ports import ChatRequest, Message
+
+        @pytest.mark.skillopt_cassette("my-run.cassette")
+        def test_misses(skillopt_cassette):
+            model = skillopt_cassette.recordings.model("target")
+            call = next(each.call for each in skillopt_cassette.cassette.log.calls if each.call.role == "target")
+            recorded = json.loads(call.request)
+            messages = tuple(
+                Message(role, skillopt_cassette.cassette.texts[digest].decode())
+                for role, digest in recorded["messages"]
+            )
+            request = ChatRequest(
+                slot=call.slot, stage="rollout", messages=messages, max_tokens=recorded["params"]["max_tokens"]
+            )
+            reply = asyncio.run(model.complete(request))
+            assert reply == asyncio.run(model.complete(evolve(request, slot="eval/val/somewhere")))
+            assert reply.usage.input == call.input_tokens
+            for changed, sentence in (
+                (evolve(request, max_tokens=7), f"at {call.slot}: max_tokens is 7 and was"),
+                (evolve(request, messages=messages[:1]), f"at {call.slot}: there are 1 messages and there were 2"),
+                (evolve(request, slot="e9/s9/x", max_tokens=7), "my-run.cassette has no call at e9/s9/x, and none of"),
+            ):
+                with pytest.raises(CassetteMiss) as miss:
+                    asyncio.run(model.complete(changed))
+                assert sentence in str(miss.value)
+            assert len(skillopt_cassette.misses) == 3
+            skillopt_cassette.misses.clear()
+        """
+    )
+    theirs.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_the_command_in_the_same_process_is_answered_too(theirs: pytest.Pytester) -> None:
+    """By the marker alone."""
+    theirs.makepyfile(
+        """
+        import pytest
+
+        from skillopt_es.cli.main import main
+
+        @pytest.mark.skillopt_cassette("my-run.cassette")
+        def test_command(capsys):
+            with pytest.raises(SystemExit) as done:
+                main(["run", "config.yaml", "--run", "again", "--quiet"])
+            assert done.value.code == 0
+        """
+    )
+    theirs.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=1)
+
+
+def test_a_missing_or_unnamed_cassette_is_told(theirs: pytest.Pytester) -> None:
+    """With what to type."""
+    theirs.makepyfile("def test_it(skillopt_cassette): pass")
+    result = theirs.runpytest_inprocess("-p", "no:cacheprovider")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*needs a cassette: pass --skillopt-cassette FILE*"])
+    result = theirs.runpytest_inprocess("--skillopt-cassette", "none.cassette", "-p", "no:cacheprovider")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*there is no cassette *none.cassette*"])
