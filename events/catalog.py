@@ -28,6 +28,7 @@ from skillopt_es.events.values import (
     ImportedBatch,
     ImportedUsage,
     Json,
+    LostCall,
     Minibatch,
     NoteReport,
     Outcome,
@@ -69,10 +70,15 @@ class RunStarted(Event):
 
 @frozen(kw_only=True)
 class RunResumed(Event):
-    """A writer took over a run that had stopped; `overrides` are settings that never decide anything."""
+    """
+    A writer took over a run that had stopped; `overrides` are settings that never decide anything.
+
+    `lost` are the calls under a budget that were in flight when the last writer was killed, and count as paid for.
+    """
 
     software: str
     overrides: tuple[Setting, ...] = ()
+    lost: tuple[LostCall, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -127,7 +133,7 @@ class TextsErased(Event):
 class RunPaused(Event):
     """The run stopped before its end, and why; `resume` goes on from here."""
 
-    reason: Literal["interrupt", "error", "unmeasured", "optimizer", "handoff"]
+    reason: Literal["interrupt", "error", "unmeasured", "optimizer", "handoff", "budget"]
     message: str
 
 
@@ -473,6 +479,21 @@ class MetaSkillWritten(Event):
 
 
 @frozen(kw_only=True)
+class TrainingStopped(Event):
+    """
+    A stop rule ended the training after this step; the final evaluation follows, the epoch's own end does not.
+
+    `best_value` has stood since step `since` (0: the initial skill); `limit` is the rule's number, where it has one.
+    """
+
+    step: int
+    reason: Literal["patience", "target_score", "no_progress"]
+    best_value: float | None
+    since: int
+    limit: float | None = None
+
+
+@frozen(kw_only=True)
 class EpochCompleted(Event):
     """All steps and the epoch-end work of an epoch are done."""
 
@@ -580,6 +601,7 @@ CATALOG: tuple[type[Event], ...] = (
     SlowUpdateProposed,
     SlowUpdateApplied,
     MetaSkillWritten,
+    TrainingStopped,
     EpochCompleted,
     BestPromoted,
     SealedTestOpened,

@@ -314,6 +314,17 @@ class Setting:
     value: Json
 
 
+@frozen(kw_only=True)
+class LostCall:
+    """A call that was in flight when its process was killed: what each of so many tries may have used at most."""
+
+    slot: str
+    role: Role
+    input_tokens: int
+    output_tokens: int
+    tries: int
+
+
 @frozen
 class SplitIds:
     """The item ids of a run's three splits, in file order, and the digest of each split's content."""

@@ -15,8 +15,8 @@ def position(state: TrainerState) -> str:
         return "nothing has happened yet"
     if state.completed is not None:
         return f"complete after {state.steps_done} steps"
-    if state.epoch is None:
-        return _without_epochs(state.started)
+    if state.epoch is None or state.stopped is not None:
+        return _without_epochs(state, state.started)
     per_epoch, total = state.started.steps_per_epoch, state.started.total_steps
     epoch = f"epoch {state.epoch.number} of {total // max(1, per_epoch)}"
     if state.step is not None or state.unwritten:
@@ -26,7 +26,9 @@ def position(state: TrainerState) -> str:
     return "at the end: final evaluation" if state.steps_done == total else f"{epoch} is complete"
 
 
-def _without_epochs(started: RunStarted) -> str:
+def _without_epochs(state: TrainerState, started: RunStarted) -> str:
+    if state.stopped is not None:
+        return f"at the end: final evaluation, stopped by {state.stopped.reason} after step {state.stopped.step}"
     if started.total_steps == 0:
         return "an evaluation of one skill, no training run"
     return "before the first epoch: the initial skill is being measured"
@@ -73,6 +75,7 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
         "status": state.status,
         "position": position(state),
         "paused": None if state.paused is None else {"reason": state.paused.reason, "message": state.paused.message},
+        "stopped": None if state.stopped is None else {"reason": state.stopped.reason, "step": state.stopped.step},
         "steps_done": state.steps_done,
         "steps": started.total_steps if started else 0,
         "epochs_done": state.epochs_done,

@@ -30,6 +30,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepImported,
+    TrainingStopped,
 )
 from skillopt_es.events.values import Batch, FailurePattern, Json, Measured, Minibatch, Proposal, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
@@ -202,6 +203,7 @@ class TrainerState:
     paused: RunPaused | None = None
     overrides: Mapping[str, Json] = field(factory=dict)
     completed: RunCompleted | None = None
+    stopped: TrainingStopped | None = None
     current: Standing | None = None
     best: Standing | None = None
     epoch: EpochState | None = None

@@ -37,6 +37,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
     TextsErased,
+    TrainingStopped,
 )
 from skillopt_es.events.values import NOT_TAKEN, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
@@ -56,6 +57,7 @@ OVERVIEW: tuple[str, ...] = (
     "StepSkipped",
     "AppendixWritten",
     "SlowUpdateApplied",
+    "TrainingStopped",
     "EpochCompleted",
     "BestPromoted",
     "SealedTestOpened",
@@ -128,6 +130,7 @@ class Summary:
     meta_skill: str = ""
     completed: RunCompleted | None = None
     looks: Looks = field(factory=Looks)
+    stopped: TrainingStopped | None = None
     imported: RunImported | None = None
     forked: RunForked | None = None
     retracted: tuple[EvidenceRetracted, ...] = ()
@@ -327,6 +330,10 @@ def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:
     return evolve(summary, meta_skill=event.result)
 
 
+def _stopped(summary: Summary, event: TrainingStopped) -> Summary:
+    return evolve(summary, stopped=event)
+
+
 def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
     slow = summary.slow
     line = EpochLine(
@@ -400,6 +407,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     AppendixWritten: _appendix_written,
     SlowUpdateApplied: _slow_applied,
     MetaSkillWritten: _meta_written,
+    TrainingStopped: _stopped,
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
     SealedTestOpened: _opened,

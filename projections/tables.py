@@ -53,6 +53,7 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "current": float,
         "verdict": str,
         "best": float,
+        "bound": int,
     },
     "evaluations": {
         "seq": int,
@@ -182,6 +183,7 @@ def _step(line: StepLine) -> Row:
         "current": line.current,
         "verdict": line.verdict,
         "best": line.best,
+        "bound": int(line.bound),
     }
 
 

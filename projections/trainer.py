@@ -47,6 +47,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
     TextsErased,
+    TrainingStopped,
 )
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.projections.epoch_events import (
@@ -264,6 +265,10 @@ def _opened(state: TrainerState, event: SealedTestOpened) -> TrainerState:
     return replace(state, looks=state.looks.after(event))
 
 
+def _stopped(state: TrainerState, event: TrainingStopped) -> TrainerState:
+    return replace(state, stopped=event)
+
+
 def _completed(state: TrainerState, event: RunCompleted) -> TrainerState:
     return replace(state, status="completed", completed=event, rollouts={}, scored={})
 
@@ -315,6 +320,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     SlowUpdateProposed: slow_proposed,
     SlowUpdateApplied: slow_applied,
     MetaSkillWritten: meta,
+    TrainingStopped: _stopped,
     EpochCompleted: epoch_completed,
     BestPromoted: _promoted,
     SealedTestOpened: _opened,

@@ -11,9 +11,9 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from attrs import define, field, frozen
+from attrs import define, field, fields, frozen
 
 from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed
 from skillopt_es.events.journal import CallRow, Charge, ChargeRow, FinishedCall
@@ -64,6 +64,9 @@ class Tally:
         """The sum, at least; None when no call reported anything."""
         return None if self.silent and not self.speaking else self.reported
 
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(self.reported + other.reported, self.silent + other.silent, self.speaking + other.speaking)
+
 
 @frozen
 class Money:
@@ -78,6 +81,9 @@ class Money:
         """The sum, at least; None when nothing is known of any call."""
         return None if self.unknown and not self.priced else self.amount
 
+    def __add__(self, other: Money) -> Money:
+        return Money(self.amount + other.amount, self.unknown + other.unknown, self.priced + other.priced)
+
 
 @frozen(kw_only=True)
 class Usage:
@@ -91,6 +97,9 @@ class Usage:
     cached: Tally = field(factory=Tally)
     reasoning: Tally = field(factory=Tally)
     cost: Money = field(factory=Money)
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(Usage)})
 
 
 @frozen(kw_only=True)
@@ -163,7 +172,8 @@ def crashes(events: Iterable[Recorded]) -> int:
 # An attempt that was refused before any work was done is not charged. A gateway's 500, 502 or 504 may follow work.
 _UNCHARGED = frozenset({*range(400, 500), 503, 529} - {408})
 _UNCHARGED_KINDS = frozenset({"config", "auth", "quota"})
-_Attempt = tuple[int | None, ...]
+Attempt = tuple[int | None, ...]
+UNTOLD: Attempt = (None,) * len(KINDS)
 
 
 @frozen
@@ -179,7 +189,7 @@ class _Counted:
 
 
 def _counted(call: FinishedCall | Charge, price: Price | None) -> _Counted:
-    attempts, tries = _attempts(call)
+    attempts, tries = attempts_of(call)
     columns = [[attempt[kind] for attempt in attempts] for kind in range(len(KINDS))]
     known = [[count for count in column if count is not None] for column in columns]
     costs = [] if price is None else [cost_of(price, input=a[0], output=a[1], cached=a[2]) for a in attempts]
@@ -194,23 +204,40 @@ def _counted(call: FinishedCall | Charge, price: Price | None) -> _Counted:
     )
 
 
-def _attempts(call: FinishedCall | Charge) -> tuple[list[_Attempt], int]:
+def attempts_of(call: FinishedCall | Charge) -> tuple[list[Attempt], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
     if call.ahead or call.repeats:
         rows = rows[1:]
-    attempts: list[_Attempt] = []
-    for row in rows:
-        reported = row.get("usage")
-        if reported is not None:
-            attempts.append(tuple(reported.get(kind) for kind in KINDS))
-        elif row.get("status") not in _UNCHARGED:
-            attempts.append((None, None, None, None))
-    if call.outcome == "answered":
-        attempts.append((call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens))
-    elif not rows and call.error_kind not in _UNCHARGED_KINDS:
-        attempts.append((None, None, None, None))
-    return attempts, len(rows) + (call.outcome == "answered" and not call.repeats)
+    answer = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens)
+    answered = answer if call.outcome == "answered" else None
+    return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + (
+        answered is not None and not call.repeats
+    )
+
+
+def charged(failed: Iterable[Attempt | None], answer: Attempt | None, error_kind: str) -> list[Attempt]:
+    """The attempts of a call that may have been charged, of the failed ones (None: was not) and the answer, if any."""
+    tried = list(failed)
+    attempts = [attempt for attempt in tried if attempt is not None]
+    if answer is not None:
+        attempts.append(answer)
+    elif not tried and error_kind not in _UNCHARGED_KINDS:
+        attempts.append(UNTOLD)
+    return attempts
+
+
+def attempt_in(row: Mapping[str, Any]) -> Attempt | None:
+    """The tokens of a failed try as it is recorded; None for one that was refused before any work was done."""
+    reported = row.get("usage")
+    if reported is not None:
+        return tuple(reported.get(kind) for kind in KINDS)
+    return None if row.get("status") in _UNCHARGED else UNTOLD
+
+
+def requests_sent(attempts: int, error_kind: str) -> int:
+    """How many requests a call sent; a failed one without a word about its attempts sent one, unless it could not."""
+    return attempts or int(error_kind not in _UNCHARGED_KINDS)
 
 
 # --- sums ----------------------------------------------------------------------------------------------------------

@@ -94,8 +94,10 @@ class Message:
 @frozen(kw_only=True)
 class ChatRequest:
     """
-    One question to a model; everything here but `slot` reaches the wire and is part of the request's digest.
+    One question to a model; all but `slot` and `further` reaches the wire and is part of the request's digest.
 
+    A model that tries more than once has to ask `further` with each failed try before the next one: where the answer is
+    no, a budget is used up, and it gives up as if that had been its last try.
     `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
     agent finds it among its skills instead.
     """
@@ -110,6 +112,7 @@ class ChatRequest:
     tools: tuple[Tool, ...] = ()
     tool_choice: str = ""  # auto, none, required or a tool's name; empty: the endpoint's default
     skill: SkillTree | None = None
+    further: Further | None = field(default=None, eq=False, repr=False)
 
 
 @frozen(kw_only=True)
@@ -131,6 +134,14 @@ class Try:
     message: str
     waited_ms: int
     usage: Usage = field(factory=Usage)
+
+
+Further = Callable[[Try], Awaitable[bool]]
+
+
+async def may_try_again(request: ChatRequest, failed: Try) -> bool:
+    """Whether there is something left for another try of a question after this one."""
+    return request.further is None or await request.further(failed)
 
 
 StepKind = Literal["message", "reasoning", "command", "file", "tool", "error"]

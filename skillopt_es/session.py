@@ -9,17 +9,19 @@ from pathlib import Path
 
 from attrs import field, frozen
 
+from skillopt_es.accounts import check_bounded, has_budget, open_purse, spent_before
 from skillopt_es.config import EMPTY, RunConfig, recorded_config, resume_overrides
 from skillopt_es.config.places import config_folder
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
-from skillopt_es.events.errors import LogDamaged, RunNotFound
+from skillopt_es.events.errors import LogDamaged, RunNotFound, SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
+from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target, guide_of
 from skillopt_es.moments import Events
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
@@ -31,6 +33,7 @@ from skillopt_es.training.calls import InFlight, LiveCalls
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
+from skillopt_es.training.purse import Purse
 from skillopt_es.training.repeats import Repeats
 from skillopt_es.training.rollout import RolloutPorts
 from skillopt_es.training.run_data import RunData
@@ -60,6 +63,7 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
         models = session.world.models(config)
         try:
             check_target(models["target"], environment)
+            check_bounded(config, models)
             writer = _new_writer(folder, session)
             try:
                 run = RunData(config=config, started=first)
@@ -122,8 +126,11 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             models = session.world.models(run.config)
             try:
                 check_target(models["target"], environment)
+                check_bounded(run.config, models)
                 resumed = RunResumed(
-                    software=software_version(), overrides=tuple(Setting(key, value) for key, value in changed.items())
+                    software=software_version(),
+                    overrides=tuple(Setting(key, value) for key, value in changed.items()),
+                    lost=lost_calls(folder, writer.log, writer.journal),
                 )
                 return await _train(writer, run, state, resumed, environment, splits, models, session)
             finally:
@@ -179,7 +186,14 @@ async def _train(
         for observer in session.observers:
             observer.called(row)
 
-    desk = Desk(writer.log.path.parent)
+    folder = writer.log.path.parent
+    started = StartedCalls(folder)
+    purse = _purse(writer, run, opening, started, session) if has_budget(run.config) else None
+
+    def stopping() -> bool:
+        return session.stopping() or bool(purse is not None and purse.reached)
+
+    desk = Desk(folder)
     desk.clear()
     evidence = Evidence(writer.log, writer.journal)
     calls = LiveCalls(
@@ -192,12 +206,13 @@ async def _train(
         inherited=state.forked.inherited if state.forked is not None else 0,
         repeats=Repeats(writer.journal.read()) if run.config.train.reuse == "identical" else None,
         in_flight=session.in_flight,
-        stopping=session.stopping,
+        stopping=stopping,
         seen=seen,
         keep=evidence.keep,
         leave=desk.leave,
+        purse=purse,
     )
-    executor = session.world.executor(session.stopping)
+    executor = session.world.executor(stopping)
     items: dict[str, Item] = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
     rollouts = RolloutPorts(
         environment=environment, items=items, executor=executor, calls=calls, untrusted=splits.untrusted
@@ -210,10 +225,29 @@ async def _train(
         ports=Ports(calls=calls, evidence=evidence, executor=executor, rollouts=rollouts),
         observers=session.observers,
         stopping=session.stopping,
+        reached=lambda: "" if purse is None else purse.reached,
         ahead=Ahead(run, rollouts, calls) if run.config.train.speculate else None,
     )
     await trainer.append([opening])
-    return await trainer.train()
+    if purse is not None:
+        await trainer.settled()
+        started.open(writer.log, writer.journal)
+    try:
+        ended = await trainer.train()
+    except SkillOptError:  # also then every call has come to its end
+        started.close()
+        raise
+    started.close()
+    return ended
+
+
+def _purse(
+    writer: RunWriter, run: RunData, opening: RunStarted | RunResumed, started: StartedCalls, session: Session
+) -> Purse:
+    """The purse of a session; what the sessions before it have used is no longer in it."""
+    lost = opening.lost if isinstance(opening, RunResumed) else ()
+    before = spent_before(run.config, writer.log, writer.journal, lost)
+    return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=started.note)
 
 
 async def _close_models(models: Mapping[Role, ChatModel]) -> None:

@@ -58,7 +58,7 @@ def test_pages_name_commands_that_exist(page: str) -> None:
 def test_every_config_key_has_a_default_and_stands_in_the_base() -> None:
     """base.yaml is the list of keys; nothing else has defaults."""
     base = yaml.safe_load((ROOT / "configs" / "base.yaml").read_text())
-    assert set(base) == {"model", "train", "gradient", "optimizer", "rollout", "evaluation", "env", "prices"}
+    assert set(base) == {"model", "train", "gradient", "optimizer", "rollout", "evaluation", "env", "prices", "budget"}
     demo = load_config(None)
     for section in ("train", "gradient", "optimizer", "rollout", "evaluation", "prices"):
         names = {attribute.name for attribute in getattr(demo, section).__attrs_attrs__}

@@ -36,7 +36,16 @@ from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
 from skillopt_es.adapters.models.slots import Clock
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, ModelSettings, Step, Try
+from skillopt_es.ports import (
+    CallFailed,
+    ChatReply,
+    ChatRequest,
+    FailureKind,
+    ModelSettings,
+    Step,
+    Try,
+    may_try_again,
+)
 
 MOST_STREAM = 64 * 2**20
 GRACE_SECONDS = 5.0
@@ -54,6 +63,8 @@ class _Tried:
 
 class Harness:
     """One role's agent; time is a parameter, for tests."""
+
+    unbounded = True  # an agent asks its model as often as it likes
 
     def __init__(
         self,
@@ -165,7 +176,7 @@ class Harness:
             self._limiter.learn(failed, final=wait is None)
             waited_ms = round(1000 * (wait or 0.0))
             tries.append(Try(kind=failed.kind, status=failed.status, message=failed.message, waited_ms=waited_ms))
-            if wait is None:
+            if wait is None or not await may_try_again(request, tries[-1]):
                 return tried
             await self._sleep(wait)
 

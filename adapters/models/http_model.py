@@ -26,7 +26,7 @@ from skillopt_es.adapters.models.slots import Clock
 from skillopt_es.adapters.models.wire import ALL_FEATURES, Feature, Wire, has, without
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, may_try_again
 
 _OWN_FIELDS = frozenset({"messages", "input", "model", "stream", "n"})
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -145,12 +145,14 @@ class HttpModel:
         course = _Course(self._question(request))
         while isinstance(result := await self._try(course), _Failed):
             if self._mended(course, result):
+                if not await may_try_again(request, course.tries[-1]):
+                    raise self._call_failed(result, course.tries)
                 continue
             wait = self._wait_after(course, result)
             self._limiter.learn(result.failure, final=wait is None, began=result.began)
             if result.on_wire:
                 course.note(result.failure, result.failure.kind, wait or 0.0)
-            if wait is None:
+            if wait is None or not await may_try_again(request, course.tries[-1]):
                 raise self._call_failed(result, course.tries)
             await self._outside.sleep(wait)
             course.past = course.past.and_then(result.failure)

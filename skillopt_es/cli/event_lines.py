@@ -41,6 +41,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
     TextsErased,
+    TrainingStopped,
 )
 from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
 from skillopt_es.skill.alignment import lines_of
@@ -70,6 +71,7 @@ _MILESTONES: Mapping[type[Event], str] = {
     AppendixWritten: "  appendix, {}",
     SlowUpdateApplied: "  slow update, {}",
     MetaSkillWritten: "  meta skill, {}",
+    TrainingStopped: "  stopped, {}",
     BestPromoted: "  {}",
     SealedTestOpened: "  {}",
     RunPaused: "paused, {}",
@@ -295,6 +297,12 @@ def _forked(event: RunForked) -> str:
     )
 
 
+def _stopped(event: TrainingStopped) -> str:
+    best = f"best {shown_value(event.best_value)} since {f'step {event.since}' if event.since else 'the start'}"
+    limit = "" if event.limit is None else f" {event.limit:g}"
+    return f"{event.reason}{limit} after step {event.step}: {best}"
+
+
 def _retracted(event: EvidenceRetracted) -> str:
     where = f" at {event.place}" if event.place else ""
     return f"{', '.join(event.items)}{where}, by {event.by}: {event.reason}"
@@ -336,6 +344,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     SlowUpdateProposed: _slow_proposed,
     SlowUpdateApplied: _slow_applied,
     MetaSkillWritten: _meta,
+    TrainingStopped: _stopped,
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
     SealedTestOpened: _opened,

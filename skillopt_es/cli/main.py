@@ -16,6 +16,7 @@ from skillopt_es.cli.options import forget_printed, print_json_error
 COMMANDS = {
     "run": ("run", "Train a skill; without CONFIG, the offline demo."),
     "resume": ("run", "Go on with a run that stopped."),
+    "estimate": ("estimate", "What a run will come to: calls, tokens, money and time."),
     "fork": ("fork", "Another run that begins with what a run has done, and may go on by other settings."),
     "replay": ("replay", "Rebuild any moment of a run from its log; --check derives every decision again."),
     "log": ("log", "The events of a run."),

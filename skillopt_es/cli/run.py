@@ -9,6 +9,8 @@ from pathlib import Path
 
 import click
 
+from skillopt_es.cli.budget_options import budget_options, budget_settings
+from skillopt_es.cli.estimate import print_estimate
 from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import Session
@@ -23,6 +25,8 @@ Work = Callable[[Session], Awaitable[TrainerState]]
 @click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
 @click.option("--run", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
+@budget_options
+@click.option("--dry-run", is_flag=True, help="Say what the run will come to, as `estimate` does, and start nothing.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
@@ -31,15 +35,17 @@ def run_command(
     demo: str | None,
     name: str | None,
     overrides: tuple[str, ...],
+    dry_run: bool,
     quiet: bool,
     directory: Path,
     as_json: bool,
+    **budget: float | None,
 ) -> int:
     """
     Train a skill. Without CONFIG, trains the bundled offline demo with simulated models.
 
     Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers
-    (`handoff`), 130 interrupted.
+    (`handoff`) or has reached a budget, 130 interrupted.
     """
     from skillopt_es.config import demo_config, load_config
     from skillopt_es.runs import new_run_name
@@ -47,8 +53,11 @@ def run_command(
 
     if config is not None and demo is not None:
         raise click.UsageError("give a CONFIG or a --demo, not both")
-    loaded = load_config(config if demo is None else demo_config(demo), overrides)
+    loaded = load_config(config if demo is None else demo_config(demo), (*overrides, *budget_settings(budget)))
     tell_of(loaded)
+    if dry_run:
+        print_estimate(loaded, directory, as_json=as_json)
+        return 0
     stem = demo or "demo" if config is None else config.resolve().stem
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
@@ -69,11 +78,18 @@ def run_command(
     metavar="KEY=VALUE",
     help="Change a setting that decides nothing, such as a limit.",
 )
+@budget_options
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
 def resume_command(
-    run: str | None, ask_again: bool, overrides: tuple[str, ...], quiet: bool, directory: Path, as_json: bool
+    run: str | None,
+    ask_again: bool,
+    overrides: tuple[str, ...],
+    quiet: bool,
+    directory: Path,
+    as_json: bool,
+    **budget: float | None,
 ) -> int:
     """Go on with a run that stopped, from exactly where it stopped. RUN defaults to the newest."""
     from skillopt_es.runs import find_run
@@ -86,7 +102,7 @@ def resume_command(
         quiet=quiet,
         as_json=as_json,
         ask_again=ask_again,
-        overrides=overrides,
+        overrides=(*overrides, *budget_settings(budget)),
     )
 
 

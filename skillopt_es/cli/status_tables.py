@@ -76,6 +76,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "kind": "evaluation" if summary.is_evaluation else "training",
         "status": each.status,
         "paused": summary.paused or None,
+        "stopped": None if summary.stopped is None else summary.stopped.reason,
         "epoch": summary.epoch,
         "epochs": summary.epochs,
         "step": summary.step,
@@ -131,7 +132,8 @@ def print_status(found: Detailed, directory: Path, null_accepts: float | None) -
     if found.started is not None:
         click.echo(f"trains      {_what(found.started)}")
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
-    click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{_resumed(summary)}")
+    stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
+    click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{stopped}{_resumed(summary)}")
     click.echo(f"validation  {_validation(summary)}")
     _print_honesty(found, null_accepts)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"

@@ -15,7 +15,7 @@ from skillopt_es.overview import Spent, spent
 from skillopt_es.projections.snapshot import counted_verdicts
 from skillopt_es.projections.state import TrainerState
 
-_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3}
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3, "budget": 3}
 
 
 def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
@@ -32,14 +32,19 @@ def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
         click.echo(f"{state.paused.message}: `skillopt-es handoff list {folder}` shows what is asked", err=True)
         click.echo(f"  when it is answered, {resume_hint(folder)}", err=True)
         return _PAUSED["handoff"]
+    if state.paused.reason == "budget":
+        click.echo(f"paused: {state.paused.message}", err=True)
+        option = state.paused.message.split()[0].removeprefix("budget.").replace("_", "-")
+        click.echo(f"  {resume_hint(folder, f' --{option} N')} with a higher limit", err=True)
+        return _PAUSED["budget"]
     click.echo(f"error: {state.paused.message}", err=True)
     click.echo(f"  when the cause is gone, {resume_hint(folder)}", err=True)
     return _PAUSED[state.paused.reason]
 
 
-def resume_hint(folder: Path) -> str:
-    """What to type to go on with a run."""
-    return f"`skillopt-es resume {folder.name}{_where(folder)}` goes on"
+def resume_hint(folder: Path, more: str = "") -> str:
+    """What to type to go on with a run, with more options."""
+    return f"`skillopt-es resume {folder.name}{_where(folder)}{more}` goes on"
 
 
 def _where(folder: Path) -> str:
@@ -89,6 +94,7 @@ def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json
         "rejected": state.counts.rejected,
         "indecisive": state.counts.indecisive,
         "skipped": state.counts.skipped,
+        "stopped": None if state.stopped is None else state.stopped.reason,
         "baseline": score_json(_baseline(state)),
         "best": {
             "file": str(best),
@@ -113,7 +119,8 @@ def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     assert state.best is not None
     counts = state.counts
     click.echo(f"run         {folder.name} ({state.status})")
-    click.echo(f"steps       {counted_verdicts(counts)}")
+    stopped = "" if state.stopped is None else f"; stopped by {state.stopped.reason} after step {state.stopped.step}"
+    click.echo(f"steps       {counted_verdicts(counts)}{stopped}")
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)

@@ -18,7 +18,13 @@ _GROUPS = ("stage", "role", "step", "epoch", "evaluation", "place")
 
 @click.command("usage")
 @run_argument
-@click.option("--by", type=click.Choice(_GROUPS), default="stage", show_default=True, help="How to group the calls.")
+@click.option(
+    "--by",
+    type=click.Choice((*_GROUPS, "improvement")),
+    default="stage",
+    show_default=True,
+    help="How to group the calls; improvement: what each step cost and gained.",
+)
 @directory_option
 @json_option
 def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> int:
@@ -26,7 +32,7 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> i
     Calls, tokens and, with prices in the config, money of a run. RUN defaults to the newest.
 
     What was not reported is unknown, never 0: a sum that is only a lower bound ends in + and says why.
-    With --json, all groups at once.
+    With --json, all groups at once, but for improvement.
     """
     from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.audit_words import as_found, problem_json
@@ -45,7 +51,11 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> i
                 print_usage_there(there, by)
             return as_found(reading)
         found = spent_in(reading)
-        if as_json:
+        if by == "improvement":
+            from skillopt_es.cli.improvement import print_improvement
+
+            print_improvement(reading, found, as_json=as_json)
+        elif as_json:
             print_json({**_as_json(found), "problem": problem_json(reading)})
         else:
             _print(found, by)

@@ -77,6 +77,7 @@ _RESUMABLE = {
     "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
     "rollout": ("max_failed_share", "max_failed_share_train"),
     "prices": ("unit", "models"),
+    "budget": ("max_cost", "max_tokens", "max_calls", "max_minutes"),
 }
 RESUMABLE_MODEL_KEYS = (
     "base_url",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from skillopt_es.config.sections import PricesConfig
+from skillopt_es.config.sections import PricesConfig, RunConfig
 from skillopt_es.config.values import nearest
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
@@ -46,3 +46,16 @@ def _check_model(name: str, row: Json) -> None:
     for key in ("input", "output"):
         if key not in row:
             raise ConfigError(f"{name}.{key} is missing", hint="write 0 for what costs nothing")
+
+
+def check_priced(config: RunConfig) -> None:
+    """Raises ConfigError when there is a limit of money and a model without a price."""
+    if config.budget.max_cost is None:
+        return
+    place = config.place("budget.max_cost")
+    for role in (config.target_model, config.optimizer_model):
+        if role.model not in config.prices.models:
+            raise ConfigError(
+                f"{place}budget.max_cost needs the price of every model, and {role.model} has none",
+                hint=f'set prices.unit: "USD {UNIT}" and prices.models.{role.model}: {{input: …, output: …}}',
+            )

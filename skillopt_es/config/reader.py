@@ -10,7 +10,7 @@ import attrs
 import cattrs
 
 from skillopt_es.config.backends import OWN_KEYS, backend_of, written
-from skillopt_es.config.prices import check_prices
+from skillopt_es.config.prices import check_priced, check_prices
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, SHARED_ROLE_KEYS, EnvConfig, RoleConfig, RunConfig, Tree
 from skillopt_es.config.values import (
     CONVERTER,
@@ -62,6 +62,7 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
     for role in roles:
         if not config.role(role).model:
             raise reader.error(f"model.{role}", "", "the name of a model")
+    check_priced(config)
     _check_lengths(config, reader)
 
 

@@ -144,6 +144,9 @@ class TrainConfig:
     batch_size: int = field(metadata=_limits(low=1))
     accumulation: int = field(metadata=_limits(low=1))
     seed: int
+    patience: int | None = field(metadata=_limits(low=1))
+    target_score: float | None = field(metadata=_limits(low=0))
+    no_progress: bool
     reuse: Literal["never", "identical"]
     speculate: bool
 
@@ -267,6 +270,16 @@ class PricesConfig:
 
 
 @frozen(kw_only=True)
+class BudgetConfig:
+    """What a run may come to in all its sessions; None: as much as it needs."""
+
+    max_cost: float | None = field(metadata=_limits(low=0.0001))
+    max_tokens: int | None = field(metadata=_limits(low=1))
+    max_calls: int | None = field(metadata=_limits(low=1))
+    max_minutes: float | None = field(metadata=_limits(low=0.01))
+
+
+@frozen(kw_only=True)
 class RunConfig:
     """
     A whole run; `folder` is where the config file lies, to which relative paths belong.
@@ -283,6 +296,7 @@ class RunConfig:
     evaluation: EvaluationConfig
     env: EnvConfig
     prices: PricesConfig
+    budget: BudgetConfig
     folder: str
     resolved: Mapping[str, Json]
     notices: tuple[str, ...] = field(default=(), eq=False)
@@ -309,6 +323,7 @@ SECTIONS: Mapping[str, type] = {
     "evaluation": EvaluationConfig,
     "env": EnvConfig,
     "prices": PricesConfig,
+    "budget": BudgetConfig,
 }
 for _section in (RoleConfig, *SECTIONS.values()):
     attrs.resolve_types(_section)  # from here on every attribute's type is a type, not its source text

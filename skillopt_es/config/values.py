@@ -49,22 +49,21 @@ _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 def described(attribute: attrs.Attribute[object]) -> str:
     """What a key allows, in words."""
     kind = attribute.type
+    optional = kind in (float | None, int | None)
     low, high = attribute.metadata.get("low"), attribute.metadata.get("high")
     if literals(kind):
         words = "one of " + ", ".join(str(value) for value in literals(kind))
-    elif kind == float | None:
-        words = "a number or null"
-    elif kind == int | None:
-        words = "a whole number or null"
+    elif optional:
+        words = _WORDS[cast(type, get_args(kind)[0])]
     elif kind == WORDS:
         words = "a list of words, a text with commas, or null"
     elif _is_mapping(kind):
         words = "a mapping of texts (in quotes)" if get_args(kind)[1] is str else "a mapping"
     else:
         words = _WORDS[cast(type, kind)]
-    if low is not None and high is not None:
-        return f"{words} from {low:g} to {high:g}"
-    return words if low is None else f"{words} of at least {low:g}"
+    if low is not None:
+        words = f"{words} of at least {low:g}" if high is None else f"{words} from {low:g} to {high:g}"
+    return f"{words}, or null" if optional else words
 
 
 def _exact(kind: type, *others: type) -> Callable[[object, object], object]:
@@ -78,18 +77,18 @@ def _exact(kind: type, *others: type) -> Callable[[object, object], object]:
     return structure
 
 
-def _optional_int(value: object, _: object) -> int | None:
-    if value is None or type(value) is int:
-        return value
-    raise ValueError("not a whole number")
-
-
 def _optional_float(value: object, _: object) -> float | None:
     if value is None:
         return None
     if type(value) in (int, float):
         return float(cast(float, value))
     raise ValueError("not a number")
+
+
+def _optional_int(value: object, _: object) -> int | None:
+    if value is None or type(value) is int:
+        return value
+    raise ValueError("not a whole number")
 
 
 WORDS = str | tuple[str, ...] | None

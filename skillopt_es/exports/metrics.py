@@ -117,7 +117,7 @@ def _tests(records: Iterable[Recorded], step: int) -> Iterator[Point]:
 def _step(line: StepLine, at: datetime) -> Iterator[Point]:
     """What is known of a step; what was not measured is no point."""
     numbers = {
-        "gate/candidate": line.candidate,
+        "gate/candidate_at_most" if line.bound else "gate/candidate": line.candidate,
         "gate/current": line.current,
         "gate/best": line.best,
         "gate/accepted": float(line.verdict in _ACCEPTED),

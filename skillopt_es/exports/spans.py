@@ -197,7 +197,7 @@ def _said(event: Event) -> dict[str, Value]:
         case CandidateGated():
             words = {"verdict": event.action, "gate.metric": event.metric, "candidate": event.candidate}
             numbers = {
-                "gate.candidate": event.candidate_value,
+                "gate.candidate" if event.exact else "gate.candidate_at_most": event.candidate_value,
                 "gate.current": event.current_value,
                 "gate.best": event.best_value,
                 "gate.won": len(event.won),
@@ -207,7 +207,8 @@ def _said(event: Event) -> dict[str, Value]:
             words = {"verdict": event.reason}
         case SlowUpdateApplied():
             words = {"slow_update": event.action}
-            numbers = {"slow_update.candidate": event.candidate_value, "slow_update.current": event.current_value}
+            candidate = "slow_update.candidate" if event.exact else "slow_update.candidate_at_most"
+            numbers = {candidate: event.candidate_value, "slow_update.current": event.current_value}
         case RunCompleted():
             words = {"best": event.best, "final": event.final}
             scores = {"initial": event.test_initial, "best": event.test_best, "final": event.test_final}

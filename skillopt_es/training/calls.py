@@ -36,8 +36,10 @@ from skillopt_es.ports import (
     Unanswered,
     Usage,
 )
+from skillopt_es.training.budget import bound_of
 from skillopt_es.training.exchange import Exchange
 from skillopt_es.training.places import Places
+from skillopt_es.training.purse import CutShort, Purse
 from skillopt_es.training.repeats import Repeats
 from skillopt_es.training.steps import steps_text
 
@@ -117,6 +119,7 @@ class LiveCalls:
         seen: Callable[[CallRow], None] = lambda row: None,
         keep: Callable[[CallRef, Exchange], None] = lambda ref, exchange: None,
         leave: Callable[[FinishedCall, ChatRequest], None] = lambda call, request: None,
+        purse: Purse | None = None,
     ) -> None:
         self._models = models
         self._journal = journal
@@ -134,6 +137,7 @@ class LiveCalls:
         self._seen = seen
         self._keep = keep
         self._leave = leave
+        self._purse = purse
         self._answering: set[str] = set()
         self._under_way: Counter[str] = Counter()
         self._ended = asyncio.Event()
@@ -190,7 +194,10 @@ class LiveCalls:
         texts = [message.content for message in request.messages]
         images = [image.data for message in request.messages for image in message.images]
         try:
-            reply = await self._complete(role, model, request, last=ahead)
+            reply = await self._complete(asked, model, last=ahead)
+        except CutShort as cut:  # what it has used is recorded; whoever goes on asks again
+            await self._record(_failed(asked, cut.failure, ahead=ahead), texts, images)
+            raise NotStarted from cut
         except Unanswered:
             self._leave(_unanswered(asked), request)
             raise
@@ -205,23 +212,36 @@ class LiveCalls:
         self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
         return Answer(reply.text, reply.finish, ref, reply.tool_calls, acted=bool(reply.steps))
 
-    async def _complete(self, role: Role, model: ChatModel, request: ChatRequest, *, last: bool) -> ChatReply:
+    async def _complete(self, asked: _Asked, model: ChatModel, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
         try:
-            await self._at_once[role].enter(last=last)
+            await self._at_once[asked.role].enter(last=last)
             try:
                 if self._stopping():
                     raise NotStarted
-                with self._in_flight:
-                    reply = await model.complete(request)
+                reply = await self._paid(asked, model, last=last)
             finally:
-                self._at_once[role].leave()  # before the answer is durable: the next call need not wait for that
+                self._at_once[asked.role].leave()  # before the answer is durable: the next call need not wait for that
             self._answering.add(model.identity)
             return reply
         finally:
             self._under_way[model.identity] -= 1
             self._ended.set()
             self._ended = asyncio.Event()
+
+    async def _paid(self, asked: _Asked, model: ChatModel, *, last: bool) -> ChatReply:
+        """The answer, as far as the budget covers it; what is asked ahead is no reason to pause, nor to wait."""
+
+        async def ask(request: ChatRequest) -> ChatReply:
+            with self._in_flight:
+                return await model.complete(request)
+
+        request = asked.request
+        if self._purse is None:
+            return await ask(request)
+        sizes = {text_digest(message.content): len(message.content.encode()) for message in request.messages}
+        bound = bound_of(asked.recorded, sizes.__getitem__, self._purse.tariffs[asked.role].most_output)
+        return await self._purse.pay(asked.role, request, bound, ask, ahead=last)
 
     async def _answers_others(self, model: str) -> bool:
         """Whether a model takes other questions; the calls under way are waited for, so that no race decides it."""

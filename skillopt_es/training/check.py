@@ -326,7 +326,7 @@ class _Walk:
             return True
         if isinstance(event, EvidenceRetracted):
             return self.state.forked is not None and not under_way(self.state)
-        outside = ("interrupt", "error", "handoff")
+        outside = ("interrupt", "error", "handoff", "budget")
         return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 
     async def _next(self) -> Unit | Event | None:

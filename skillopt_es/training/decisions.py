@@ -38,6 +38,7 @@ from skillopt_es.training.gate import gate_candidate
 from skillopt_es.training.gate_draws import too_large
 from skillopt_es.training.prompt_text import called
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.stopping import stop_training
 from skillopt_es.training.taint import untrusted_parts
 
 
@@ -203,6 +204,7 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "extend_comparison": extend_comparison,
     "apply_slow_update": apply_slow_update,
     "apply_late_slow_update": apply_late_slow_update,
+    "stop_training": stop_training,
     "complete_epoch": complete_epoch,
     "promote_best": _promote_best,
     "open_test": _open_test,

@@ -68,6 +68,7 @@ class Trainer:
         ports: Ports,
         observers: Sequence[Observer],
         stopping: Callable[[], bool],
+        reached: Callable[[], str] = lambda: "",
         ahead: Ahead | None = None,
     ) -> None:
         self._ahead = ahead
@@ -78,6 +79,7 @@ class Trainer:
         self._ports = ports
         self._observers = observers
         self._stopping = stopping
+        self._reached = reached
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     async def train(self) -> TrainerState:
@@ -88,7 +90,10 @@ class Trainer:
                 if task is None:
                     break
                 await self._perform(task)
-                if self._stopping() and self.state.status == "running":
+                reached = self._reached()
+                if reached and self.state.status == "running":
+                    await self._pause("budget", reached)
+                elif self._stopping() and self.state.status == "running":
                     raise Interrupted("stopped as asked; everything that was answered is recorded")
         except Interrupted as interrupted:
             await self._pause("interrupt", interrupted.message)
@@ -156,7 +161,7 @@ class Trainer:
         if any(isinstance(event, CandidateGated | StepSkipped | EpochCompleted) for event in events):
             await self._log.anchor()
 
-    async def _pause(self, reason: Literal["interrupt", "error", "handoff"], message: str) -> None:
+    async def _pause(self, reason: Literal["interrupt", "error", "handoff", "budget"], message: str) -> None:
         await self.append([RunPaused(reason=reason, message=message)])
         await self.settled()
 

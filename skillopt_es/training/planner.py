@@ -13,6 +13,7 @@ from skillopt_es.training.gate_draws import draw_task, final_contest
 from skillopt_es.training.plan_epoch_end import epoch_end_task, late_advice_task
 from skillopt_es.training.plan_step import step_task
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.stopping import should_stop
 from skillopt_es.training.tasks import Decide, Task
 
 
@@ -23,7 +24,14 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return measure(state, [selection(run, "baseline", initial)])
-    return measure(state, told_evaluation(state, run)) or late_advice_task(state, run) or _due_task(state, run)
+    told = measure(state, told_evaluation(state, run))
+    if told is not None:
+        return told
+    if state.stopped is not None:
+        return _final_task(state, run)
+    if should_stop(state, run):
+        return Decide("stop_training")
+    return late_advice_task(state, run) or _due_task(state, run)
 
 
 def _due_task(state: TrainerState, run: RunData) -> Task:

@@ -164,6 +164,7 @@ Step = Literal[
     "extend_comparison",
     "apply_slow_update",
     "apply_late_slow_update",
+    "stop_training",
     "complete_epoch",
     "promote_best",
     "open_test",

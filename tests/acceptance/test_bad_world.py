@@ -202,16 +202,22 @@ def paused(stopped: tuple[Endpoint, Path], tmp_path: Path) -> Path:
     return tmp_path / "runs" / "one"
 
 
-def overwrite(at: float, count: int) -> Callable[[Path], None]:
+def overwrite(place: int, count: int) -> Callable[[Path], None]:
     """Other bytes at a place of the file."""
 
     def damage(file: Path) -> None:
         raw = bytearray(file.read_bytes())
-        place = int(len(raw) * at)
         raw[place : place + count] = bytes(255 - byte for byte in raw[place : place + count])
         file.write_bytes(raw)
 
     return damage
+
+
+def overwrite_events(file: Path) -> None:
+    """Other bytes in the page that holds a minibatch plan; which page that is depends on how commits were grouped."""
+    found = file.read_bytes().rfind(b"MinibatchesPlanned")
+    assert found > 0
+    overwrite(found // 4096 * 4096, 4096)(file)
 
 
 def change_a_score(file: Path) -> None:
@@ -235,8 +241,8 @@ def cut_to(share: float) -> Callable[[Path], None]:
 
 
 DAMAGES: dict[str, tuple[Callable[[Path], None], str]] = {
-    "overwritten": (overwrite(0.5, 4096), "log.db is damaged"),
-    "overwritten-header": (overwrite(0.0, 100), "is not an SQLite database"),
+    "overwritten": (overwrite_events, "log.db is damaged"),
+    "overwritten-header": (overwrite(0, 100), "is not an SQLite database"),
     "changed-score": (change_a_score, "was changed after it was recorded"),
     "half": (cut_to(0.5), "log.db is damaged"),
     "empty": (cut_to(0.0), "log.db is empty, not a log"),

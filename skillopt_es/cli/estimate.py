@@ -1,0 +1,135 @@
+"""`estimate` and `run --dry-run`: calls, tokens, money and time of a run before its first call."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, tell_of
+from skillopt_es.events.values import Json
+
+if TYPE_CHECKING:
+    from skillopt_es.config import RunConfig
+    from skillopt_es.estimating.estimate import Estimate, Range
+
+
+@click.command("estimate")
+@click.argument("config", required=False, type=click.Path(path_type=Path))
+@click.option("--demo", metavar="NAME", help="Estimate a bundled demo: demo, or a benchmark's name.")
+@click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
+@directory_option
+@json_option
+def estimate_command(
+    config: Path | None, demo: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool
+) -> None:
+    """
+    What a run of CONFIG will come to: calls, tokens, money and time, without a call.
+
+    From the plan that the config and the data make, and from earlier runs of the same models and data under --dir.
+    """
+    from skillopt_es.config import demo_config, load_config
+
+    if config is not None and demo is not None:
+        raise click.UsageError("give a CONFIG or a --demo, not both")
+    loaded = load_config(config if demo is None else demo_config(demo), overrides)
+    tell_of(loaded)
+    print_estimate(loaded, directory, as_json=as_json)
+
+
+def print_estimate(config: RunConfig, directory: Path, *, as_json: bool) -> None:
+    """Loads the data, reads earlier runs, and prints what the run will come to."""
+    found = asyncio.run(_estimated(config, directory))
+    if as_json:
+        print_json(_as_json(found))
+    else:
+        _print(found)
+
+
+async def _estimated(config: RunConfig, directory: Path) -> Estimate:
+    from skillopt_es.estimating.estimate import estimate_of
+    from skillopt_es.estimating.history import past_runs
+    from skillopt_es.start import run_started
+    from skillopt_es.training.run_data import RunData
+    from skillopt_es.wiring import open_environment
+
+    environment = open_environment(config)
+    try:
+        started = run_started(config, environment.load(), directory / "estimate")
+    finally:
+        await environment.aclose()
+    return estimate_of(RunData(config=config, started=started), past_runs(directory, config, started.splits))
+
+
+def _print(found: Estimate) -> None:
+    click.echo(f"plan        {found.epochs} epochs, {found.steps} steps")
+    click.echo(f"rests on    {', '.join(found.runs) or 'the config alone'}")
+    headers = ("stage", "calls", "tokens in", "tokens out", *([f"cost {found.currency}"] if found.currency else []))
+    rows = [
+        (line.kind, *_cells(line.calls, line.input_tokens, line.output_tokens, line.cost, found.currency), line.basis)
+        for line in found.lines
+    ]
+    total = _cells(found.calls, found.input_tokens, found.output_tokens, found.cost, found.currency)
+    click.echo()
+    print_table((*headers, "rests on"), [*rows, ("total", *total, "")], right=range(1, len(headers)))
+    click.echo()
+    time = found.seconds
+    click.echo(
+        f"time        {_clock(time.low)} to {_clock(time.high)}, about {_clock(time.expected)}; {found.time_basis}"
+    )
+    if found.cost is None:
+        click.echo("money       unknown: prices.models has no price of every model")
+    for note in found.notes:
+        click.echo(f"note        {note}")
+
+
+def _cells(calls: Range, inputs: Range, outputs: Range, cost: Range | None, currency: str) -> tuple[str, ...]:
+    shown = "-" if cost is None else _shown(cost, ".4f")
+    return (_shown(calls), _shown(inputs), _shown(outputs), *([shown] if currency else []))
+
+
+def _shown(found: Range, form: str = ",.0f") -> str:
+    """One number where it is certain, else what is expected and from where to where."""
+    low, expected, high = (format(number, form) for number in (found.low, found.expected, found.high))
+    return expected if low == high else f"{expected} ({low}-{high})"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}"
+
+
+def _as_json(found: Estimate) -> Json:
+    return {
+        "epochs": found.epochs,
+        "steps": found.steps,
+        "earlier_runs": list(found.runs),
+        "currency": found.currency or None,
+        "calls": _range(found.calls),
+        "input_tokens": _range(found.input_tokens),
+        "output_tokens": _range(found.output_tokens),
+        "cost": None if found.cost is None else _range(found.cost, 6),
+        "seconds": _range(found.seconds, 1),
+        "time_basis": found.time_basis,
+        "notes": list(found.notes),
+        "stages": [
+            {
+                "stage": line.kind,
+                "role": line.role,
+                "calls": _range(line.calls),
+                "input_tokens": _range(line.input_tokens),
+                "output_tokens": _range(line.output_tokens),
+                "cost": None if line.cost is None else _range(line.cost, 6),
+                "basis": line.basis,
+            }
+            for line in found.lines
+        ],
+    }
+
+
+def _range(found: Range, digits: int | None = None) -> Json:
+    """Whole numbers, or so many digits."""
+    return {name: round(getattr(found, name), digits) for name in ("low", "expected", "high")}

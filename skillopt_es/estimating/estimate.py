@@ -1,0 +1,265 @@
+"""
+An estimate: calls, tokens, money and time of a run as ranges, each with what it rests on.
+
+What the plan says for certain is not estimated. The rest comes from earlier runs of the set-up: calls a unit of the
+plan, tokens and time a call. Without any, the plan's bounds stand, and tokens and time are assumptions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+from attrs import frozen
+
+from skillopt_es.estimating.history import Calls, PastRun
+from skillopt_es.estimating.plan import Part, plan_of
+from skillopt_es.events.values import Role
+from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in
+from skillopt_es.training.run_data import RunData
+
+# How far from what was measured another draw of the same set-up may lie: as means do, less with more steps.
+_SPREAD, _LEAST_SPREAD = 1.5, 0.1
+_CHARACTERS_A_TOKEN = 4
+# Assumed where nothing was measured: tokens of a task, of a target's answer and of an optimizer's, seconds a call.
+_TASK, _ANSWER, _ADVICE, _SECONDS = (100, 3000), (20, 1500), (150, 2500), (1.0, 20.0)
+
+
+@frozen(kw_only=True)
+class Range:
+    """From, to, and what is expected."""
+
+    low: float
+    expected: float
+    high: float
+
+    def __add__(self, other: Range) -> Range:
+        return Range(low=self.low + other.low, expected=self.expected + other.expected, high=self.high + other.high)
+
+    def __mul__(self, other: Range) -> Range:
+        return Range(low=self.low * other.low, expected=self.expected * other.expected, high=self.high * other.high)
+
+
+NONE = Range(low=0, expected=0, high=0)
+
+
+@frozen(kw_only=True)
+class Line:
+    """One kind of call; without a price `cost` is None. `basis` says what its numbers rest on."""
+
+    kind: str
+    role: Role
+    calls: Range
+    input_tokens: Range
+    output_tokens: Range
+    cost: Range | None
+    basis: str
+
+
+@frozen(kw_only=True)
+class Estimate:
+    """A whole run before it begins; `runs` are the earlier ones that it rests on."""
+
+    lines: tuple[Line, ...]
+    calls: Range
+    input_tokens: Range
+    output_tokens: Range
+    cost: Range | None
+    currency: str
+    seconds: Range
+    time_basis: str
+    steps: int
+    epochs: int
+    runs: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
+    """What a run will come to."""
+    parts, prices = plan_of(run), prices_in(run.config.resolved)
+    lines = tuple(_line(part, run, past, prices) for part in parts)
+    costs = [line.cost for line in lines]
+    seconds, time_basis = _time(parts, lines, past)
+    return Estimate(
+        lines=lines,
+        calls=_sum([line.calls for line in lines]),
+        input_tokens=_sum([line.input_tokens for line in lines]),
+        output_tokens=_sum([line.output_tokens for line in lines]),
+        cost=None if None in costs else _sum([cost for cost in costs if cost is not None]),
+        currency=prices.currency,
+        seconds=seconds,
+        time_basis=time_basis,
+        steps=run.started.total_steps,
+        epochs=run.config.train.num_epochs,
+        runs=tuple(each.name for each in past),
+        notes=(*_notes(run, past), *_pauses(run, lines)),
+    )
+
+
+def _sum(ranges: Sequence[Range]) -> Range:
+    return sum(ranges, NONE)
+
+
+def _line(part: Part, run: RunData, past: Sequence[PastRun], prices: Prices) -> Line:
+    calls, counted = _calls(part, past)
+    tokens_in, tokens_out, cached, measured = _tokens(part, run, past)
+    price = prices.by_role.get(part.role)
+    inputs, outputs = calls * tokens_in, calls * tokens_out
+    return Line(
+        kind=part.kind,
+        role=part.role,
+        calls=calls,
+        input_tokens=inputs,
+        output_tokens=outputs,
+        cost=None if price is None else _cost(price, inputs, outputs, cached),
+        basis=f"{counted}; {measured}",
+    )
+
+
+def _calls(part: Part, past: Sequence[PastRun]) -> tuple[Range, str]:
+    """How many calls of a kind, and where the number is from."""
+    if part.exact:
+        return Range(low=part.low, expected=part.high, high=part.high), "the plan"
+    rates = _rates(part.kind, past)
+    if not rates:
+        middle = (part.low + part.high) / 2
+        return Range(low=part.low, expected=middle, high=part.high), "the plan's bounds"
+    expected = part.units * sum(rates) / len(rates)
+    steps = sum(each.steps for each in past if each.complete)
+    spread = max(_LEAST_SPREAD, _SPREAD / sqrt(max(1, steps)))
+    low, high = part.units * min(rates) * (1 - spread), part.units * max(rates) * (1 + spread)
+    bounded = Range(
+        low=max(part.low, low),
+        expected=max(part.low, expected),
+        high=max(part.low, expected, min(part.high, high)),
+    )
+    return bounded, f"{sum(rates) / len(rates):.2g} a unit in {_counted(len(rates))}"
+
+
+def _rates(kind: str, past: Sequence[PastRun]) -> list[float]:
+    """Calls a unit of each complete run that had such units."""
+    found = []
+    for each in past:
+        part = each.parts.get(kind)
+        if each.complete and part is not None and part.units:
+            found.append(each.calls.get(kind, Calls()).count / part.units)
+    return found
+
+
+def _tokens(part: Part, run: RunData, past: Sequence[PastRun]) -> tuple[Range, Range, float | None, str]:
+    """Tokens in and out a call, the share of cached ones, and where the numbers are from."""
+    for kinds in ((part.kind,), _ALIKE[part.role]):
+        means = [mean for each in past if (mean := _mean([each.calls[kind] for kind in kinds if kind in each.calls]))]
+        if means:
+            ins, outs, cached = zip(*means, strict=True)
+            which = "" if kinds == (part.kind,) else f" of {part.role} calls alike"
+            words = f"tokens{which} measured in {_counted(len(means))}"
+            return _around(ins), _around(outs), sum(cached) / len(cached), words
+    skill = len(run.started.skill.text) // _CHARACTERS_A_TOKEN
+    if part.role == "target":
+        task, answer = _TASK, _ANSWER
+    else:
+        gradient = run.config.gradient
+        shown = gradient.minibatch_size * gradient.max_trajectory_chars // _CHARACTERS_A_TOKEN
+        task, answer = (_TASK[1] // 3, max(_TASK[1], shown)), _ADVICE
+    most = run.config.env.max_completion_tokens if part.role == "target" else run.config.optimizer.max_completion_tokens
+    said = (min(answer[0], most), min(answer[1], most))
+    return _between(skill + task[0], skill + task[1]), _between(*said), None, "tokens assumed"
+
+
+_ALIKE: dict[Role, tuple[str, ...]] = {
+    "target": ("baseline", "train", "gate", "comparison", "slow_gate", "final", "test"),
+    "optimizer": ("analyst", "merge", "ranking", "slow_update", "meta_skill"),
+}
+
+
+def _mean(kinds: Sequence[Calls]) -> tuple[float, float, float] | None:
+    """Tokens in and out a call, and the share of cached ones; None where nothing was reported."""
+    told = sum(calls.told for calls in kinds)
+    if not told:
+        return None
+    inputs = sum(calls.input for calls in kinds)
+    cached = sum(calls.cached for calls in kinds)
+    return inputs / told, sum(calls.output for calls in kinds) / told, cached / inputs if inputs else 0.0
+
+
+def _around(means: Sequence[float]) -> Range:
+    """What was measured, with a little room; a skill grows, and another draw has other items."""
+    return Range(low=min(means) * 0.9, expected=sum(means) / len(means), high=max(means) * 1.1)
+
+
+def _between(low: float, high: float) -> Range:
+    return Range(low=low, expected=(low + high) / 2, high=high)
+
+
+def _cost(price: Price, inputs: Range, outputs: Range, cached: float | None) -> Range:
+    def at(tokens_in: float, tokens_out: float) -> float:
+        known = None if cached is None else round(tokens_in * cached)
+        amount = cost_of(price, input=round(tokens_in), output=round(tokens_out), cached=known or 0)
+        return float(amount.amount)
+
+    return Range(
+        low=at(inputs.low, outputs.low),
+        expected=at(inputs.expected, outputs.expected),
+        high=at(inputs.high, outputs.high),
+    )
+
+
+def _time(parts: Sequence[Part], lines: Sequence[Line], past: Sequence[PastRun]) -> tuple[Range, str]:
+    """Wall time: that of earlier runs, by how much more or fewer rounds of calls this one has."""
+    here = {line.kind: line.calls for line in lines}
+    scaled = []
+    for each in past:
+        rounds = sum(each.calls[kind].count / part.at_once for kind, part in each.parts.items() if kind in each.calls)
+        if each.complete and rounds and each.seconds > 0:
+            scaled.append((each.seconds / rounds, each))
+    seconds_a_round = [pace for pace, _ in scaled]
+    rounds_here = _sum(
+        [
+            Range(
+                low=here[part.kind].low / part.at_once,
+                expected=here[part.kind].expected / part.at_once,
+                high=here[part.kind].high / part.at_once,
+            )
+            for part in parts
+        ]
+    )
+    if seconds_a_round:
+        return rounds_here * _around(seconds_a_round), f"the pace of {_counted(len(scaled))}"
+    return rounds_here * _between(*_SECONDS), f"{_SECONDS[0]:g} to {_SECONDS[1]:g} seconds a call assumed"
+
+
+def _counted(runs: int) -> str:
+    return "1 earlier run" if runs == 1 else f"{runs} earlier runs"
+
+
+def _pauses(run: RunData, lines: Sequence[Line]) -> list[str]:
+    """The limits of the budget that the run is expected to reach."""
+    budget = run.config.budget
+    costs = [line.cost.expected for line in lines if line.cost is not None]
+    expected = {
+        "max_calls": (budget.max_calls, sum(line.calls.expected for line in lines)),
+        "max_tokens": (
+            budget.max_tokens,
+            sum(line.input_tokens.expected + line.output_tokens.expected for line in lines),
+        ),
+        "max_cost": (budget.max_cost, sum(costs)),
+    }
+    return [
+        f"budget.{name} is {limit:,}, and about {number:,.4g} is expected: the run would pause on its way"
+        for name, (limit, number) in expected.items()
+        if limit is not None and number > limit
+    ]
+
+
+def _notes(run: RunData, past: Sequence[PastRun]) -> tuple[str, ...]:
+    train, notes = run.config.train, []
+    if not past:
+        notes.append("no earlier run of these models and this data: tokens and time are assumptions, not measurements")
+    elif not any(each.complete for each in past):
+        notes.append("no earlier run of this set-up is complete: how many calls there are is between the plan's bounds")
+    if train.patience is not None or train.target_score is not None or train.no_progress:
+        notes.append("a stop rule may end the run earlier: this is for all its steps")
+    if run.config.evaluation.eval_test and not run.started.splits.test:
+        notes.append("there are no test items: nothing is tested at the end")
+    return tuple(notes)

@@ -1,0 +1,161 @@
+"""
+What earlier runs of the same models and data have measured: calls a unit, tokens and time a call.
+
+Runs are matched by what is asked (both models and where they are) and by the digests of the data. Forks and evaluations
+are left out: a part of their calls is not their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from attrs import define, field, frozen
+
+from skillopt_es.accounts import minutes_of
+from skillopt_es.config import RunConfig
+from skillopt_es.errors import ConfigError
+from skillopt_es.estimating.plan import Part, kind_of, plan_of
+from skillopt_es.events.catalog import (
+    CandidateGated,
+    EpochCompleted,
+    Recorded,
+    RunCompleted,
+    RunForked,
+    RunImported,
+    RunResumed,
+    RunStarted,
+    StepSkipped,
+)
+from skillopt_es.events.errors import LogError
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import SplitIds
+from skillopt_es.runs import run_folders
+from skillopt_es.session import recorded_run
+from skillopt_es.training.run_data import RunData
+
+_MOST_RUNS = 5
+_TYPES = (
+    "RunStarted",
+    "RunResumed",
+    "RunForked",
+    "RunImported",
+    "CandidateGated",
+    "StepSkipped",
+    "EpochCompleted",
+    "RunCompleted",
+)
+
+
+@define
+class Calls:
+    """The calls of one kind: how many, and the sums of what was reported of them."""
+
+    count: int = 0
+    told: int = 0
+    input: int = 0
+    output: int = 0
+    cached: int = 0
+    latency_ms: int = 0
+
+
+@frozen(kw_only=True)
+class PastRun:
+    """One earlier run: its calls by kind, the parts of its plan as far as it came, and the time that it took."""
+
+    name: str
+    complete: bool
+    calls: Mapping[str, Calls]
+    parts: Mapping[str, Part]
+    seconds: float
+    steps: int
+    planned_steps: int
+
+
+@define
+class _Progress:
+    """How far a log says that a run came."""
+
+    steps: int = 0
+    epochs: int = 0
+    complete: bool = False
+    usable: bool = True
+    opened: list[int] = field(factory=list)
+
+    def saw(self, recorded: Recorded) -> None:
+        match recorded.event:
+            case CandidateGated() | StepSkipped():
+                self.steps += 1
+            case EpochCompleted():
+                self.epochs += 1
+            case RunCompleted():
+                self.complete = True
+            case RunForked() | RunImported():
+                self.usable = False
+            case RunStarted() | RunResumed():
+                self.opened.append(recorded.seq)
+
+
+def past_runs(directory: Path, config: RunConfig, splits: SplitIds) -> list[PastRun]:
+    """The newest earlier runs that ask the same models about the same data, the newest first."""
+    found: list[PastRun] = []
+    for folder in reversed(run_folders(directory)):
+        past = _past_run(folder, config, splits)
+        if past is not None:
+            found.append(past)
+        if len(found) == _MOST_RUNS:
+            break
+    return found
+
+
+def _past_run(folder: Path, config: RunConfig, splits: SplitIds) -> PastRun | None:
+    """What a run has measured; None when it is another set-up, or cannot be read."""
+    try:
+        with EventLog.open(folder) as log:
+            first = next(log.read(until=1), None)
+            if first is None or not isinstance(first.event, RunStarted) or not first.event.total_steps:
+                return None
+            run = recorded_run(first.event, folder)
+            if run.started.splits.digests != splits.digests or asked_of(run.config) != asked_of(config):
+                return None
+            return _measured(folder.name, run, log)
+    except (LogError, ConfigError):
+        return None
+
+
+def asked_of(config: RunConfig) -> tuple[object, ...]:
+    """What names the two models of a config and the kind of task they are asked about."""
+    roles = (config.target_model, config.optimizer_model)
+    return (config.env.name, *((role.backend, role.model, role.base_url.strip().rstrip("/")) for role in roles))
+
+
+def _measured(name: str, run: RunData, log: EventLog) -> PastRun | None:
+    progress = _Progress()
+    for recorded in log.read(types=_TYPES):
+        progress.saw(recorded)
+    if not progress.usable:
+        return None
+    calls: dict[str, Calls] = {}
+    for row in Journal(log.reader).read():
+        call = row.call
+        if call.repeats:
+            continue
+        of_kind = calls.setdefault(kind_of(call.slot, call.stage), Calls())
+        of_kind.count += 1
+        of_kind.latency_ms += call.latency_ms
+        if call.input_tokens is not None and call.output_tokens is not None:
+            of_kind.told += 1
+            of_kind.input += call.input_tokens
+            of_kind.output += call.output_tokens
+            of_kind.cached += call.cached_tokens if call.cached_tokens is not None else 0
+    parts = plan_of(run, steps=progress.steps, epochs=max(1, progress.epochs))
+    return PastRun(
+        name=name,
+        complete=progress.complete,
+        calls=calls,
+        parts={part.kind: part for part in parts},
+        seconds=60 * minutes_of(log, progress.opened),
+        steps=progress.steps,
+        planned_steps=run.started.total_steps,
+    )

@@ -1,0 +1,168 @@
+"""
+Budgets: what a call may come to at worst is set aside before it starts, and replaced afterwards by what it came to.
+
+Pure: no clock, no waiting. What a provider did not report stays charged at the worst that it can have been.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from decimal import Decimal
+from typing import Any
+
+from attrs import field, frozen
+
+from skillopt_es.config.sections import BudgetConfig
+from skillopt_es.events.values import Json
+from skillopt_es.projections.prices import Price
+from skillopt_es.projections.usage import Attempt
+
+# A token is at least one byte of what is sent. What wire formats and chat templates add is far below these numbers;
+# the largest count of tokens that any provider charges for one picture is below the last.
+_TOKENS_A_REQUEST, _TOKENS_A_MESSAGE, _TOKENS_AN_IMAGE = 2048, 64, 50_000
+_LENGTHS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_MILLION = Decimal(1_000_000)
+
+
+@frozen(kw_only=True)
+class Amount:
+    """What calls come to: money, tokens (input and output), and requests sent."""
+
+    cost: Decimal = Decimal(0)
+    tokens: int = 0
+    calls: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(cost=self.cost + other.cost, tokens=self.tokens + other.tokens, calls=self.calls + other.calls)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(cost=self.cost - other.cost, tokens=self.tokens - other.tokens, calls=self.calls - other.calls)
+
+
+NOTHING = Amount()
+
+
+@frozen(kw_only=True)
+class Caps:
+    """What must not be exceeded; None: no limit."""
+
+    cost: Decimal | None = None
+    tokens: int | None = None
+    calls: int | None = None
+
+    def exceeded_by(self, amount: Amount) -> str:
+        """The first cap that is below the amount; empty when all hold."""
+        for name in ("cost", "tokens", "calls"):
+            cap = getattr(self, name)
+            if cap is not None and getattr(amount, name) > cap:
+                return name
+        return ""
+
+
+def caps_of(budget: BudgetConfig) -> Caps:
+    """The caps of a config, but for the minutes."""
+    cost = None if budget.max_cost is None else Decimal(str(budget.max_cost))
+    return Caps(cost=cost, tokens=budget.max_tokens, calls=budget.max_calls)
+
+
+class Ledger:
+    """What is spent, and what is set aside for calls under way; together they never exceed the caps."""
+
+    def __init__(self, caps: Caps, spent: Amount = NOTHING) -> None:
+        self.caps = caps
+        self.spent = spent
+        self.reserved = NOTHING
+
+    def lacks(self, more: Amount) -> str:
+        """The cap that keeps so much more from being set aside just now; empty when it fits."""
+        return self.caps.exceeded_by(self.spent + self.reserved + more)
+
+    def reserve(self, more: Amount) -> bool:
+        """Sets so much more aside, if it fits; what is negative gives some back."""
+        if self.lacks(more):
+            return False
+        self.reserved += more
+        return True
+
+    def settle(self, held: Amount, came_to: Amount) -> None:
+        """What was set aside for a call is free again, and what it came to is spent."""
+        self.reserved -= held
+        self.spent += came_to
+
+
+@frozen(kw_only=True)
+class Bound:
+    """The most tokens that one try of a call can use."""
+
+    input: int
+    output: int
+
+
+def bound_of(recorded: str, size: Callable[[str], int], most_output: int = 0) -> Bound:
+    """
+    The bound of a request in its recorded form; `size` is the bytes of a text by its digest.
+
+    `most_output` is a limit of the answer that is sent besides the request's own.
+    """
+    asked: dict[str, Any] = json.loads(recorded)
+    params = asked["params"]
+    texts = sum(size(digest) for _, digest in asked["messages"])
+    besides = len(json.dumps(params, ensure_ascii=False).encode())  # tools, their use, and the schema
+    wrapping = _TOKENS_A_REQUEST + _TOKENS_A_MESSAGE * len(asked["messages"])
+    pictures = _TOKENS_AN_IMAGE * len(asked.get("images", ()))
+    return Bound(input=texts + besides + wrapping + pictures, output=max(params["max_tokens"], most_output))
+
+
+def longest_answer(extra_body: Mapping[str, Json]) -> int:
+    """The limit of an answer that a config adds to every request; 0 for none."""
+    return max((value for name in _LENGTHS if type(value := extra_body.get(name)) is int), default=0)
+
+
+@frozen(kw_only=True)
+class Tariff:
+    """How one role's calls are counted; without a price nothing is said of money."""
+
+    price: Price | None = None
+    most_output: int = 0
+
+    def worst(self, bound: Bound) -> Amount:
+        """What one try can come to at most."""
+        return self._amount((None, None, None, None), bound) + Amount(calls=1)
+
+    def charged(self, attempts: Iterable[Attempt], sent: int, bound: Bound) -> Amount:
+        """What a call's tries came to: what was reported, and the bound for what was not."""
+        return sum((self._amount(attempt, bound) for attempt in attempts), Amount(calls=sent))
+
+    def _amount(self, attempt: Attempt, bound: Bound) -> Amount:
+        told, said, cached = attempt[:3]
+        inputs = bound.input if told is None else told
+        outputs = bound.output if said is None else said
+        if self.price is None:
+            return Amount(tokens=inputs + outputs)
+        cost = _input_cost(self.price, inputs, None if told is None else cached) + outputs * self.price.output
+        return Amount(cost=cost / _MILLION, tokens=inputs + outputs)
+
+
+def _input_cost(price: Price, tokens: int, cached: int | None) -> Decimal:
+    """Where it is not known how many were cached, the dearer price is the most they can have cost."""
+    if price.cached_input is None:
+        return tokens * price.input
+    if cached is None:
+        return tokens * max(price.input, price.cached_input)
+    from_cache = min(cached, tokens)
+    return (tokens - from_cache) * price.input + from_cache * price.cached_input
+
+
+def silent(attempts: Sequence[Attempt]) -> bool:
+    """Whether some of what a call used was not reported."""
+    return any(attempt[0] is None or attempt[1] is None for attempt in attempts)
+
+
+@frozen(kw_only=True)
+class Spent:
+    """What a run has used before a session: `unreported` calls count as the most that they can have used."""
+
+    amount: Amount = field(factory=Amount)
+    unreported: int = 0
+    minutes: float = 0.0
