@@ -42,6 +42,7 @@ from skillopt_es.events.values import (
     Split,
     SplitIds,
     Suggestion,
+    Trust,
 )
 
 
@@ -147,7 +148,7 @@ class EpochPlanned(Event):
 
 @frozen(kw_only=True)
 class RolloutCompleted(Event):
-    """One item was tried once under one skill."""
+    """One item was tried once under one skill; `trust` says whether somebody vouches for the texts it saw."""
 
     place: str
     purpose: Purpose
@@ -161,6 +162,7 @@ class RolloutCompleted(Event):
     prediction: str = ""
     trajectory: str = ""
     calls: tuple[CallRef, ...] = ()
+    trust: Trust = "trusted"
 
 
 @frozen(kw_only=True)
@@ -369,6 +371,7 @@ class StepSkipped(Event):
         "no_rewrite",
         "unchanged",
         "too_large",
+        "untrusted_only",
         "skip_no_patches",
         "skip_no_rewrite",
     ]
@@ -508,6 +511,20 @@ class BestPromoted(Event):
 
 
 @frozen(kw_only=True)
+class SealedTestOpened(Event):
+    """
+    Somebody looked at the sealed test split for the `look`-th time: the run's own final evaluation, or `eval`.
+
+    Of an `eval`, `skill` is what it scored and `evaluation` the name of the folder that holds what came of it.
+    """
+
+    look: int
+    by: Literal["final", "eval"]
+    skill: str = ""
+    evaluation: str = ""
+
+
+@frozen(kw_only=True)
 class RunCompleted(Event):
     """The run reached its end: test scores of the initial, best and final skill (none when tests are off)."""
 
@@ -587,6 +604,7 @@ CATALOG: tuple[type[Event], ...] = (
     TrainingStopped,
     EpochCompleted,
     BestPromoted,
+    SealedTestOpened,
     RunCompleted,
     RunImported,
     StepImported,

@@ -37,6 +37,7 @@ Verdict = Literal[
     "reject",
     "indecisive",
     "too_large",
+    "untrusted_only",
     "placeholder",
     "written",
     "unchanged",
@@ -203,8 +204,11 @@ def _gated(growing: _Growing, event: Event, seq: int) -> None:
 def _skipped(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, StepSkipped)
     name = f"step {event.step}"
-    if name in growing.nodes and (event.reason == "unchanged" or event.reason == "too_large"):
-        growing.nodes[name] = evolve(growing.nodes[name], verdict=event.reason)
+    if name not in growing.nodes:
+        return
+    match event.reason:
+        case "unchanged" | "too_large" | "untrusted_only" as verdict:
+            growing.nodes[name] = evolve(growing.nodes[name], verdict=verdict)
 
 
 def _guided(growing: _Growing, event: Event, seq: int) -> None:

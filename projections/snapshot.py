@@ -102,6 +102,7 @@ def snapshot(state: TrainerState) -> dict[str, Json]:
         "memory": state.memory,
         "measured": {skill: score_json(measurement.stated) for skill, measurement in state.measured.items()},
         "tests": {skill: score_json(scored.score) for skill, scored in state.tests.items()},
+        "test_looks": state.looks.count,
         "counts": asdict(state.counts),
         **_imported(state),
     }

@@ -34,6 +34,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Batch, FailurePattern, Json, Measured, Minibatch, Proposal, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
+from skillopt_es.projections.seal import Looks
 
 Rollouts = Ledger[str, RolloutCompleted]
 
@@ -216,6 +217,7 @@ class TrainerState:
     measured: Ledger[str, Measurement] = field(factory=Ledger)
     partial: Mapping[tuple[str, int], Partial] = field(factory=dict)
     tests: Mapping[str, SkillScored] = field(factory=dict)
+    looks: Looks = field(factory=Looks)
     buffer: tuple[Attempt, ...] = ()
     memory: str = ""
     counts: Counts = field(factory=Counts)

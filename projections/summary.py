@@ -31,6 +31,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SealedTestOpened,
     SkillScored,
     SlowUpdateApplied,
     StepImported,
@@ -40,6 +41,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import NOT_TAKEN, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
+from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.state import proposals_in
 
 OVERVIEW: tuple[str, ...] = (
@@ -58,6 +60,7 @@ OVERVIEW: tuple[str, ...] = (
     "TrainingStopped",
     "EpochCompleted",
     "BestPromoted",
+    "SealedTestOpened",
     "RunCompleted",
     "RunImported",
     "StepImported",
@@ -126,6 +129,7 @@ class Summary:
     slow: SlowUpdateApplied | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
+    looks: Looks = field(factory=Looks)
     stopped: TrainingStopped | None = None
     imported: RunImported | None = None
     forked: RunForked | None = None
@@ -195,7 +199,14 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
         evolve(line, value=event.values.get(line.skill, line.value)) if line.purpose == "selection" else line
         for line in summary.evaluations
     )
-    return evolve(summary, forked=event, current=current, best=best, evaluations=evaluations)
+    return evolve(
+        summary,
+        forked=event,
+        looks=summary.looks.forked(),
+        current=current,
+        best=best,
+        evaluations=evaluations,
+    )
 
 
 def _paused(summary: Summary, event: RunPaused) -> Summary:
@@ -219,7 +230,8 @@ def _scored(summary: Summary, event: SkillScored) -> Summary:
         draw=event.draw,
         exact=event.exact,
     )
-    summary = evolve(summary, evaluations=(*summary.evaluations, line))
+    looks = summary.looks.tested() if event.purpose == "test" and event.split == "test" else summary.looks
+    summary = evolve(summary, evaluations=(*summary.evaluations, line), looks=looks)
     if event.purpose != "selection" or not event.exact:
         return summary
     value = stated_value(summary.selections(event.skill))
@@ -339,6 +351,10 @@ def _promoted(summary: Summary, event: BestPromoted) -> Summary:
     return evolve(summary, best=Place(skill=event.skill, value=event.value))
 
 
+def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
+    return evolve(summary, looks=summary.looks.after(event))
+
+
 def _completed(summary: Summary, event: RunCompleted) -> Summary:
     return evolve(summary, status="completed", completed=event)
 
@@ -394,6 +410,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     TrainingStopped: _stopped,
     EpochCompleted: _epoch_completed,
     BestPromoted: _promoted,
+    SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: _imported,
     StepImported: _step_imported,

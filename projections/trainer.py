@@ -39,6 +39,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SealedTestOpened,
     SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
@@ -118,6 +119,7 @@ def _forked(state: TrainerState, event: RunForked) -> TrainerState:
     return replace(
         state,
         forked=event,
+        looks=state.looks.forked(),
         overrides={**state.overrides, **{setting.key: setting.value for setting in event.overrides}},
         measured=measured,
         current=_revalued(state.current, event.values),
@@ -197,7 +199,8 @@ def _rollout(state: TrainerState, event: RolloutCompleted) -> TrainerState:
 def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
     state = replace(state, scored={**state.scored, event.place: event})
     if event.purpose == "test":
-        return replace(state, tests={**state.tests, event.skill: event})
+        looks = state.looks.tested() if event.split == "test" else state.looks
+        return replace(state, tests={**state.tests, event.skill: event}, looks=looks)
     known = state.measured.get(event.skill)
     if event.purpose != "selection" or (known is not None and event.draw == 1):
         return state
@@ -258,6 +261,10 @@ def _promoted(state: TrainerState, event: BestPromoted) -> TrainerState:
     return replace(state, current=standing, best=standing)  # one text has one score
 
 
+def _opened(state: TrainerState, event: SealedTestOpened) -> TrainerState:
+    return replace(state, looks=state.looks.after(event))
+
+
 def _stopped(state: TrainerState, event: TrainingStopped) -> TrainerState:
     return replace(state, stopped=event)
 
@@ -316,6 +323,7 @@ _HANDLERS: dict[type[Event], Callable[..., TrainerState]] = {
     TrainingStopped: _stopped,
     EpochCompleted: epoch_completed,
     BestPromoted: _promoted,
+    SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: _imported,
     StepImported: step_imported,

@@ -17,7 +17,7 @@ from skillopt_es.events.errors import RunBusy, SkillOptError
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Item, Splits
-from skillopt_es.start import load_skill
+from skillopt_es.start import checked_splits, load_skill
 from skillopt_es.wiring import open_environment
 
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
@@ -81,10 +81,18 @@ async def check_data(config: RunConfig) -> AsyncIterator[Check]:
         yield Check("data", "ok", f"{len(splits.train)} train, {len(splits.val)} val, {len(splits.test)} test items")
         for note in splits.notes:
             yield Check("data", "warning", note, "change env.split_mode or the data, unless this is meant")
-        for check in _check_twins(splits):
+        for check in _check_shared(splits, config) or _check_twins(splits):
             yield check
     finally:
         await environment.aclose()
+
+
+def _check_shared(splits: Splits, config: RunConfig) -> list[Check]:
+    """What two splits share and a run would refuse, or tell in its notes."""
+    try:
+        return [Check("data", "warning", note, "drop one of each") for note in checked_splits(splits, config)]
+    except SkillOptError as error:
+        return [problem("data", error)]
 
 
 def _check_twins(splits: Splits) -> Iterator[Check]:

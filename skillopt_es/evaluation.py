@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -19,19 +18,21 @@ from typing import cast
 
 from attrs import frozen
 
-from skillopt_es import wiring
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.errors import AwaitingAnswers, DataError
-from skillopt_es.events.catalog import RunResumed, RunStarted
+from skillopt_es.events.catalog import RunResumed, RunStarted, SealedTestOpened
+from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Role, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
+from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
 from skillopt_es.projections.trainer import fold
 from skillopt_es.scoring import Progress, Scoring, SplitResult
+from skillopt_es.seal import Look, Seal, opened
 from skillopt_es.session import Session
 from skillopt_es.start import split_ids
 from skillopt_es.training.calls import LiveCalls
@@ -44,7 +45,7 @@ from skillopt_es.training.tasks import Evaluation
 from skillopt_es.version import software_version
 
 # Keys under `env:` that change neither what is asked nor how it is graded.
-_NOT_ASKED = {"workers", "skill_init"}
+_NOT_ASKED = {"workers", "skill_init", "seal_test"}
 
 
 @frozen(kw_only=True)
@@ -52,7 +53,8 @@ class EvaluationRequest:
     """
     Which skill to score on what, and where that is recorded.
 
-    No `splits` means every one that has items; `limit` takes the first items of each, 0 takes all.
+    No `splits` means every one that has items; `limit` takes the first items of each, 0 takes all. Each of several
+    `draws` asks every item again, under slots of its own.
     """
 
     config: RunConfig
@@ -61,14 +63,17 @@ class EvaluationRequest:
     limit: int
     directory: Path
     stem: str
+    seal: Seal | None = None
+    draws: int = 1
 
 
 @frozen
 class Evaluated:
-    """All results, and the folder whose log holds them."""
+    """All results, the folder whose log holds them, and which look at sealed test items this was, if it was one."""
 
     folder: Path
     results: tuple[SplitResult, ...]
+    look: SealedTestOpened | None = None
 
 
 async def evaluate(request: EvaluationRequest, session: Session, progress: Progress) -> Evaluated:
@@ -79,21 +84,36 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         splits = environment.load()
         evaluations = _evaluations(splits, request)
         # Only the target: scoring needs no optimizer, nor its key.
-        model = wiring.open_model(request.config, "target", os.environ)
+        model = session.world.target(request.config)
         stack.push_async_callback(model.aclose)
         check_target(model, environment)
-        folder = request.directory / evaluation_name(request, splits)
+        folder = request.directory / evaluation_name(request, splits.digests)
+        look = await _look(request, splits, evaluations, folder, session)
         writer = _open_writer(folder, session)
         stack.push_async_callback(asyncio.to_thread, writer.close)
-        work = await _open_scoring(request, session, splits, _Opened(environment, model, writer, folder))
+        work = await _open_scoring(request, session, splits, _Opened(environment, model, writer, folder), look)
         try:
-            return Evaluated(folder, tuple(await work.results(evaluations, progress)))
+            return Evaluated(folder, tuple(await work.results(evaluations, progress)), look)
         except AwaitingAnswers as waiting:
             waiting.hint = f"`skillopt-es handoff list {folder}` shows them; then repeat this command"
             raise
 
 
-def evaluation_name(request: EvaluationRequest, splits: Splits) -> str:
+async def _look(
+    request: EvaluationRequest, splits: Splits, evaluations: Sequence[Evaluation], folder: Path, session: Session
+) -> SealedTestOpened | None:
+    """The look at sealed items that this evaluation is, once it is recorded where it has to be; None for none."""
+    asked = (item for evaluation in evaluations for item in evaluation.items)
+    if request.seal is None or not request.seal.touched([item.id for item in splits.test], asked):
+        return None
+    own = Looks()
+    if (folder / LOG_FILE).exists():
+        with EventLog.open(folder) as log:
+            own = looks_in(recorded.event for recorded in log.read(types=LOOK_TYPES))
+    return await opened(request.seal, Look(folder.name, request.skill.hash, session.now), own)
+
+
+def evaluation_name(request: EvaluationRequest, digests: Mapping[str, str]) -> str:
     """The folder's name: the same for all that asks the same model the same questions about the same skill."""
     target = request.config.target_model
     env = cast("Mapping[str, object]", request.config.resolved["env"])
@@ -101,7 +121,7 @@ def evaluation_name(request: EvaluationRequest, splits: Splits) -> str:
         "target": [target.backend, target.model, target.base_url.strip().rstrip("/"), target.temperature],
         "more": [target.reasoning_effort, dict(target.extra_body), *_dialect(target)],
         "env": {key: value for key, value in env.items() if key not in _NOT_ASKED},
-        "data": dict(splits.digests),
+        "data": dict(digests),
         "seed": request.config.train.seed,
     }
     digest = digest_of(json.dumps(asked, sort_keys=True, default=str).encode())
@@ -121,13 +141,18 @@ def _evaluations(splits: Splits, request: EvaluationRequest) -> list[Evaluation]
         if not items[split]:
             raise DataError(f"the {split} split is empty: there is nothing to score", hint="choose another --split")
     chosen = request.splits or tuple(split for split in items if items[split])
-    return [_evaluation(split, [item.id for item in items[split]], request) for split in chosen]
+    return [
+        _evaluation(split, draw, [item.id for item in items[split]], request)
+        for split in chosen
+        for draw in range(1, request.draws + 1)
+    ]
 
 
-def _evaluation(split: Split, ids: Sequence[str], request: EvaluationRequest) -> Evaluation:
+def _evaluation(split: Split, draw: int, ids: Sequence[str], request: EvaluationRequest) -> Evaluation:
     first = tuple(ids[: request.limit] if request.limit else ids)
     seed = request.config.train.seed
-    return Evaluation(place=f"eval/{split}", purpose="test", split=split, items=first, skill=request.skill, seed=seed)
+    place = f"eval/{split}" if draw == 1 else f"eval/{split}/draw-{draw}"
+    return Evaluation(place=place, purpose="test", split=split, items=first, skill=request.skill, seed=seed)
 
 
 def _started(request: EvaluationRequest, splits: Splits, folder: Path) -> RunStarted:
@@ -160,15 +185,17 @@ class _Opened:
     folder: Path
 
 
-async def _open_scoring(request: EvaluationRequest, session: Session, splits: Splits, opened: _Opened) -> Scoring:
+async def _open_scoring(
+    request: EvaluationRequest, session: Session, splits: Splits, held: _Opened, look: SealedTestOpened | None
+) -> Scoring:
     """The evaluation's log, begun or gone on with."""
-    writer = opened.writer
+    writer = held.writer
     # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
     at_once: dict[Role, int] = {"target": request.config.env.workers}
-    desk = Desk(opened.folder)
+    desk = Desk(held.folder)
     desk.clear()
     calls = LiveCalls(
-        {"target": opened.model},
+        {"target": held.model},
         writer.journal,
         writer,
         writer.log,
@@ -180,9 +207,11 @@ async def _open_scoring(request: EvaluationRequest, session: Session, splits: Sp
     )
     executor = session.world.executor(session.stopping)
     items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
-    rollouts = RolloutPorts(environment=opened.environment, items=items, executor=executor, calls=calls)
+    rollouts = RolloutPorts(
+        environment=held.environment, items=items, executor=executor, calls=calls, untrusted=splits.untrusted
+    )
     state = fold(recorded.event for recorded in writer.log.read())
-    started = state.started or _started(request, splits, opened.folder)
+    started = state.started or _started(request, splits, held.folder)
     run = RunData(config=request.config, started=started)
     trainer = Trainer(
         log=writer,
@@ -197,4 +226,7 @@ async def _open_scoring(request: EvaluationRequest, session: Session, splits: Sp
         await trainer.append([started])
     elif state.status == "paused":
         await trainer.append([RunResumed(software=software_version())])
+    if look is not None and look not in trainer.state.looks.opened:
+        await trainer.append([look])
+        await trainer.settled()
     return Scoring(run, trainer, rollouts, writer)

@@ -139,6 +139,13 @@ class Detailed:
     started: RunStarted | None
     spent: Spent
 
+    @property
+    def drawn_again(self) -> bool:
+        """Whether texts were drawn more than once for the gate, so that it can be told how much items flip."""
+        summary = self.overview.summary
+        again = any(line.purpose == "selection" and line.draw != 1 for line in summary.evaluations)
+        return again and summary.imported is None
+
 
 def detailed(reading: Reading, folder: Path) -> Detailed:
     """A run with every number of every line; what is wrong with its log is in `reading.problem`."""

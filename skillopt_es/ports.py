@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeVar, runtime_checkable
 from attrs import field, frozen
 
 from skillopt_es.events.codec import clean_text
-from skillopt_es.events.values import Json, Outcome, Role, SkillTree, Stage, digest_of
+from skillopt_es.events.values import Json, Outcome, Role, SkillTree, Stage, Trust, digest_of
 
 T = TypeVar("T")
 
@@ -287,7 +287,9 @@ class Episode:
     """
     What one attempt at an item came to; a failure `code` is short and stable, `detail` says more.
 
-    `answers` are the accepted answers as texts, where there are any: no edit may put one beside its question.
+    `answers` are the accepted answers as texts, where there are any: no edit may put one beside its question. An
+    attempt that met texts from outside the data, such as pages of the web, is `untrusted`: their authors may want
+    something of whoever reads them.
     """
 
     outcome: Outcome
@@ -298,17 +300,25 @@ class Episode:
     detail: str = ""
     prediction: str = ""
     answers: tuple[str, ...] = ()
+    trust: Trust = "trusted"
 
 
 @frozen
 class Splits:
-    """The items of a run, in file order, and notes about the data worth keeping."""
+    """
+    The items of a run, in file order, and notes about the data worth keeping.
+
+    `untrusted` are the ids of items whose own text nobody vouches for. `inputs` are digests of what is asked, by id:
+    two items with the same one are the same task under two names.
+    """
 
     train: Sequence[Item]
     val: Sequence[Item]
     test: Sequence[Item]
     digests: Mapping[str, str]
     notes: tuple[str, ...] = ()
+    untrusted: frozenset[str] = frozenset()
+    inputs: Mapping[str, str] = field(factory=dict)
 
 
 class Ask(Protocol):

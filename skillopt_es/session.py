@@ -214,7 +214,9 @@ async def _train(
     )
     executor = session.world.executor(stopping)
     items: dict[str, Item] = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
-    rollouts = RolloutPorts(environment=environment, items=items, executor=executor, calls=calls)
+    rollouts = RolloutPorts(
+        environment=environment, items=items, executor=executor, calls=calls, untrusted=splits.untrusted
+    )
     trainer = Trainer(
         log=writer,
         head=writer.log.head().seq,

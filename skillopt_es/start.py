@@ -11,6 +11,7 @@ from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.ports import Splits
+from skillopt_es.shared_items import shared
 from skillopt_es.training.gate_draws import too_little
 from skillopt_es.version import software_version
 
@@ -20,6 +21,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
     for name, items in (("train", splits.train), ("validation", splits.val)):
         if not items:
             raise DataError(f"the {name} split is empty", hint="a run needs training and validation items")
+    twins = checked_splits(splits, config)
     skill, notes = load_skill(config)
     size = len(splits.train)
     configured = config.train.train_size
@@ -29,6 +31,12 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
             hint="leave train.train_size at 0, or set env.limit",
         )
     check_rule(config, len(splits.val))
+    if config.evaluation.no_untrusted_only and config.env.trust == "untrusted":
+        raise ConfigError(
+            f"{config.place('evaluation.no_untrusted_only')}evaluation.no_untrusted_only refuses whatever comes of "
+            "untrusted attempts, and env.trust says that all of them are",
+            hint="turn it off, or say of each untrusted item that it is (its field `trust`)",
+        )
     steps = planned_steps(config.train, size)
     return RunStarted(
         software=software_version(),
@@ -38,9 +46,28 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
         splits=split_ids(splits),
         steps_per_epoch=steps,
         total_steps=steps * config.train.num_epochs,
-        notes=(*notes, *splits.notes),
+        notes=(*notes, *splits.notes, *twins),
         guide=guide,
     )
+
+
+def checked_splits(splits: Splits, config: RunConfig) -> tuple[str, ...]:
+    """Notes about tasks that two splits share under different ids; raises DataError for what may not be shared."""
+    found = shared(splits)
+    if found.ids:
+        raise DataError(
+            f"{len(found.ids)} items stand in two splits: first, {found.ids[0]}",
+            hint="keep each in one split: what was trained on must not be scored",
+        )
+    if not found.inputs:
+        return ()
+    more = f" and {len(found.inputs) - 5} more" if len(found.inputs) > 5 else ""
+    what = f"the same input stands in two splits under different ids: {', '.join(found.inputs[:5])}{more}"
+    if config.env.same_input == "refuse":
+        raise DataError(
+            what, hint="drop one of each; or set env.same_input: warn, and scores count what was trained on"
+        )
+    return (f"{what}; scores count what was trained on",)
 
 
 def check_rule(config: RunConfig, validation_items: int) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
-from attrs import fields, frozen
+from attrs import field, fields, frozen
 
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
@@ -108,6 +108,7 @@ class World:
     models: Callable[[RunConfig], Mapping[Role, ChatModel]]
     environment: Callable[[RunConfig], Environment]
     executor: Callable[[Callable[[], bool]], Executor]
+    target: Callable[[RunConfig], ChatModel] = field(default=lambda config: open_model(config, "target", os.environ))
 
 
 def _models(config: RunConfig) -> Mapping[Role, ChatModel]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -69,7 +69,27 @@ def load_splits(
         test=[parse(item) for item in divided["test"]],
         digests={split: digest_of(canonical_json([item.fields for item in divided[split]])) for split in _SPLITS},
         notes=tuple(notes),
+        untrusted=frozenset(item.id for items in divided.values() for item in items if _is_untrusted(item)),
+        inputs={item.id: digest for item, digest in _inputs(divided, settings.split_field) if digest},
     )
+
+
+# What is asked of the target is the rest: an item's name, its place, its kind and its grading are not.
+_NOT_INPUT = frozenset({"id", "type", "task_type", "trust", "split", "grader", "expected", "answer", "answers"})
+
+
+def _inputs(divided: _Divided, split_field: str) -> Iterator[tuple[RawItem, str]]:
+    """Each item with the digest of what it asks; none for an item that says nothing but its name."""
+    for item in (item for items in divided.values() for item in items):
+        asked = {key: value for key, value in item.fields.items() if key not in _NOT_INPUT and key != split_field}
+        yield item, digest_of(canonical_json(asked)) if asked else ""
+
+
+def _is_untrusted(item: RawItem) -> bool:
+    value = item.fields.get("trust", "trusted")
+    if value not in ("trusted", "untrusted"):
+        raise item.refusal(f"`trust` is {value!r}", "write trusted or untrusted, or leave it out")
+    return value == "untrusted"
 
 
 def ratio_counts(total: int, ratio: str) -> tuple[int, int, int]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.audit.blame import Attributed, Blame, Maker, advice_behind, calls_behind
-from skillopt_es.events.catalog import CandidateGated
+from skillopt_es.events.catalog import CandidateGated, SlowUpdateProposed
 from skillopt_es.events.values import Proposal
+from skillopt_es.projections.trust import Attempts, Support, attempts_of, label, support_of
 from skillopt_es.projections.usage import Usage
 from skillopt_es.skill.alignment import lines_of
 
@@ -43,13 +44,18 @@ class Cost:
 
 @frozen(kw_only=True)
 class Behind:
-    """What is behind all lines of one maker; the proposals are those it carried out and what was merged into them."""
+    """
+    What is behind all lines of one maker; the proposals are those it carried out and what was merged into them.
+
+    `support` says whether a trusted attempt stands behind them, or only untrusted ones.
+    """
 
     proposals: tuple[Proposal, ...]
     patches: tuple[str, ...]
     items: tuple[str, ...]
     gate: CandidateGated | None
     cost: Cost
+    support: Support = "trusted"
 
 
 @frozen(kw_only=True)
@@ -67,21 +73,25 @@ def slots_behind(found: Blame) -> frozenset[str]:
     return frozenset(call.slot for maker in found.lines_written for call in calls_behind(found, maker))
 
 
-def blamed_lines(found: Blame, text: Attributed, file: str, usage: Mapping[str, Usage]) -> tuple[BlamedLine, ...]:
+def blamed_lines(
+    found: Blame, text: Attributed, file: str, usage: Mapping[str, Usage], untrusted: Attempts = frozenset()
+) -> tuple[BlamedLine, ...]:
     """Each line of a file of one of the texts; `usage` has what each slot's calls came to."""
     makers = text.makers[file]
     lines_of_slot: dict[str, int] = {}
     for maker, lines in found.lines_written.items():
         for slot in dict.fromkeys(call.slot for call in calls_behind(found, maker)):
             lines_of_slot[slot] = lines_of_slot.get(slot, 0) + lines
-    behind = {maker: _behind(found, maker, usage, lines_of_slot) for maker in dict.fromkeys(makers)}
+    behind = {
+        maker: evolve(_behind(found, maker, usage, lines_of_slot), support=_support(found, maker, untrusted))
+        for maker in dict.fromkeys(makers)
+    }
     nothing = Cost()
     rows = []
     for number, (line, maker) in enumerate(zip(lines_of(text.skill.files[file]), makers, strict=True), start=1):
         what = behind[maker]
         if not line.strip():
-            what = Behind(proposals=what.proposals, patches=what.patches, items=what.items, gate=what.gate,
-                          cost=nothing)  # fmt: skip
+            what = evolve(what, cost=nothing)
         rows.append(BlamedLine(number=number, text=line, maker=maker, behind=what))
     return tuple(rows)
 
@@ -104,6 +114,28 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, Usage], lines_of_slo
         gate=chain.gated.event if chain.gated is not None else None,
         cost=cost,
     )
+
+
+def _support(found: Blame, maker: Maker, untrusted: Attempts) -> Support:
+    """What a maker's lines stand on; where several proposals made them, the weakest of them counts."""
+    if not untrusted:
+        return "trusted"
+    advice = advice_behind(found, maker)
+    if advice is not None:
+        return _of_advice(advice, untrusted)
+    chain = found.chains.get(maker.step) if maker.step is not None else None
+    if chain is None:
+        return "trusted"
+    groups = chain.groups.event.groups if chain.groups is not None else ()
+    patches = [chain.patches_behind(each) for each in maker.proposals] or [maker.patches]
+    each = [support_of(label(*attempt, untrusted) for attempt in attempts_of(one, groups)) for one in patches]
+    return max(each, key=("trusted", "mixed", "untrusted").index)
+
+
+def _of_advice(advice: SlowUpdateProposed, untrusted: Attempts) -> Support:
+    """The pairs that were compared; one side that nobody vouches for makes a pair doubtful."""
+    seen = {item for place, item in untrusted if place.startswith(f"e{advice.epoch}/slow/")}
+    return support_of("untrusted" if pair.item in seen else "trusted" for pair in advice.pairs)
 
 
 def _cost(shares: Iterable[tuple[Usage, int]]) -> Cost:

@@ -53,6 +53,7 @@ def blame_command(
     from skillopt_es.audit.line_costs import blamed_lines, slots_behind
     from skillopt_es.audit.reading import Reading
     from skillopt_es.projections.prices import recorded_prices
+    from skillopt_es.projections.trust import untrusted_attempts
 
     folder, file = _run_and_file(words, directory)
     with Reading.of(folder) as reading:
@@ -64,7 +65,8 @@ def blame_command(
         if path not in text.makers:
             raise NotInRun(f"the skill has no file {path}", hint=f"it has {names(sorted(text.makers))}")
         prices = recorded_prices(recorded.event for recorded in reading.read(types=("RunStarted", "RunResumed")))
-        lines = blamed_lines(found, text, path, _usage(slots_behind(found), reading, prices))
+        untrusted = untrusted_attempts(reading.read(types=("RolloutCompleted",), mentioning="untrusted"))
+        lines = blamed_lines(found, text, path, _usage(slots_behind(found), reading, prices), untrusted)
         wanted = _chosen(lines, numbers, path)
         if as_json:
             print_json(_json(reading, text, path, prices.currency, wanted))
@@ -124,11 +126,13 @@ def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> S
 
 def _print(lines: Sequence[BlamedLine], currency: str) -> None:
     """One row a line; a + behind a number says that it is a lower bound."""
+    doubtful = any(line.behind.support != "trusted" for line in lines)
     rows = [
         (
             str(line.number),
             str(line.maker.seq),
             _place(line.maker),
+            *([_support(line)] if doubtful else []),
             _tokens(line.behind.cost),
             *([_money(line.behind.cost)] if currency else []),
             f"| {line.text}",
@@ -136,8 +140,14 @@ def _print(lines: Sequence[BlamedLine], currency: str) -> None:
         for line in lines
     ]
     cost = [f"cost {currency}"] if currency else []
-    headers = ("line", "event", "written by", "tokens", *cost, "| text")
-    print_table(headers, rows, right=(0, 1, *range(3, 4 + len(cost))))
+    headers = ("line", "event", "written by", *(["evidence"] if doubtful else []), "tokens", *cost, "| text")
+    first = 4 if doubtful else 3
+    print_table(headers, rows, right=(0, 1, *range(first, first + 1 + len(cost))))
+
+
+def _support(line: BlamedLine) -> str:
+    """What a line stands on, where that is not plainly trusted."""
+    return {"trusted": "", "mixed": "mixed", "untrusted": "UNTRUSTED ONLY"}[line.behind.support]
 
 
 def _place(maker: Maker) -> str:
@@ -178,6 +188,9 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
         click.echo(f"  analysts: {names(behind.patches)}")
     if behind.items:
         click.echo(f"  items: {names(behind.items)}")
+    if behind.support != "trusted":
+        only = "only " if behind.support == "untrusted" else "also "
+        click.echo(f"  evidence: {only}attempts whose texts nobody vouches for")
     if behind.gate is not None and maker.step is not None:
         gate = behind.gate
         click.echo(f"  gate: {verdict_words(found.chains[maker.step])}; {_turned(gate.won, gate.lost)}")
@@ -216,6 +229,7 @@ def _line_json(line: BlamedLine) -> Json:
         "behind": [proposal_json(proposal) for proposal in behind.proposals],
         "patches": list(behind.patches),
         "items": list(behind.items),
+        "evidence": behind.support,
         "won": None if gate is None else list(gate.won),
         "lost": None if gate is None else list(gate.lost),
         "verdict": None if gate is None else gate.action,

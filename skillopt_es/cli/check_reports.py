@@ -89,6 +89,7 @@ def report_json(report: CheckReport) -> Json:
         "events": report.events,
         "decisions": report.decisions,
         "rollouts": report.rollouts,
+        "evidence": report.evidence,
         "not_checkable": dict(report.unchecked),
         "mismatch": found[0] if found else None,
         "mismatches": found,

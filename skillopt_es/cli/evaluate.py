@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
     from skillopt_es.evaluation import Evaluated, EvaluationRequest
     from skillopt_es.events.values import SkillTree, Split
+    from skillopt_es.seal import Seal
+
+    _Asked = tuple[RunConfig, SkillTree, str, Seal | None]
 
 _SPLITS: dict[str, tuple[Split, ...]] = {
     "train": ("train",),
@@ -45,6 +48,11 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 )
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as env.workers=8.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N items of the split.")
+@click.option(
+    "--open-test",
+    is_flag=True,
+    help="Look at sealed test items (env.seal_test): the log says so for ever, in the run with --run.",
+)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write one JSON line an item.")
 @click.option(
     "--dir",
@@ -63,6 +71,7 @@ def eval_command(
     which: str,
     overrides: tuple[str, ...],
     limit: int | None,
+    open_test: bool,
     out: Path | None,
     directory: Path,
     as_json: bool,
@@ -81,8 +90,10 @@ def eval_command(
         raise click.UsageError("name a CONFIG or a --run, not both")
     if out is not None and not out.resolve().parent.is_dir():
         raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
-    base, skill, stem = (
-        _of_config(config, overrides, skill_file) if run is None else _of_run(run, which, overrides, skill_file)
+    base, skill, stem, seal = (
+        _of_config(config, overrides, skill_file, opens=open_test)
+        if run is None
+        else _of_run(run, which, overrides, skill_file, opens=open_test)
     )
     request = EvaluationRequest(
         config=base,
@@ -91,6 +102,7 @@ def eval_command(
         limit=limit or 0,
         directory=directory,
         stem=stem,
+        seal=seal,
     )
     evaluated = asyncio.run(_evaluate(request))
     if out is not None:
@@ -99,11 +111,10 @@ def eval_command(
     refuse_problems(evaluated)
 
 
-def _of_config(
-    path: Path | None, overrides: Sequence[str], skill_file: Path | None
-) -> tuple[RunConfig, SkillTree, str]:
-    """The config of a file, the skill that is asked for and what to call them."""
+def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
+    """The config of a file, the skill that is asked for, what to call them, and the seal."""
     from skillopt_es.config import load_config
+    from skillopt_es.seal import seal_of
     from skillopt_es.start import load_skill
 
     config = load_config(path, overrides)
@@ -111,26 +122,28 @@ def _of_config(
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
         stem = path.resolve().parent.name
-    return config, load_skill(config)[0] if skill_file is None else _skill_of(config, skill_file), stem
+    skill = load_skill(config)[0] if skill_file is None else _skill_of(config, skill_file)
+    return config, skill, stem, seal_of(config, opens=opens)
 
 
-def _of_run(
-    name: str, which: str, overrides: Sequence[str], skill_file: Path | None
-) -> tuple[RunConfig, SkillTree, str]:
-    """The config of a run, the skill that is asked for and what to call them."""
+def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
+    """The config of a run, the skill that is asked for, what to call them, and the run's seal."""
     from skillopt_es.config import with_overrides
     from skillopt_es.events.errors import RunNotFound
     from skillopt_es.runs import find_run
+    from skillopt_es.seal import seal_of_run
     from skillopt_es.session import read_state, recorded_run
 
     folder = find_run(name, Path("runs"))
     state = read_state(folder)
     if state.started is None or state.current is None or state.best is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
-    config = with_overrides(recorded_run(state.started, folder).config, overrides)
+    recorded = recorded_run(state.started, folder)
+    config = with_overrides(recorded.config, overrides)
     tell_of(config)
     known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
-    return config, known[which] if skill_file is None else _skill_of(config, skill_file), folder.resolve().name
+    skill = known[which] if skill_file is None else _skill_of(config, skill_file)
+    return config, skill, folder.resolve().name, seal_of_run(recorded, folder, config, opens=opens)
 
 
 def _skill_of(config: RunConfig, file: Path) -> SkillTree:

@@ -23,6 +23,8 @@ def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
     click.echo(f"skill     {request.skill.main} ({request.skill.hash[:12]})")
     click.echo(f"target    {request.config.target_model.model}")
     click.echo(f"recorded  {evaluated.folder}")
+    if evaluated.look is not None:
+        click.echo(f"look      {evaluated.look.look} at the sealed test items")
     for result in evaluated.results:
         click.echo("")
         _print_split(result, prices_in(request.config.resolved).currency)
@@ -46,6 +48,7 @@ def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None
             "skill": request.skill.hash,
             "target": request.config.target_model.model,
             "folder": str(evaluated.folder),
+            "look": None if evaluated.look is None else evaluated.look.look,
             "currency": prices_in(request.config.resolved).currency or None,
             "splits": [_split_json(result) for result in evaluated.results],
         }

@@ -33,6 +33,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SealedTestOpened,
     SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
@@ -72,6 +73,7 @@ _MILESTONES: Mapping[type[Event], str] = {
     MetaSkillWritten: "  meta skill, {}",
     TrainingStopped: "  stopped, {}",
     BestPromoted: "  {}",
+    SealedTestOpened: "  {}",
     RunPaused: "paused, {}",
     RunCompleted: "done: {}",
 }
@@ -277,6 +279,11 @@ def _promoted(event: BestPromoted) -> str:
     return f"the final skill {event.skill[:8]} is the best, {values}"
 
 
+def _opened(event: SealedTestOpened) -> str:
+    by = "the final evaluation" if event.by == "final" else f"eval of skill {event.skill[:8]}, in {event.evaluation}"
+    return f"look {event.look} at the sealed test split, by {by}"
+
+
 def _completed(event: RunCompleted) -> str:
     tests = (("initial", event.test_initial), ("best", event.test_best), ("final", event.test_final))
     said = ", ".join(f"{name} {score.hard:.4f}" for name, score in tests if score is not None)
@@ -340,6 +347,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     TrainingStopped: _stopped,
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
+    SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: lambda event: f"from the result files of {event.source} in {event.folder}",
     StepImported: lambda event: f"step {event.step}: as it was recorded there",

@@ -15,7 +15,7 @@ from skillopt_es.cli.options import directory_option, json_option, print_json, r
 if TYPE_CHECKING:
     from skillopt_es.projections.lineage import Lineage, Node
 
-_MARKS = {"": "?", "reject": "x", "too_large": "x", "indecisive": "~", "unchanged": "="}
+_MARKS = {"": "?", "reject": "x", "too_large": "x", "untrusted_only": "x", "indecisive": "~", "unchanged": "="}
 _HASH = 8
 
 

@@ -175,6 +175,8 @@ def _print_check(report: CheckReport) -> None:
 
     if report.ok:
         click.echo(f"check      ok: {report.decisions:,} decisions derived again from {report.rollouts:,} rollouts")
+        if report.evidence:
+            click.echo(f"evidence   {report.evidence:,} attempts were shown to analysts, all of training items")
     else:
         click.echo(f"check      {len(report.mismatches):,} of {report.decisions:,} decisions and their order differ:")
         for line in mismatch_lines(report):

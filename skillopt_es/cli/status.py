@@ -41,8 +41,16 @@ def status_command(run: str | None, directory: Path, as_json: bool) -> int:
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
         found = detailed(reading, folder)
+        null_accepts = _null_accepts(folder) if found.drawn_again and reading.problem is None else None
         if as_json:
-            print_json({**status_json(found), "problem": problem_json(reading)})
+            print_json({**status_json(found, null_accepts), "problem": problem_json(reading)})
         else:
-            print_status(found, directory)
+            print_status(found, directory, null_accepts)
         return as_found(reading)
+
+
+def _null_accepts(folder: Path) -> float | None:
+    """How often the run's rule takes a text against itself; imported only for the few runs that can tell."""
+    from skillopt_es.calibrating import measured_null_accepts
+
+    return measured_null_accepts(folder)

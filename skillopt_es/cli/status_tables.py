@@ -10,6 +10,7 @@ import click
 from attrs import asdict
 
 from skillopt_es.cli.event_lines import counted, shown_time
+from skillopt_es.cli.looks import is_sealed, looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
@@ -97,7 +98,7 @@ def fork_json(forked: RunForked | None) -> Json:
     return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
 
 
-def status_json(found: Detailed) -> dict[str, Json]:
+def status_json(found: Detailed, null_accepts: float | None) -> dict[str, Json]:
     """One run as JSON, with its lines and evaluations."""
     summary = found.overview.summary
     lines: list[Json] = [
@@ -109,6 +110,8 @@ def status_json(found: Detailed) -> dict[str, Json]:
         "resumed": summary.resumed,
         "usage": total_json(found.spent),
         "tests": tests_json(_tests(summary)),
+        "null_accepts": null_accepts,
+        "test_looks": looks_json(summary.looks, sealed=found.started is not None and is_sealed(found.started)),
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
         "completed": asdict(summary.completed) if summary.completed else None,
@@ -116,7 +119,7 @@ def status_json(found: Detailed) -> dict[str, Json]:
     }
 
 
-def print_status(found: Detailed, directory: Path) -> None:
+def print_status(found: Detailed, directory: Path, null_accepts: float | None) -> None:
     """The run's head, its steps, and what to type next."""
     each, summary = found.overview, found.overview.summary
     if summary.is_evaluation:
@@ -125,22 +128,14 @@ def print_status(found: Detailed, directory: Path) -> None:
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
     click.echo(f"run         {each.folder.name} ({each.status}{why}{imported})")
-    if summary.forked is not None:
-        changed = shown_settings(summary.forked.overrides)
-        click.echo(
-            f"forked      of {summary.forked.parent} after event {summary.forked.seq:,}; {changed or 'nothing changed'}"
-        )
-    for gone in summary.retracted:
-        click.echo(f"without     {', '.join(gone.items)}{f' at {gone.place}' if gone.place else ''}: {gone.reason}")
-    for lost in summary.erased:
-        click.echo(f"erased      {counted(len(lost.texts), 'text')} about {', '.join(lost.items)}: {lost.reason}")
+    _print_changes(summary)
     if found.started is not None:
         click.echo(f"trains      {_what(found.started)}")
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
     stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
     click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{stopped}{_resumed(summary)}")
     click.echo(f"validation  {_validation(summary)}")
-    print_tests(_tests(summary))
+    _print_honesty(found, null_accepts)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
         used = f"{used} ({found.spent.inherited:,} calls came along from the parent)"
@@ -162,6 +157,29 @@ def print_status(found: Detailed, directory: Path) -> None:
         print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
     click.echo()
     click.echo(f"next        {_next(each, directory)}")
+
+
+def _print_changes(summary: Summary) -> None:
+    """Where a run left its parent, and what it goes on without."""
+    if summary.forked is not None:
+        changed = shown_settings(summary.forked.overrides)
+        click.echo(
+            f"forked      of {summary.forked.parent} after event {summary.forked.seq:,}; {changed or 'nothing changed'}"
+        )
+    for gone in summary.retracted:
+        click.echo(f"without     {', '.join(gone.items)}{f' at {gone.place}' if gone.place else ''}: {gone.reason}")
+    for lost in summary.erased:
+        click.echo(f"erased      {counted(len(lost.texts), 'text')} about {', '.join(lost.items)}: {lost.reason}")
+
+
+def _print_honesty(found: Detailed, null_accepts: float | None) -> None:
+    """The test scores, with how often the items were looked at, and what a verdict of the gate is worth."""
+    summary = found.overview.summary
+    if null_accepts is not None:
+        click.echo(f"gate        takes a text against itself in {null_accepts:.0%} of cases, by its own draws")
+    print_tests(_tests(summary))
+    if summary.looks.opened or (found.started is not None and is_sealed(found.started)):
+        click.echo(f"seal        {looks_words(summary.looks)}")
 
 
 def _print_evaluation(found: Detailed) -> None:

@@ -9,7 +9,7 @@ from typing import Literal
 import attrs
 from attrs import field, frozen
 
-from skillopt_es.events.values import AppendixOrder, GateMetric, GateRule, Json, Role
+from skillopt_es.events.values import AppendixOrder, GateMetric, GateRule, Json, Role, Trust
 from skillopt_es.ports import AuthMode, Thinking
 from skillopt_es.skill.density import LEADING_WORDS
 from skillopt_es.skill.schedule import Scheduler
@@ -217,6 +217,7 @@ class EvaluationConfig:
     no_regression: int | None = field(metadata=_limits(low=0))
     min_items: int = field(metadata=_limits(low=0))
     max_size: int = field(metadata=_limits(low=0))
+    no_untrusted_only: bool
     fresh_score: bool
     early_stop: Literal["off", "exact"]
     early_stop_wave: int = field(metadata=_limits(low=1))
@@ -254,6 +255,9 @@ class EnvConfig:
     split_dir: str
     data_path: str
     limit: int = field(metadata=_limits(low=0))
+    seal_test: bool
+    trust: Trust
+    same_input: Literal["warn", "refuse"]
     options: Mapping[str, Json]
 
 

@@ -27,6 +27,7 @@ from skillopt_es.projections.item_results import ItemResults, item_results
 from skillopt_es.projections.lineage import TYPES, Lineage, lineage
 from skillopt_es.projections.prices import Prices, recorded_prices
 from skillopt_es.projections.summary import DETAILS, Summary, summarize
+from skillopt_es.projections.trust import Attempts, untrusted_attempts
 from skillopt_es.projections.usage import Usage, usage_of
 
 T = TypeVar("T")
@@ -73,6 +74,7 @@ class Facts:
     spent: Spent | None
     there: UsageThere | None
     durations: Durations | None
+    untrusted: Attempts
 
     @property
     def settings(self) -> Mapping[str, Json]:
@@ -117,6 +119,7 @@ def facts_of(reading: Reading, folder: Path) -> Facts:
         spent=spent,
         there=there,
         durations=times,
+        untrusted=untrusted_attempts(reading.read(types=("RolloutCompleted",), mentioning="untrusted")),
     )
 
 

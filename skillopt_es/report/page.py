@@ -12,6 +12,7 @@ import hashlib
 from importlib import resources
 
 from skillopt_es.audit.headlines import Headlines, headlines
+from skillopt_es.cli.looks import is_sealed, looks_words
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, join, prose
@@ -45,7 +46,7 @@ def page(facts: Facts) -> str:
     """The page of a run; the same log gives the same page."""
     found = headlines_of(facts)
     sections = {
-        "scores": scores_section(found),
+        "scores": scores_section(found, _looks(facts)),
         "curve": None if facts.summary.is_evaluation else curve_section(facts),
         "skill": skill_section(facts),
         "lineage": None if facts.summary.is_evaluation else tree_section(facts),
@@ -66,6 +67,14 @@ def page(facts: Facts) -> str:
         _footer(),
     )
     return f"<!doctype html>\n{el('html', _head(facts), body, lang='en')}\n"
+
+
+def _looks(facts: Facts) -> str:
+    """How often sealed test items were looked at; empty for a run without a seal."""
+    looks = facts.summary.looks
+    if not looks.opened and not (facts.started is not None and is_sealed(facts.started)):
+        return ""
+    return f"Seal of the test split: {looks_words(looks)}."
 
 
 def headlines_of(facts: Facts) -> Headlines:

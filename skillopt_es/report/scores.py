@@ -13,8 +13,12 @@ _WIDTH, _HEIGHT, _EDGE = 180, 22, 6
 _MOST_NAMES = 12
 
 
-def scores_section(found: Headlines) -> Html | None:
-    """The table of scores and what can be said of their differences; None where nothing was measured."""
+def scores_section(found: Headlines, looks: str = "") -> Html | None:
+    """
+    The table of scores and what can be said of their differences; None where nothing was measured.
+
+    `looks` says how often the test items were looked at, where each look had to be recorded.
+    """
     if not found.scores:
         return None
     soft = any(abs(each.hard - each.soft) > 1e-9 for each in found.scores)
@@ -29,7 +33,7 @@ def scores_section(found: Headlines) -> Html | None:
         ("draws", True),
     ]
     rows = [_row(each, soft=soft) for each in found.scores]
-    sentences = list(said(found))
+    sentences = [*said(found), *([looks] if looks else [])]
     return section(
         "Scores",
         table("Scores of the texts that count", headers, rows, kind="scores"),

@@ -42,7 +42,7 @@ def _text(facts: Facts, found: Blame, text: Attributed, which: str) -> Iterable[
     """Each file of a text, the main one first, and its makers as a table."""
     files = sorted(text.skill.files, key=lambda file: (file != text.skill.main, file))
     for at, file in enumerate(files):
-        lines = blamed_lines(found, text, file, facts.line_usage)
+        lines = blamed_lines(found, text, file, facts.line_usage, facts.untrusted)
         title = f"{file} of the {which} skill"
         head = el("h3", title, " ", el("small", text.skill.hash[:12]))
         blocks = join(_block(facts, found, block, f"behind-{which}-{at}") for block in _blocks(lines))
@@ -114,6 +114,8 @@ def _card(facts: Facts, found: Blame, line: BlamedLine, name: str) -> Html:
         rows += [("won", _items(behind.gate.won)), ("lost", _items(behind.gate.lost))]
     if behind.items:
         rows.append(("evidence", f"{counted(len(behind.items), 'trajectory', 'trajectories')}: {_items(behind.items)}"))
+    if behind.support != "trusted":
+        rows.append(("trust", "nobody vouches for any of it" if behind.support == "untrusted" else "mixed"))
     if behind.cost.calls:
         rows.append(("a line cost", cost_words(behind.cost, facts)))
     pairs = [part for name, said in rows for part in (el("dt", name), el("dd", said))]

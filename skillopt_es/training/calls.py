@@ -46,12 +46,13 @@ from skillopt_es.training.steps import steps_text
 
 @frozen
 class Answer:
-    """A reply and where it is recorded."""
+    """A reply and where it is recorded; `acted` says that an agent did something on its way to it."""
 
     text: str
     finish: FinishReason
     ref: CallRef
     tool_calls: tuple[ToolCall, ...] = ()
+    acted: bool = False
 
 
 class Calls(Protocol):
@@ -209,7 +210,7 @@ class LiveCalls:
         row = await self._record(_answered(asked, reply, ahead=ahead), [*texts, recorded_answer(reply), *did], images)
         ref = row.ref
         self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
-        return Answer(reply.text, reply.finish, ref, reply.tool_calls)
+        return Answer(reply.text, reply.finish, ref, reply.tool_calls, acted=bool(reply.steps))
 
     async def _complete(self, asked: _Asked, model: ChatModel, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
@@ -494,4 +495,4 @@ def answer_of(row: CallRow, texts: Texts) -> Answer:
     if isinstance(recorded, ErasedText):
         raise TextErased(f"the answer to {row.call.slot} was erased")
     text, calls = read_answer(recorded, row.call.finish)
-    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls)
+    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, acted=row.call.trace is not None)

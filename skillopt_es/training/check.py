@@ -29,6 +29,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SealedTestOpened,
     SkillRewritten,
     SlowUpdateProposed,
     TextsErased,
@@ -38,6 +39,7 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 from skillopt_es.interchange.recheck import Recheck
+from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.session import recorded_run
@@ -85,6 +87,7 @@ class CheckReport:
     """
     How much was derived again, and every event that came out differently, in order.
 
+    `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
     `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
     """
 
@@ -92,6 +95,7 @@ class CheckReport:
     decisions: int
     rollouts: int
     status: str
+    evidence: int = 0
     mismatches: tuple[Mismatch, ...] = ()
     unchecked: Mapping[str, int] = field(factory=dict)
 
@@ -143,6 +147,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         decisions=walk.decisions,
         rollouts=walk.rollouts,
         status=walk.state.status,
+        evidence=walk.held_out.evidence,
         mismatches=all_of(wrong),
         unchecked={"decisions whose evidence was erased": walk.erased} if walk.erased else {},
     )
@@ -187,6 +192,7 @@ class _Walk:
     redacted: frozenset[int]
     state: TrainerState = field(factory=TrainerState)
     coming: deque[Unit | Event] = field(factory=deque)
+    held_out: HeldOut = field(factory=HeldOut)
     texts: dict[str, SkillTree] = field(factory=dict)
     events: int = 0
     decisions: int = 0
@@ -197,7 +203,7 @@ class _Walk:
     async def all(self, first: Recorded, started: RunStarted, others: Iterator[Recorded]) -> list[Mismatch]:
         """Every event that does not follow."""
         found: list[Mismatch] = []
-        wrong, recorded = self.start(first, started), first
+        wrong, recorded = self.leak(first) or self.start(first, started), first
         while True:
             if wrong is not None:
                 found.append(wrong)
@@ -210,7 +216,7 @@ class _Walk:
                 return found
             recorded = following
             try:
-                wrong = await self.step(recorded)
+                wrong = self.leak(recorded) or await self.step(recorded)
             except ILLEGAL as error:
                 if not found:  # in a log whose events all followed so far, it is ours to mend
                     raise
@@ -231,12 +237,20 @@ class _Walk:
         wanted = {"steps_per_epoch": steps, "total_steps": steps * train.num_epochs}
         return self._compared(recorded, wanted)
 
+    def leak(self, recorded: Recorded) -> Mismatch | None:
+        """Whether an event lets a validation or test item be evidence; looked at apart from what follows."""
+        what = self.held_out.problem(recorded.event)
+        return mismatch(recorded, what) if what else None
+
     async def step(self, recorded: Recorded) -> Mismatch | None:
         """One more event: folded if it follows, else what is wrong with it."""
         event = recorded.event
         self.texts.update({skill.hash: skill for skill in skills_in(event)})
         if isinstance(event, RunForked) and self.state.completed is None:
             return self._forked(recorded, event)
+        if isinstance(event, SealedTestOpened) and event.by == "eval":
+            self.coming.clear()
+            return self._compared(recorded, {"look": self.state.looks.count + 1})
         if self._is_evidence(event):
             self.coming.clear()  # a writer stopped or took over: the next one plans anew
             self._fold(event)

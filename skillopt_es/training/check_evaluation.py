@@ -13,6 +13,7 @@ from skillopt_es.events.catalog import (
     RunPaused,
     RunResumed,
     RunStarted,
+    SealedTestOpened,
     SkillScored,
     TextsErased,
 )
@@ -75,8 +76,10 @@ def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk
 def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch | None:
     event, skill = recorded.event, run.started.skill
     match event:
-        case RunPaused() | RunResumed() | TextsErased():
+        case RunPaused() | RunResumed() | TextsErased() | SealedTestOpened(by="eval"):
             return None
+        case RolloutCompleted() if _sealed(event.item, state, run):
+            return mismatch(recorded, "is of a sealed test item, and nothing says that the seal was opened")
         case RolloutCompleted():
             found = {"skill": event.skill, "purpose": event.purpose}
             wanted = {"skill": skill.hash, "purpose": "test"}
@@ -92,3 +95,7 @@ def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch 
             if isinstance(derived, SkillScored):
                 return mismatch(recorded, "", differences(event, derived))
     return mismatch(recorded, "has no place in an evaluation, or nothing was tried before it")
+
+
+def _sealed(item: str, state: TrainerState, run: RunData) -> bool:
+    return run.config.env.seal_test and not state.looks.opened and item in run.started.splits.test

@@ -16,6 +16,7 @@ from skillopt_es.events.catalog import (
     MinibatchesPlanned,
     RunCompleted,
     RunPaused,
+    SealedTestOpened,
     StepSkipped,
 )
 from skillopt_es.events.values import Evidence, Measured, Minibatch
@@ -38,6 +39,7 @@ from skillopt_es.training.gate_draws import too_large
 from skillopt_es.training.prompt_text import called
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stopping import stop_training
+from skillopt_es.training.taint import untrusted_parts
 
 
 def decide(task: tasks.Decide, state: TrainerState, run: RunData, guard: Callable[[], LeakGuard]) -> Event:
@@ -113,6 +115,7 @@ def skip_step(task: tasks.SkipStep, state: TrainerState, run: RunData) -> Event:
         "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
         "too_large": too_large(run, step.built.candidate) if step.built else "",
+        "untrusted_only": untrusted_parts(state, run) if step.built else "",
     }
     detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
     return StepSkipped(step=step.number, reason=task.reason, detail=detail)
@@ -167,6 +170,10 @@ def _promote_best(state: TrainerState, run: RunData) -> Event:
     )
 
 
+def _open_test(state: TrainerState, run: RunData) -> Event:
+    return SealedTestOpened(look=state.looks.count + 1, by="final")
+
+
 def _complete_run(state: TrainerState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
@@ -200,5 +207,6 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "stop_training": stop_training,
     "complete_epoch": complete_epoch,
     "promote_best": _promote_best,
+    "open_test": _open_test,
     "complete_run": _complete_run,
 }

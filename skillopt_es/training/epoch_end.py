@@ -19,6 +19,7 @@ from skillopt_es.training.gate import first_place, weighed
 from skillopt_es.training.gate_draws import guidance_contest, too_large
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import kept_score
+from skillopt_es.training.taint import untrusted_guidance
 
 
 def place_slow_block(state: TrainerState, run: RunData) -> Event:
@@ -107,14 +108,15 @@ def apply_slow_update(state: TrainerState, run: RunData) -> Event:
             candidate_value=run.gate_value(known.score, proposed.candidate) if known else None,
             stale_from=kept_score(state.current, proposed.candidate, run),
         )
-    if too_large(run, proposed.candidate):
+    refused = "too_large" if too_large(run, proposed.candidate) else ""
+    if refused or untrusted_guidance(state, run):
         return SlowUpdateApplied(
             epoch=proposed.epoch,
             action="reject",
             skill=state.current.skill,
             guidance=proposed.guidance,
             candidate=proposed.candidate.hash,
-            reason="too_large",
+            reason=refused or "untrusted_only",
         )
     return _gated_slow_update(state, run, proposed.candidate, state.current)
 

@@ -33,6 +33,7 @@ GATE_KEYS = (
     "gate_standard_errors",
     "no_regression",
     "min_items",
+    "no_untrusted_only",
     "promote_without_tests",
 )
 """The keys of `evaluation` that only say how measured scores are judged."""

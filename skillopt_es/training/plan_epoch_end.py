@@ -7,6 +7,7 @@ from skillopt_es.training.epoch_end import more_to_compare
 from skillopt_es.training.evaluations import comparison_evaluations, measure, unmeasured
 from skillopt_es.training.gate_draws import draw_task, guidance_contest, too_large
 from skillopt_es.training.run_data import RunData
+from skillopt_es.training.taint import untrusted_guidance
 from skillopt_es.training.tasks import Decide, Job, MetaSkillJob, Questions, Score, SlowUpdateJob, Task
 
 
@@ -88,7 +89,7 @@ def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
     unchanged = candidate is None or candidate.hash == state.current.skill.hash
     if candidate is None or unchanged or not run.config.optimizer.slow_update_gate_with_selection:
         return None
-    if too_large(run, candidate):
+    if too_large(run, candidate) or untrusted_guidance(state, run):
         return None
     if state.current.stale_from:
         return measure(state, unmeasured(state, run, [(f"e{epoch.number}/slow/gate", candidate)]))

@@ -11,6 +11,7 @@ from skillopt_es.training.evaluations import measure, train_evaluations, unmeasu
 from skillopt_es.training.gate_draws import draw_task, step_contest, too_large
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.stale import counts_as_measured
+from skillopt_es.training.taint import untrusted_parts
 from skillopt_es.training.tasks import (
     AnalyseJob,
     ChooseFirst,
@@ -178,6 +179,8 @@ def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -
         return Decide("gate_candidate")
     if run.config.evaluation.use_gate and too_large(run, candidate):
         return SkipStep("too_large")
+    if run.config.evaluation.use_gate and untrusted_parts(state, run):
+        return SkipStep("untrusted_only")
     if run.config.evaluation.use_gate and not state.current.stale_from:
         drawing = draw_task(state, run, step_contest(state))
     else:

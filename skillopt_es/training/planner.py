@@ -61,4 +61,7 @@ def _final_task(state: TrainerState, run: RunData) -> Task:
             return waiting
         if is_better(state, run, contest):
             return Decide("promote_best")
-    return measure(state, test_evaluations(state, run)) or Decide("complete_run")
+    testing = measure(state, test_evaluations(state, run))
+    if testing is not None and run.config.env.seal_test and not state.looks.final:
+        return Decide("open_test")
+    return testing or Decide("complete_run")

@@ -27,6 +27,7 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
+    StepSkipped,
 )
 from skillopt_es.events.values import NOT_TAKEN, Outcome, Purpose, Score, SkillTree
 from skillopt_es.projections.state import TrainerState, at_owed_epoch
@@ -39,6 +40,7 @@ from skillopt_es.training.gate_rules import MoreDraws
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.scores import mean_score, most_score
 from skillopt_es.training.stale import counts_as_measured
+from skillopt_es.training.taint import untrusted_guidance, untrusted_parts
 
 Zone = Literal["exact", "estimate"]
 Kind = Literal["candidate", "guidance", "promotion"]
@@ -176,7 +178,7 @@ class _Walk:
                 return evolve(event, values=gate_values(self.other, self.texts, old, new))
             case BestPromoted() | RunCompleted():
                 return self._ended(seq, event)
-            case CandidateGated() | SlowUpdateApplied() | AppendixWritten():
+            case CandidateGated() | SlowUpdateApplied() | AppendixWritten() | StepSkipped(reason="untrusted_only"):
                 return self._judged_anew(seq, event)
             case _:
                 return event
@@ -202,7 +204,7 @@ class _Walk:
             return evolve(event, score=score)
         return evolve(event, score=score, value=self._run.gate_value(score, self.texts[event.skill]))
 
-    def _judged_anew(self, seq: int, event: Judgement | AppendixWritten) -> Event:
+    def _judged_anew(self, seq: int, event: Judgement | AppendixWritten | StepSkipped) -> Event:
         match event:
             case CandidateGated():
                 return self._gated(seq, event)
@@ -210,6 +212,8 @@ class _Walk:
                 return self._guided(seq, event)
             case AppendixWritten():
                 return self._noted(event)
+            case StepSkipped():
+                return self._was_refused(seq, event)
 
     def _ended(self, seq: int, event: BestPromoted | RunCompleted) -> Event | None:
         """Whether the final skill is the best is decided once: where it was promoted, or else where the run is over."""
@@ -222,7 +226,35 @@ class _Walk:
         assert self.run is not None
         return self.run
 
+    def _was_refused(self, seq: int, event: StepSkipped) -> Event:
+        """A candidate that was refused for what it stands on: a rule that would try it misses its result."""
+        refused = self._untrusted()
+        self._say(
+            Verdict(
+                seq=seq,
+                kind="candidate",
+                number=event.step,
+                recorded=event.reason,
+                derived=event.reason if refused else None,
+                changed=not refused,
+                why="" if refused else "the candidate was never measured",
+            )
+        )
+        return event
+
+    def _untrusted(self) -> bool:
+        """Whether the rule refuses the open step's candidate, untried, for what it stands on."""
+        assert self.other.step is not None
+        built = self.other.step.built
+        if built is None or not self._run.config.evaluation.use_gate:
+            return False
+        if counts_as_measured(self.other, self._run, built.candidate):
+            return False
+        return bool(untrusted_parts(self.other, self._run))
+
     def _gated(self, seq: int, event: CandidateGated) -> Event:
+        if self._untrusted():
+            return self._refused(seq, event)
         why = self._missing(event.candidate)
         if why:
             return self._unknown(seq, "candidate", event.step, event, why)
@@ -232,6 +264,15 @@ class _Walk:
         if self.told is None and event.action == "reject" and _shown(event) != _shown(derived):
             self.told = event.step
         return derived
+
+    def _refused(self, seq: int, event: CandidateGated) -> Event:
+        """What the rule refuses for what it stands on is no candidate of the other history."""
+        reason: Literal["untrusted_only"] = "untrusted_only"
+        taken, _ = _outcome(event)
+        self._say(
+            Verdict(seq=seq, kind="candidate", number=event.step, recorded=event.action, derived=reason, changed=taken)
+        )
+        return StepSkipped(step=event.step, reason=reason, detail=untrusted_parts(self.other, self._run))
 
     def _guided(self, seq: int, event: SlowUpdateApplied) -> Event:
         """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""
@@ -297,7 +338,7 @@ class _Walk:
         assert current is not None
         step = self.other.step
         built = None if gated or step is None else step.built
-        if gated and too_large(self._run, self.texts[candidate]):
+        if gated and self._refused_unseen(candidate):
             return ""
         if built is not None and counts_as_measured(self.other, self._run, built.candidate):
             return ""
@@ -309,12 +350,20 @@ class _Walk:
             return "the skill that would be current was never measured"
         return self._undrawn(self._contest(candidate, gated=gated)) if compares and not current.stale_from else ""
 
+    def _refused_unseen(self, guidance: str) -> bool:
+        """Whether guidance is refused for what it is, whatever it would measure."""
+        return bool(too_large(self._run, self.texts[guidance])) or untrusted_guidance(self._at_guidance(), self._run)
+
     def _contest(self, candidate: str, *, gated: bool) -> Contest:
         if not gated:
             return step_contest(self.other)
+        return guidance_contest(self._at_guidance(), self.texts[candidate])
+
+    def _at_guidance(self) -> TrainerState:
+        """The state as the guidance under way sees it, that of a finished epoch included."""
         owed = self.other.owed
         late = owed is not None and owed.epoch.proposed is not None
-        return guidance_contest(at_owed_epoch(self.other) if late else self.other, self.texts[candidate])
+        return at_owed_epoch(self.other) if late else self.other
 
     def _undrawn(self, contest: Contest) -> str:
         """Which draws the other rule would want that the run never made; empty when it has all."""

@@ -47,6 +47,7 @@ class RolloutPorts:
     items: Mapping[str, Item]
     executor: Executor
     calls: Calls
+    untrusted: frozenset[str] = frozenset()
 
 
 async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> AsyncGenerator[Emission, None]:
@@ -85,12 +86,19 @@ class _Job:
         try:
             episode = await self._ports.environment.attempt(item, self._unit.skill, ask, seed=self._unit.seed)
         except CallFailed as failure:
-            return _event(self._unit, item, _without_answer(failure), "", tuple(ask.made)), ()
+            return self._event(item, _without_answer(failure), "", ask), ()
         except _StillCutError:
             cut = Failed("truncated", _CUT_TWICE)
-            return _event(self._unit, item, _ended(cut, cut.kind), "", tuple(ask.made)), ()
+            return self._event(item, _ended(cut, cut.kind), "", ask), ()
         blob = packed(episode, ask.exchanges)
-        return _event(self._unit, item, episode, text_digest(blob), tuple(ask.made)), (blob,)
+        return self._event(item, episode, text_digest(blob), ask), (blob,)
+
+    def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
+        fetched = ask.acted and self._run.config.target_model.agent_network
+        doubtful = self._run.config.env.trust == "untrusted" or item.id in self._ports.untrusted
+        if doubtful or fetched:
+            episode = evolve(episode, trust="untrusted")
+        return _event(self._unit, item, episode, trajectory, tuple(ask.made))
 
 
 def rollout_job(unit: Unit, run: RunData, ports: RolloutPorts) -> Job[tuple[RolloutCompleted, tuple[str, ...]]]:
@@ -129,6 +137,7 @@ def _event(unit: Unit, item: Item, episode: Episode, trajectory: str, calls: tup
         prediction=_short(episode.prediction),
         trajectory=trajectory,
         calls=calls,
+        trust=episode.trust,
     )
 
 
@@ -154,6 +163,7 @@ class _Target:
         self._turn = 0
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
+        self.acted = False
 
     async def __call__(
         self,
@@ -188,6 +198,7 @@ class _Target:
     async def _ask(self, request: ChatRequest) -> Answer:
         answer = await self._calls.ask("target", request)
         self.made.append(answer.ref)
+        self.acted = self.acted or answer.acted
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
         return answer
 

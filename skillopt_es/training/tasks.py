@@ -139,7 +139,15 @@ class ChooseFirst:
 class SkipStep:
     """The step has nothing to apply."""
 
-    reason: Literal["nothing_to_fix", "no_usable_patch", "no_edit_chosen", "no_rewrite", "unchanged", "too_large"]
+    reason: Literal[
+        "nothing_to_fix",
+        "no_usable_patch",
+        "no_edit_chosen",
+        "no_rewrite",
+        "unchanged",
+        "too_large",
+        "untrusted_only",
+    ]
 
 
 Step = Literal[
@@ -159,6 +167,7 @@ Step = Literal[
     "stop_training",
     "complete_epoch",
     "promote_best",
+    "open_test",
     "complete_run",
 ]
 

@@ -134,16 +134,24 @@ def test_a_config_that_is_missing_is_a_problem_of_its_own(config: Path) -> None:
     assert "folder" in checks
 
 
-def test_an_item_that_is_there_twice_is_a_warning(config: Path) -> None:
-    """Under another id and in another split it would be scored after it was learned."""
+@pytest.mark.parametrize(
+    ("split", "policy", "status", "said"),
+    [
+        ("test", "refuse", "problem", "again (test) = billing-01 (train)"),
+        ("test", "warn", "warning", "again (test) = billing-01 (train)"),
+        ("train", "refuse", "warning", "again (train) is billing-01 (train)"),
+    ],
+)
+def test_an_item_that_is_there_twice_is_found(config: Path, split: str, policy: str, status: str, said: str) -> None:
+    """Under another id and in another split it would be scored after it was learned, and no run would start."""
     tasks = config.parent / "tasks.jsonl"
     first = json.loads(tasks.read_text(encoding="utf-8").splitlines()[0])
     with tasks.open("a", encoding="utf-8") as file:
-        file.write(json.dumps({**first, "id": "again", "split": "test"}) + "\n")
-    done, checks = examined(config, "--no-calls")
-    assert done.code == 0
-    assert checks["data"]["status"] == "warning"
-    assert "again (test) is billing-01 (train)" in checks["data"]["message"]
+        file.write(json.dumps({**first, "id": "again", "split": split}) + "\n")
+    done, checks = examined(config, "--no-calls", "--set", f"env.same_input={policy}")
+    assert done.code == (1 if status == "problem" else 0)
+    assert checks["data"]["status"] == status
+    assert said in checks["data"]["message"]
 
 
 def said_by(config: Path, answer: Answer, *words: str) -> dict[str, dict[str, Any]]:

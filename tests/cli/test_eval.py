@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from attrs import evolve
-from support.command import RULES, Clerk, Done, command, edit, environment, project, start
+from support.command import RULES, Clerk, Done, command, edit, environment, project, start, unsealed
 from support.model_server import Answer, ModelServer
 from support.tamper import rewritten, seqs_of
 
@@ -21,8 +21,8 @@ from skillopt_es.events.values import Score
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """The config of a fresh project, of which two answers may not fail."""
-    return project(tmp_path / "p")
+    """The config of a fresh project, of which two answers may not fail; its test items are not sealed."""
+    return unsealed(project(tmp_path / "p"))
 
 
 @pytest.fixture

@@ -97,7 +97,7 @@ def test_an_empty_reply_that_was_asked_again_is_paid_for(tmp_path: Path) -> None
 
     with ModelServer(once_empty) as server:
         edit(config, "https://api.openai.com/v1", server.base_url)
-        done = command("eval", config, "--split", "test", "--json", cwd=tmp_path)
+        done = command("eval", config, "--split", "test", "--open-test", "--json", cwd=tmp_path)
         assert done.code == 0, done.err
         requests = len(server.requests)
     [split] = done.json["splits"]

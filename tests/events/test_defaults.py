@@ -21,7 +21,14 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "TextsErased": {"place": ""},
     "RunPaused": {},
     "EpochPlanned": {"meta_skill": ""},
-    "RolloutCompleted": {"failure": "", "detail": "", "prediction": "", "trajectory": "", "calls": ()},
+    "RolloutCompleted": {
+        "failure": "",
+        "detail": "",
+        "prediction": "",
+        "trajectory": "",
+        "calls": (),
+        "trust": "trusted",
+    },
     "SkillScored": {"value": None, "exact": True, "draw": 1, "seed": None, "not_run": (), "begun_at": ""},
     "MinibatchesPlanned": {},
     "PatchProposed": {
@@ -85,6 +92,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "TrainingStopped": {"limit": None},
     "EpochCompleted": {},
     "BestPromoted": {},
+    "SealedTestOpened": {"skill": "", "evaluation": ""},
     "RunCompleted": {"test_initial": None, "test_best": None, "test_final": None},
     "RunImported": {},
     "StepImported": {},

@@ -212,7 +212,12 @@ class ScriptedWorld:
     def session(self, **more: object) -> Session:
         """A session in this world, under a clock that stands still."""
         models: Mapping[Role, ChatModel] = {"target": self.target, "optimizer": self.optimizer}
-        world = World(models=lambda _: models, environment=lambda _: self.environment, executor=LocalExecutor)
+        world = World(
+            models=lambda _: models,
+            environment=lambda _: self.environment,
+            executor=LocalExecutor,
+            target=lambda _: self.target,
+        )
         return Session(now=lambda: NOON, world=world, **more)  # type: ignore[arg-type]
 
     @property

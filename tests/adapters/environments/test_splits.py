@@ -264,3 +264,26 @@ def test_digests_name_the_content_not_its_spelling(tmp_path: Path) -> None:
     assert first == second
     assert set(first) == {"train", "val", "test"}
     assert not set(first.values()) & set(third.values())
+
+
+def test_an_item_says_whether_its_text_is_trusted(tmp_path: Path) -> None:
+    """In a field of its own; anything but the two words is refused with the line."""
+    items = [*rows("ab", trust="untrusted"), *rows("cde")]
+    path = write_lines(tmp_path / "i.jsonl", items)
+    assert loaded(data_path=str(path), split_ratio="1:1:1").untrusted == {"a", "b"}
+    path = write_lines(tmp_path / "i.jsonl", [*items, {"id": "f", "trust": "maybe"}])
+    with pytest.raises(DataError, match=r"i.jsonl:6: item 'f': `trust` is 'maybe'"):
+        loaded(data_path=str(path), split_ratio="1:1:1")
+
+
+def test_equal_inputs_have_equal_digests(tmp_path: Path) -> None:
+    """Whatever their names, kinds and answers; an item without an input has none."""
+    items = [
+        {"id": "a", "input": "2+2", "expected": "4", "type": "sum"},
+        {"id": "b", "input": "2+2", "expected": "four"},
+        {"id": "c", "input": "2+3", "expected": "5"},
+        {"id": "d"},
+    ]
+    inputs = loaded(data_path=str(write_lines(tmp_path / "i.jsonl", items)), split_ratio="2:1:1").inputs
+    assert inputs["a"] == inputs["b"] != inputs["c"]
+    assert "d" not in inputs

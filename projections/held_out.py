@@ -1,0 +1,81 @@
+"""That no validation or test item is evidence of a change: every item an optimizer was shown, against the splits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import define, field
+
+from skillopt_es.events.catalog import (
+    ComparisonDrawn,
+    ComparisonExtended,
+    Event,
+    MinibatchesPlanned,
+    PatchProposed,
+    RolloutCompleted,
+    RunStarted,
+    SlowUpdateProposed,
+)
+from skillopt_es.events.values import Minibatch, SplitIds
+
+
+@define
+class HeldOut:
+    """
+    The items of validation and test, and what has been tried as training, while events are read.
+
+    `problem` looks at one event after the other; it derives nothing, so it also holds where a planner would be wrong.
+    """
+
+    split_of: dict[str, str] = field(factory=dict)
+    tried: set[tuple[str, str]] = field(factory=set)
+    evidence: int = 0
+
+    def problem(self, event: Event) -> str:
+        """What is wrong with an event's evidence; empty for most."""
+        match event:
+            case RunStarted():
+                return self._splits(event.splits)
+            case RolloutCompleted() if event.purpose not in ("selection", "test"):
+                self.tried.add((event.place, event.item))
+                return self._held_out([event.item], f"tries for training at {event.place}")
+            case MinibatchesPlanned():
+                return next(filter(None, map(self._group, event.groups)), "")
+            case _:
+                items = items_behind(event)
+                return self._held_out(items, "rests on") if items else ""
+
+    def _splits(self, splits: SplitIds) -> str:
+        for split, items in (("train", splits.train), ("validation", splits.val), ("test", splits.test)):
+            twice = [item for item in items if self.split_of.setdefault(item, split) != split]
+            if twice:
+                return f"has items in two splits: {_few(twice)}"
+        return ""
+
+    def _group(self, group: Minibatch) -> str:
+        self.evidence += len(group.items)
+        return self._held_out(group.items, f"shows {group.id}") or self._untried(group.place, group.items)
+
+    def _held_out(self, items: Iterable[str], what: str) -> str:
+        wrong = [f"{item} ({self.split_of[item]})" for item in items if self.split_of.get(item, "train") != "train"]
+        return f"{what} held-out items: {_few(wrong)}" if wrong else ""
+
+    def _untried(self, place: str, items: Iterable[str]) -> str:
+        wrong = [item for item in items if (place, item) not in self.tried]
+        return f"shows attempts at {place} that were never made: {_few(wrong)}" if wrong else ""
+
+
+def items_behind(event: Event) -> tuple[str, ...]:
+    """The items that an event says a change, or the advice for one, comes from."""
+    match event:
+        case PatchProposed() | ComparisonDrawn() | ComparisonExtended():
+            return event.items
+        case SlowUpdateProposed():
+            return tuple(pair.item for pair in event.pairs)
+        case _:
+            return ()
+
+
+def _few(names: list[str]) -> str:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return ", ".join(names[:3]) + more
