@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from attrs import evolve, frozen
 
-from skillopt_es.audit.durations import Moment, durations, moments_of
+from skillopt_es.audit.durations import durations, moments_of
 from skillopt_es.audit.reading import Reading
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
@@ -67,7 +66,7 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
     verdicts = Counter(_outcome(line.verdict) for line in summary.step_lines)
     tests = {line.skill: line.score for line in summary.tests}
     settings = recorded_settings(reading)
-    seconds = durations(reading.whole(_moments(reading))).total
+    seconds = durations(reading.whole(moments_of(reading.log.reader, reading.until))).total
     run = recorded_run(found.started, folder, settings)
     return Side(
         name=folder.name,
@@ -90,10 +89,6 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
         spent=found.spent if summary.imported is None else None,
         seconds=seconds if summary.imported is None else None,
     )
-
-
-def _moments(reading: Reading) -> Iterator[Moment]:
-    yield from moments_of(reading.log.reader, reading.until)
 
 
 def _final(summary: Summary) -> str:

@@ -7,12 +7,14 @@ nobody was at work, and a fork's time begins with the fork.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import cast
 
 from attrs import frozen
 
+from skillopt_es.events.bulk import Cell
+from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Reader
 from skillopt_es.projections.usage import slot_place
 
@@ -39,7 +41,7 @@ class Moment:
     """When an event of a type was recorded, and the step it belongs to, if it does to one."""
 
     type: str
-    at: str
+    at: datetime
     step: int | None = None
 
 
@@ -56,25 +58,32 @@ class Durations:
     by_step: Mapping[int, float]
 
 
-def moments_of(reader: Reader, until: int) -> list[Moment]:
+def moments_of(reader: Reader, until: int) -> Iterator[Moment]:
     """The moments of a log's events up to number `until`; raises LogError for a log that cannot be read so far."""
-    rows = cast("list[tuple[str, str, int | None, str | None]]", reader.rows(_QUERY, (until,)))
-    return [
-        Moment(kind, at, slot_place(place).step if step is None and place is not None else step)
-        for kind, at, step, place in rows
-    ]
+    for row in reader.rows(_QUERY, (until,)):
+        yield _moment(*row)
+
+
+def _moment(kind: Cell, at: Cell, step: Cell, place: Cell) -> Moment:
+    try:
+        recorded = datetime.fromisoformat(cast("str", at))
+    except (TypeError, ValueError) as error:  # a damaged file can give anything
+        raise LogDamaged(f"the time of an event is damaged: {error}") from error
+    own = step if isinstance(step, int) else None
+    return Moment(str(kind), recorded, slot_place(place).step if own is None and isinstance(place, str) else own)
 
 
 def durations(moments: Iterable[Moment]) -> Durations:
     """The time of a run, from all its moments in order."""
-    total, last = 0.0, ""
+    total = 0.0
+    last: datetime | None = None
     by_stage: dict[str, float] = {}
     by_step: dict[int, float] = {}
     for moment in moments:
         if moment.type == "RunForked":
             total, by_stage, by_step = 0.0, {}, {}
-        elif last and moment.type not in _COMINGS:
-            seconds = (datetime.fromisoformat(moment.at) - datetime.fromisoformat(last)).total_seconds()
+        elif last is not None and moment.type not in _COMINGS:
+            seconds = (moment.at - last).total_seconds()
             total += seconds
             stage = _STAGES.get(moment.type)
             if stage is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -100,7 +101,7 @@ def test_runs_and_forks_stand_side_by_side(cli: Cli) -> None:
 
 def test_time_is_the_time_somebody_was_at_work() -> None:
     """Neither what was before a fork nor the pause before a writer came counts."""
-    times = [f"2026-01-01T00:00:{second:02}.000000Z" for second in (0, 5, 6, 20, 23)]
+    times = [datetime(2026, 1, 1, second=second, tzinfo=UTC) for second in (0, 5, 6, 20, 23)]
     kinds = ["RunStarted", "RunPaused", "RunResumed", "SkillScored", "RunCompleted"]
     assert durations(map(Moment, kinds, times)).total == 5 + 14 + 3
     kinds[2] = "RunForked"

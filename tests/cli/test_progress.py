@@ -99,11 +99,10 @@ def test_calls_that_are_being_answered_are_counted(tmp_path: Path) -> None:
     assert in_flight.count == 0
 
 
-def test_the_package_can_be_run_as_the_command() -> None:
+def test_the_package_can_be_run_as_the_command(tmp_path: Path) -> None:
     """Where no script is on the path."""
-    done = subprocess.run(
-        [sys.executable, "-m", "skillopt_es", "--version"], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-m", "skillopt_es", "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("skillopt-es ")
 
 
