@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 
 from attrs import define, field, fields, frozen
 
-from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed
+from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed, RunStarted
 from skillopt_es.events.journal import CallRow, Charge, ChargeRow, FinishedCall
 from skillopt_es.projections.prices import Price, Prices, cost_of
 
@@ -156,14 +156,17 @@ def usage_of(rows: Iterable[CallRow | ChargeRow], prices: Prices = NO_PRICES) ->
 
 def crashes(events: Iterable[Recorded]) -> int:
     """How often a writer ended without a pause: calls that were in flight then are in no journal."""
-    paused: set[int] = set()
-    count = 0
+    resting, count = False, 0
     for recorded in events:
-        if isinstance(recorded.event, RunForked):  # what stands before it is the parent's, and so are its crashes
-            paused, count = {recorded.seq}, 0
-        elif isinstance(recorded.event, RunPaused):
-            paused.add(recorded.seq)
-        count += isinstance(recorded.event, RunResumed) and recorded.seq - 1 not in paused
+        match recorded.event:
+            case RunForked():  # what stands before it is the parent's, and so are its crashes
+                resting, count = True, 0
+            case RunPaused():
+                resting = True
+            case RunStarted():
+                resting = False
+            case RunResumed():
+                resting, count = False, count + (not resting)
     return count
 
 

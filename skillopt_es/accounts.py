@@ -10,9 +10,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 
+from skillopt_es.audit.durations import durations, moments_of
 from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
+from skillopt_es.events.catalog import RunForked, RunResumed
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -36,7 +37,7 @@ from skillopt_es.training.purse import Note, Purse
 
 _ROLES: tuple[Role, ...] = ("target", "optimizer")
 _MOST_BYTES = 1_000_000
-_SESSIONS = ("RunStarted", "RunResumed", "RunForked")
+_SESSIONS = ("RunResumed", "RunForked")
 
 
 def has_budget(config: RunConfig) -> bool:
@@ -91,8 +92,7 @@ def spent_before(config: RunConfig, log: EventLog, journal: Journal, lost: tuple
     for call in (*gone, *lost):
         bound = Bound(input=call.input_tokens, output=call.output_tokens)
         amount += tariffs[call.role].charged([UNTOLD] * call.tries, call.tries, bound)
-    begun = [each.seq for each in own if isinstance(each.event, RunStarted | RunResumed)]
-    return Spent(amount=amount, unreported=unreported + len(gone) + len(lost), minutes=minutes_of(log, begun))
+    return Spent(amount=amount, unreported=unreported + len(gone) + len(lost), minutes=minutes_of(log))
 
 
 def _size(text: str) -> int:
@@ -100,19 +100,9 @@ def _size(text: str) -> int:
     return _MOST_BYTES if isinstance(text, ErasedText) else len(text.encode())
 
 
-def minutes_of(log: EventLog, begun: list[int]) -> float:
-    """How long the sessions that began with these events ran, each to its last event."""
-    if not begun:
-        return 0.0
-    ends = {seq - 1 for seq in begun[1:]} | {log.head().seq}
-    total, start = 0.0, None
-    for number, at in log.reader.rows("select seq, recorded_at from events order by seq"):
-        moment = datetime.fromisoformat(str(at))
-        if number in begun:
-            start = moment
-        if number in ends and start is not None:
-            total += (moment - start).total_seconds() / 60
-    return total
+def minutes_of(log: EventLog) -> float:
+    """How long the sessions of a run were at work, each to its last event; of a fork, its own."""
+    return durations(moments_of(log.reader, log.head().seq)).total / 60
 
 
 def _clock(most: float | None, before: float, now: Callable[[], datetime]) -> Callable[[], str]:

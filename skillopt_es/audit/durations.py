@@ -2,7 +2,7 @@
 Where a run's time went, from the moments at which its events were recorded: by stage and by step.
 
 The time between two events belongs to the later one, which is what was waited for. Between a stop and what took over
-nobody was at work, and a fork's time begins with the fork.
+nobody was at work, nor before what a command recorded on its own, and a fork's time begins with the fork.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Reader
 from skillopt_es.projections.usage import slot_place
 
-_COMINGS = ("RunResumed", "RunForked")
+COMINGS = frozenset({"RunResumed", "RunForked", "EvidenceRetracted", "TextsErased", "SealedTestOpened"})
+"""The events that nobody waited for: a writer came, a command recorded something, a final evaluation began."""
+
 _STAGES = {
     "RolloutCompleted": "rollout",
     "PatchProposed": "analyst",
@@ -82,7 +84,7 @@ def durations(moments: Iterable[Moment]) -> Durations:
     for moment in moments:
         if moment.type == "RunForked":
             total, by_stage, by_step = 0.0, {}, {}
-        elif last is not None and moment.type not in _COMINGS:
+        elif last is not None and moment.type not in COMINGS:
             seconds = (moment.at - last).total_seconds()
             total += seconds
             stage = _STAGES.get(moment.type)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from skillopt_es.accounts import minutes_of
 from skillopt_es.config import RunConfig
@@ -23,7 +23,6 @@ from skillopt_es.events.catalog import (
     RunCompleted,
     RunForked,
     RunImported,
-    RunResumed,
     RunStarted,
     StepSkipped,
 )
@@ -37,8 +36,6 @@ from skillopt_es.training.run_data import RunData
 
 _MOST_RUNS = 5
 _TYPES = (
-    "RunStarted",
-    "RunResumed",
     "RunForked",
     "RunImported",
     "CandidateGated",
@@ -81,7 +78,6 @@ class _Progress:
     epochs: int = 0
     complete: bool = False
     usable: bool = True
-    opened: list[int] = field(factory=list)
 
     def saw(self, recorded: Recorded) -> None:
         match recorded.event:
@@ -93,8 +89,6 @@ class _Progress:
                 self.complete = True
             case RunForked() | RunImported():
                 self.usable = False
-            case RunStarted() | RunResumed():
-                self.opened.append(recorded.seq)
 
 
 def past_runs(directory: Path, config: RunConfig, splits: SplitIds) -> list[PastRun]:
@@ -155,7 +149,7 @@ def _measured(name: str, run: RunData, log: EventLog) -> PastRun | None:
         complete=progress.complete,
         calls=calls,
         parts={part.kind: part for part in parts},
-        seconds=60 * minutes_of(log, progress.opened),
+        seconds=60 * minutes_of(log),
         steps=progress.steps,
         planned_steps=run.started.total_steps,
     )

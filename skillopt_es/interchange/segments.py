@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 from attrs import define, field, frozen
 
+from skillopt_es.audit.durations import COMINGS
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -25,14 +26,11 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     Recorded,
     RolloutCompleted,
-    RunForked,
-    RunResumed,
     SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
-    TextsErased,
 )
 from skillopt_es.events.values import Purpose
 from skillopt_es.projections.state import TrainerState
@@ -132,8 +130,7 @@ def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
             yield part.closed(state)
             part = _Open(_key(begins), begins)
         part.events.append(recorded.event)
-        # Between two writers nobody was at work.
-        if last and not isinstance(recorded.event, RunResumed | RunForked | TextsErased):
+        if last and type(recorded.event).__name__ not in COMINGS:
             stage = _stage(recorded.event)
             part.seconds[stage] = part.seconds.get(stage, 0.0) + _between(last, recorded.recorded_at)
         state, last = after, recorded.recorded_at

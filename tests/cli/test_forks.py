@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
-from datetime import UTC, datetime
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from support.in_process import Cli, called
 
+from skillopt_es.accounts import minutes_of
 from skillopt_es.audit.durations import Moment, durations
+from skillopt_es.events.catalog import TextsErased
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.writer import RunWriter
 
 
 @pytest.fixture
@@ -106,6 +112,29 @@ def test_time_is_the_time_somebody_was_at_work() -> None:
     assert durations(map(Moment, kinds, times)).total == 5 + 14 + 3
     kinds[2] = "RunForked"
     assert durations(map(Moment, kinds, times)).total == 14 + 3
+
+
+@pytest.mark.parametrize("kind", ["TextsErased", "EvidenceRetracted", "SealedTestOpened"])
+def test_what_a_command_records_is_no_work(kind: str) -> None:
+    """Neither the time before it nor that until a writer comes; in a fork and after a pause."""
+    times = [datetime(2026, 1, 1, second=second, tzinfo=UTC) for second in (0, 5, 25, 40, 43)]
+    kinds = ["RunStarted", "RunPaused", kind, "RunResumed", "RunCompleted"]
+    assert durations(map(Moment, kinds, times)).total == 5 + 3
+    kinds[1] = "RunForked"
+    assert durations(map(Moment, kinds, times)).total == 3
+
+
+def test_an_erasure_in_an_idle_fork_takes_no_time(cli: Cli, runs: Path) -> None:
+    """Neither in comparisons nor in the report's document."""
+    made = datetime.now(UTC)
+    assert cli("fork", "demo", "--until", "step", "4", "--name", "idle").code == 0
+    with closing(RunWriter.open(runs / "idle", now=lambda: made + timedelta(hours=3))) as writer:
+        gone = TextsErased(items=("i",), reason="asked", by="me", texts=(), events=())
+        asyncio.run(writer.append([gone], expected=writer.log.head().seq))
+    demo, idle = cli("compare", "demo", "idle", "--json").json
+    assert idle["seconds"] == 0 < demo["seconds"]
+    with EventLog.open(runs / "idle") as log:
+        assert minutes_of(log) == 0
 
 
 @pytest.mark.parametrize("word", ["nope", "an-evaluation"])

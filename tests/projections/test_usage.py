@@ -11,10 +11,12 @@ from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillopt_es.events.catalog import Event, Recorded, RunForked, RunPaused, RunResumed, RunStarted
 from skillopt_es.events.journal import CallRow, FinishedCall, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.projections.prices import Prices, prices_in
-from skillopt_es.projections.usage import KINDS, Money, SlotPlace, Tally, Usage, slot_place, usage_of
+from skillopt_es.projections.usage import KINDS, Money, SlotPlace, Tally, Usage, crashes, slot_place, usage_of
 
 CALL = FinishedCall(slot="baseline/i1", role="target", stage="rollout", model="m", request="{}", outcome="answered")
 
@@ -114,6 +116,33 @@ def test_every_grouping_adds_up_to_the_whole(demo_run: Path) -> None:
     assert usage.by_evaluation["baseline"].calls == 40
     assert {place for place in usage.by_evaluation if place and place.startswith("final/test/")}
     assert not any(place and "/b0" in place for place in usage.by_evaluation)
+
+
+# --- sessions ------------------------------------------------------------------------------------------------------
+
+STARTED = RunStarted(software="", config={}, folder="", skill=SkillTree(files={}), splits=SplitIds((), (), (), {}),
+                     steps_per_epoch=1, total_steps=1)  # fmt: skip
+PAUSED, RESUMED = RunPaused(reason="interrupt", message=""), RunResumed(software="")
+FORKED = RunForked(software="", parent="p", parent_id="", seq=1, inherited=0, values={})
+
+
+@pytest.mark.parametrize(
+    ("events", "times"),
+    [
+        ([(1, STARTED), (9, PAUSED), (10, RESUMED)], 0),
+        ([(1, STARTED), (9, PAUSED), (12, RESUMED)], 0),  # a command recorded something meanwhile
+        ([(1, STARTED), (9, FORKED), (12, RESUMED)], 0),
+        ([(1, STARTED), (9, RESUMED)], 1),
+        ([(1, STARTED), (5, PAUSED), (6, RESUMED), (9, RESUMED), (12, RESUMED)], 2),
+        ([(1, STARTED), (5, RESUMED), (6, FORKED), (8, RESUMED)], 0),
+        ([(1, STARTED), (6, FORKED), (8, RESUMED), (9, RESUMED)], 1),
+    ],
+)
+def test_a_writer_that_ended_without_a_pause_was_killed(events: list[tuple[int, Event]], times: int) -> None:
+    """Whatever a command recorded between the pause and the next writer."""
+    assert (
+        crashes(Recorded(seq=seq, recorded_at="", event=event, hash="", prev_hash="") for seq, event in events) == times
+    )
 
 
 # --- attempts that gave no answer ----------------------------------------------------------------------------------
