@@ -30,7 +30,11 @@ REPEATS = "repeats"
 
 
 def _remarked(tries: str, remark: str) -> bool:
-    return tries != "[]" and tries.startswith(f'[{{"kind":"{remark}"')
+    return tries != "[]" and tries.startswith(_lead(remark))
+
+
+def _lead(remark: str) -> str:
+    return f'[{{"kind":"{remark}"'
 
 
 @frozen(kw_only=True)
@@ -258,6 +262,12 @@ class Journal:
                 if type(cells[2]) is not str:
                     raise LogDamaged(f"call {after!r} is damaged: what it has in common with others is missing")
                 yield ChargeRow(after, Charge(*cells[1:]))
+
+    def asked(self) -> int:
+        """How many calls asked somebody: all but those that have the answer of another one."""
+        repeats = "select count(*) from calls where substr(tries, 1, ?) = ?"
+        [(count,)] = self._reader.rows(repeats, (len(_lead(REPEATS)), _lead(REPEATS)))
+        return len(self) - int(count or 0)
 
     def __len__(self) -> int:
         [(count,)] = self._reader.rows("select coalesce(max(n), 0) from calls")

@@ -13,7 +13,7 @@ from skillopt_es.projections.usage import NO_PRICES, Usage, slot_place, usage_of
 
 @frozen(kw_only=True)
 class Ahead:
-    """What was asked ahead, the part of it that nobody wanted in the end, and how many calls were saved by repeats."""
+    """What was asked ahead, the part of it that nobody wanted in the end, and how many repeats saved a call."""
 
     made: Usage
     wasted: Usage

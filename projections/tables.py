@@ -22,6 +22,7 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     Recorded,
     RolloutCompleted,
+    RunForked,
     SkillScored,
     StepSkipped,
 )
@@ -126,6 +127,7 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "error": str,
         "ahead": int,
         "repeats": int,
+        "inherited": int,
         "recorded_at": str,
     },
 }
@@ -159,7 +161,7 @@ def _fill(database: Database, log: EventLog) -> None:
         "evaluations": map(_evaluation, log.read(types={"SkillScored"})),
         "rollouts": map(_rollout, log.read(types={"RolloutCompleted"})),
         "edits": _edits(log.read(types=_EDIT_TYPES)),
-        "calls": map(_call, Journal(log.reader).read()),
+        "calls": _calls(log),
     }
     for name, rows in contents.items():
         database.table(name).create(dict(_COLUMNS[name]), pk=_KEYS[name])
@@ -233,6 +235,14 @@ def _rollout(recorded: Recorded) -> Row:
         "prediction": event.prediction,
         "trajectory": event.trajectory,
     }
+
+
+def _calls(log: EventLog) -> Iterator[Row]:
+    """Every call; those of a fork's parent are marked."""
+    forks = [recorded.event for recorded in log.read(types={"RunForked"})]
+    inherited = max((event.inherited for event in forks if isinstance(event, RunForked)), default=0)
+    for row in Journal(log.reader).read():
+        yield {**_call(row), "inherited": int(row.n <= inherited)}
 
 
 def _call(row: CallRow) -> Row:

@@ -120,10 +120,16 @@ class RunUsage:
 
 
 def usage_of(rows: Iterable[CallRow | ChargeRow], prices: Prices = NO_PRICES) -> RunUsage:
-    """The usage of all these calls; None is the key of what lies outside every step, epoch or evaluation."""
+    """
+    The usage of all these calls; None is the key of what lies outside every step, epoch or evaluation.
+
+    A repeat is no call: nobody was asked.
+    """
     finest = _Groups[tuple[str, str, str]]()  # each call is added once, and what these few come to seven times
     for row in rows:
         call = row.call
+        if call.repeats:
+            continue
         start = "/".join(call.slot.split("/", _DEEPEST)[:_DEEPEST])
         finest.at((call.stage, call.role, start)).add(_counted(call, prices.by_role.get(call.role)))
     total = _Sum()

@@ -144,6 +144,8 @@ def _cost(shares: Iterable[tuple[Usage, int]]) -> Cost:
     out: float | None = None
     money: float | None = None
     for usage, lines in shares:
+        if not usage.calls:  # its answer was that of a call elsewhere
+            continue
         calls += usage.calls
         silent += max(usage.input.silent, usage.output.silent)
         if usage.input.known is not None:

@@ -105,9 +105,9 @@ class Reading:
         return self.run.created_at if row is None else str(row[0])
 
     def calls(self) -> int:
-        """How many calls the journal has, as far as it can be told."""
+        """How many calls of the journal asked somebody, as far as it can be told."""
         try:
-            return len(Journal(self.log.reader))
+            return Journal(self.log.reader).asked()
         except LogDamaged as error:
             self.problem = self.problem or error
             return 0

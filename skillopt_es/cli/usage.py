@@ -83,7 +83,7 @@ def not_as_wanted(spent: Spent) -> list[str]:
         lost = shown_usage(ahead.wasted, spent.currency)
         lines.append(f"{ahead.made.calls:,} calls were made ahead of a verdict; of no use in the end: {lost}")
     if ahead.repeats:
-        lines.append(f"{ahead.repeats:,} calls were not made: the same request had been answered before")
+        lines.append(f"{ahead.repeats:,} further calls were not made: the same request had been answered before")
     return lines
 
 

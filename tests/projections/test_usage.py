@@ -73,6 +73,17 @@ def test_a_reported_zero_is_known() -> None:
     assert usage_of([row(cached_tokens=0)]).total.cached.known == 0
 
 
+def test_a_repeat_is_no_call_and_reports_nothing() -> None:
+    """What no call has reported stays unknown beside it."""
+    repeat = row(tries=0, rows=({"kind": "repeats", "status": None, "message": "baseline/i0", "waited_ms": 0},),
+                 input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)  # fmt: skip
+    repeat = evolve(repeat, call=evolve(repeat.call, tries=repeat.call.tries.replace(" ", "")))
+    assert repeat.call.repeats
+    made = row(input_tokens=7)
+    assert usage_of([made, repeat, repeat]) == usage_of([made])
+    assert usage_of([made, repeat]).total.cached.known is None
+
+
 def test_tries_count_every_attempt_on_the_wire() -> None:
     """Two that were repeated and the answer; the one that failed."""
     usage = usage_of([row(tries=2), row(tries=1, outcome="failed", error_kind="server")]).total

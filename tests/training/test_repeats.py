@@ -14,7 +14,7 @@ from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_rep
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.overview import spent
+from skillopt_es.overview import overview, spent
 from skillopt_es.session import resume, start
 from skillopt_es.training.check import check
 
@@ -85,11 +85,11 @@ def test_an_interrupted_run_repeats_the_same(tmp_path: Path) -> None:
 
 
 def test_a_repeat_costs_nothing_and_is_counted(tmp_path: Path) -> None:
-    """No tokens, no try on the wire, and a number of its own."""
+    """No call, no tokens, no try on the wire, and a number of its own; in a listing of runs, too."""
     run, made = trained(tmp_path, REUSE)
     used, rows = spent(run), journal(run)
     assert used.ahead.repeats == sum(row.call.repeats for row in rows) > 0
-    assert used.usage.total.tries == made
+    assert used.usage.total.calls == used.usage.total.tries == overview(run).calls == made
     tokens = Counter[str]()
     for row in rows:
         tokens["repeats" if row.call.repeats else "made"] += row.call.input_tokens or 0
