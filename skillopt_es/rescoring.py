@@ -32,6 +32,7 @@ from skillopt_es.events.errors import SkillOptError, TextErased
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
+from skillopt_es.moments import Events
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, FailureKind, Item
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve as after
@@ -73,34 +74,41 @@ class Rescoring:
 
 async def rescored(folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD) -> Rescoring:
     """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
-    changed = _settings(overrides)
     with EventLog.open(folder) as log:
-        tried = _tried(log, folder)
-        started, overridden = tried.state.started, tried.state.overrides
-        assert started is not None
-        config = recorded_config(dict(started.config), Path(tried.last.config.folder), {**overridden, **changed})
-        environment = world.environment(config)
-        try:
-            _check_environment(environment)
-            splits = environment.load()
-            items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
-            work = [_Again(each, items, environment, log, world) for each in tried.rollouts]
-            executor = world.executor(lambda: False)
-            async with aclosing(executor.stream(work, workers=jobs_at_once(config.env.workers))) as stream:
-                grades = tuple([grade async for done in stream for grade in done])
-        finally:
-            await environment.aclose()
-        if grades and all(each.derived is None for each in grades):
-            raise ConfigError(
-                f"no answer of {folder.name} can be graded with these settings; of the first: {grades[0].why}",
-                hint="settings that change what the target is asked need a run of their own",
-            )
-        untold = (each.seq for each in grades if each.derived is None)
-        graded = Regraded(
-            outcomes={each.seq: each.derived for each in grades if each.derived is not None},
-            unknown=frozenset(untold if changed else ()),  # the recorded grader's grade is the recorded one
+        return await rescored_log(log, log, folder, overrides, world=world)
+
+
+async def rescored_log(
+    events: Events, log: EventLog, folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD
+) -> Rescoring:
+    """The same of a log that is open, as far as its events can be read."""
+    changed = _settings(overrides)
+    tried = _tried(events, folder)
+    started, overridden = tried.state.started, tried.state.overrides
+    assert started is not None
+    config = recorded_config(dict(started.config), Path(tried.last.config.folder), {**overridden, **changed})
+    environment = world.environment(config)
+    try:
+        _check_environment(environment)
+        splits = environment.load()
+        items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
+        work = [_Again(each, items, environment, log, world) for each in tried.rollouts]
+        executor = world.executor(lambda: False)
+        async with aclosing(executor.stream(work, workers=jobs_at_once(config.env.workers))) as stream:
+            grades = tuple([grade async for done in stream for grade in done])
+    finally:
+        await environment.aclose()
+    if grades and all(each.derived is None for each in grades):
+        raise ConfigError(
+            f"no answer of {folder.name} can be graded with these settings; of the first: {grades[0].why}",
+            hint="settings that change what the target is asked need a run of their own",
         )
-        return Rescoring(grades=grades, regated=regate(log.read(), _as_it_was(folder), graded))
+    untold = (each.seq for each in grades if each.derived is None)
+    graded = Regraded(
+        outcomes={each.seq: each.derived for each in grades if each.derived is not None},
+        unknown=frozenset(untold if changed else ()),  # the recorded grader's grade is the recorded one
+    )
+    return Rescoring(grades=grades, regated=regate(events.read(), _as_it_was(folder), graded))
 
 
 def _settings(overrides: Sequence[str]) -> dict[str, Json]:
@@ -153,7 +161,7 @@ class _Tried:
     last: RunData
 
 
-def _tried(log: EventLog, folder: Path) -> _Tried:
+def _tried(log: Events, folder: Path) -> _Tried:
     """All rollouts of a run that asked somebody, each with the skill, the seed and the settings of its time."""
     state, rollouts = TrainerState(), list[_Try]()
     texts: dict[str, SkillTree] = {}

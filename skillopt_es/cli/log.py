@@ -16,6 +16,7 @@ from skillopt_es.events.log import EventLog
 if TYPE_CHECKING:
     from skillopt_es.audit.reading import Reading
 
+_ENDS = ("RunForked", "RunResumed", "RunCompleted")
 _NAMES = {name.lower(): name for name in BY_NAME}
 
 
@@ -79,13 +80,19 @@ def _events(
     head = reading.head().seq
     # What is wanted from the end may be whole although something before it is not.
     yield from reading.read(start, head, wanted) if last is None else log.read(start, head, wanted)
-    if not follow or any(log.read(after=max(0, head - 1), types=("RunCompleted",))):
+    if not follow or _is_complete(log):
         return
     for recorded in log.follow(max(head, start)):
         if not types or type(recorded.event).__name__ in types:
             yield recorded
         if isinstance(recorded.event, RunCompleted):
             return
+
+
+def _is_complete(log: EventLog) -> bool:
+    """Whether the run came to its end; a command may have recorded something after that."""
+    last = list(log.read(after=_before_last(log, _ENDS, 1), types=_ENDS))
+    return any(isinstance(recorded.event, RunCompleted) for recorded in last)
 
 
 def _before_last(log: EventLog, types: tuple[str, ...], count: int) -> int:

@@ -30,7 +30,7 @@ _MOST = 20
 )  # fmt: skip
 @directory_option
 @json_option
-def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> None:
+def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool) -> int:
     """
     What another grader would have given for each recorded answer, and the gate's verdicts on that: no model calls.
 
@@ -41,15 +41,19 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
     skillopt-es rescore my-run --set env.grader=contains
     skillopt-es rescore my-run --set env.data_path=mended.jsonl
     """
-    from skillopt_es.rescoring import rescored
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.rescoring import rescored_log
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
-    found = asyncio.run(rescored(folder, overrides))
-    if as_json:
-        print_json({"run": folder.name, **_json(found)})
-    else:
-        _print(folder.name, found)
+    with Reading.of(folder) as reading:
+        found = asyncio.run(rescored_log(reading, reading.log, folder, overrides))
+        if as_json:
+            print_json({"run": folder.name, **_json(found), "problem": problem_json(reading)})
+        else:
+            _print(folder.name, found)
+        return as_found(reading)
 
 
 def _json(found: Rescoring) -> dict[str, Json]:

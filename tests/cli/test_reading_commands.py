@@ -24,7 +24,14 @@ from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import cut_off, rewritten, seqs_of
 
-from skillopt_es.events.catalog import CandidateGated, EpochCompleted, PatchProposed, RunCompleted, StepSkipped
+from skillopt_es.events.catalog import (
+    CandidateGated,
+    EpochCompleted,
+    PatchProposed,
+    RunCompleted,
+    StepSkipped,
+    TextsErased,
+)
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 from skillopt_es.events.writer import RunWriter
@@ -228,6 +235,15 @@ def test_follow_ends_with_the_run(cli: Cli, demo_run: Path) -> None:
     assert len(cli("log", demo_run, "--last", 2, "--follow").lines) == 2
     assert cli("log", demo_run, "--after", 99999, "--follow").out == ""
     assert len(cli("log", demo_run, "--type", "RunStarted", "--follow").lines) == 1
+
+
+def test_follow_ends_where_a_command_recorded_something_after_the_end(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
+    """The run is complete all the same."""
+    run = cut_off(demo_run, tmp_path / "erased", len(events_of(demo_run)))
+    with closing(RunWriter.open(run, now=lambda: NOON)) as writer:
+        gone = TextsErased(items=("i",), reason="asked", by="me", texts=(), events=())
+        asyncio.run(writer.append([gone], expected=writer.log.head().seq))
+    assert len(cli("log", run, "--last", 2, "--follow").lines) == 2
 
 
 def follow(run: Path, *words: str) -> subprocess.Popen[str]:

@@ -6,7 +6,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.event_runs import forge
 from support.in_process import Cli, called
+from support.tamper import seqs_of
+
+from skillopt_es.events.catalog import Event
 
 
 @pytest.fixture
@@ -41,6 +45,17 @@ def test_another_grader_is_told_of_in_grades_scores_and_verdicts(cli: Cli) -> No
     assert found["exact"] == []
     assert [each["number"] for each in found["estimate"] if each["changed"]] == [3]
     assert {each["place"] for each in found["evaluations"] if each["changed"]} >= {"e1/s3/gate", "final/test/initial"}
+
+
+def test_a_missing_tail_is_told(cli: Cli, tmp_path: Path) -> None:
+    """After what can be graded, with the exit code of a damaged log; to programs, too."""
+    log = tmp_path / "runs" / "demo"
+    last = seqs_of(log, Event)[-1]
+    forge(log, f"delete from events where seq > {last - 60}")
+    done = cli("rescore", "demo")
+    assert (done.code, " answers graded again" in done.out) == (1, True)
+    assert f"the log ends at event {last - 60}" in done.err
+    assert cli("rescore", "demo", "--json").json["problem"] in done.err
 
 
 @pytest.mark.parametrize(
