@@ -9,7 +9,7 @@ from attrs import frozen
 
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.projections.snapshot import snapshot
-from skillopt_es.projections.state import Standing, TrainerState
+from skillopt_es.projections.state import Measurement, Standing, TrainerState
 
 _LEDGERS = ("measured", "tests", "buffer", "current", "best")
 """What the other parts of a difference tell better than a line of the state would."""
@@ -58,14 +58,14 @@ class StateDiff:
     scores: tuple[ScoreDiff, ...]
 
 
-def state_diff(before: TrainerState, after: TrainerState) -> StateDiff:
-    """What differs, from the first to the second."""
+def state_diff(before: TrainerState, after: TrainerState, known: Mapping[str, Measurement]) -> StateDiff:
+    """What differs, from the first to the second; `known` are measurements of texts, also from other moments."""
     sides = (("current", before.current, after.current), ("best", before.best, after.best))
     return StateDiff(
         skills=tuple(_skills(which, left, right) for which, left, right in sides),
         state=_changed(_told(before), _told(after)),
         config=_changed(_config(before), _config(after)),
-        scores=tuple(_scores(which, before, after, left, right) for which, left, right in sides),
+        scores=tuple(_scores(which, known, left, right) for which, left, right in sides),
     )
 
 
@@ -86,11 +86,9 @@ def _skills(which: str, before: Standing | None, after: Standing | None) -> Skil
     return SkillDiff(which=which, before=next(hashes), after=next(hashes), lines=skill_diff(left, right))
 
 
-def _scores(
-    which: str, before: TrainerState, after: TrainerState, left: Standing | None, right: Standing | None
-) -> ScoreDiff:
-    old = before.measured.get(left.skill.hash) if left is not None else None
-    new = after.measured.get(right.skill.hash) if right is not None else None
+def _scores(which: str, known: Mapping[str, Measurement], left: Standing | None, right: Standing | None) -> ScoreDiff:
+    old = known.get(left.skill.hash) if left is not None else None
+    new = known.get(right.skill.hash) if right is not None else None
     both = [item for item in old.items if item in new.items] if old is not None and new is not None else []
     turned: dict[bool, list[str]] = {True: [], False: []}
     for item in both:
@@ -100,12 +98,19 @@ def _scores(
             turned[new.items[item].passed].append(item)
     return ScoreDiff(
         which=which,
-        before=None if left is None else left.value,
-        after=None if right is None else right.value,
+        before=_value(left, old),
+        after=_value(right, new),
         won=tuple(turned[True]),
         lost=tuple(turned[False]),
         compared=len(both),
     )
+
+
+def _value(standing: Standing | None, measured: Measurement | None) -> float | None:
+    """What a skill counted then; of one that was only measured at another time, what it came to."""
+    if standing is None or standing.value is not None or measured is None:
+        return None if standing is None else standing.value
+    return measured.value
 
 
 def _told(state: TrainerState) -> Mapping[str, Json]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
     from skillopt_es.audit.sides import Side
-    from skillopt_es.projections.state import TrainerState
+    from skillopt_es.projections.state import Measurement, TrainerState
     from skillopt_es.projections.state_diff import Changed, ScoreDiff, StateDiff
 
 _LEAD = 30
@@ -45,8 +46,8 @@ def diff_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
     if sides is None:
         raise click.UsageError("diff takes two moments of a run, or two runs: diff [RUN] A B, with A and B as `step 3`")
     problems: list[str] = []
-    (old_name, old), (new_name, new) = _states(sides, directory, problems)
-    found = state_diff(old, new)
+    (old_name, old), (new_name, new), known = _states(sides, directory, problems)
+    found = state_diff(old, new, known)
     if as_json:
         print_json({"before": old_name, "after": new_name, "problems": list(problems), **_json(found)})
     else:
@@ -59,15 +60,33 @@ def diff_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
 
 def _states(
     sides: tuple[Side, Side], directory: Path, problems: list[str]
-) -> tuple[tuple[str, TrainerState], tuple[str, TrainerState]]:
-    """Both states with their names; a log that both sides share is read once where that can be."""
+) -> tuple[tuple[str, TrainerState], tuple[str, TrainerState], Mapping[str, Measurement]]:
+    """
+    Both states with their names, and all measurements of their runs, also those made afterwards.
+
+    A log that both sides share is read once where that can be.
+    """
     from skillopt_es.runs import find_run
 
     folders = [find_run(side.run, directory) for side in sides]
-    first, last = _state(sides[0], folders[0], problems), None
-    if folders[0] == folders[1]:
-        last = _state(sides[1], folders[1], problems, after=first)
-    return first[:2], (last or _state(sides[1], folders[1], problems))[:2]
+    shared = folders[0] == folders[1]
+    first = _state(sides[0], folders[0], problems)
+    last = _state(sides[1], folders[1], problems, after=first if shared else None)
+    if shared:
+        known = _measured(folders[0], max(first, last, key=lambda side: side[2]))
+    else:
+        known = {**_measured(folders[0], first), **_measured(folders[1], last)}
+    return first[:2], last[:2], known
+
+
+def _measured(folder: Path, side: tuple[str, TrainerState, int]) -> Mapping[str, Measurement]:
+    """What a run has measured up to its end, as far as it can be read; `side` is a state of it."""
+    from skillopt_es.audit.reading import Reading
+    from skillopt_es.projections.trainer import fold
+
+    _, state, seq = side
+    with Reading.of(folder) as reading:
+        return fold((recorded.event for recorded in reading.read(after=seq)), state).measured
 
 
 def _state(

@@ -16,6 +16,7 @@ from support.tamper import cut_off, seqs_of, with_unknown_event
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
+    EpochCompleted,
     MinibatchesPlanned,
     PatchProposed,
     SlowUpdateApplied,
@@ -204,6 +205,21 @@ def test_diff_is_what_two_states_differ_in(cli: Cli, demo_run: Path) -> None:
 def _end_of_step(folder: Path, step: int) -> int:
     [seq] = seqs_of(folder, CandidateGated, lambda event: event.step == step)
     return seq
+
+
+def test_diff_compares_what_was_measured_at_any_time(cli: Cli, demo_run: Path) -> None:
+    """The text that an epoch ended with was measured in the next one only, as `bisect` says, too."""
+    now = read_state(demo_run)
+    [seq] = seqs_of(demo_run, EpochCompleted, lambda event: event.epoch == 1)
+    then = read_state(demo_run, until=seq).current
+    assert then is not None
+    assert then.value is None
+    assert now.measured[then.skill.hash].place == "e2/s5/current"
+    for words in (("epoch", 1), ("step", 4, "epoch", 1)):
+        score = cli("diff", demo_run, *words, "--json").json["scores"]["current"]
+        assert score["compared"] == 40
+        assert now.measured[then.skill.hash].value in (score["before"], score["after"])
+    assert "no item was measured" not in cli("diff", demo_run, "epoch", 1).out
 
 
 def test_diff_of_two_runs_names_what_was_set_otherwise(cli: Cli, audited: Audited) -> None:
