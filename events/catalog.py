@@ -358,6 +358,11 @@ class CandidateGated(Event):
     error: float | None = None
     exact: bool = True
 
+    @property
+    def alone(self) -> bool:
+        """Whether there was nothing to compare with: the current skill had never been measured."""
+        return self.current_score is None and self.current_value is None
+
 
 @frozen(kw_only=True)
 class StepSkipped(Event):

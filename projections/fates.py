@@ -82,7 +82,8 @@ def verdict_of(chain: Chain) -> tuple[Reason, str]:
     event = chain.gated.event
     before = "-" if event.current_value is None else f"{event.current_value:.4f}"
     most = "" if event.exact else "at most "
-    values = f"{before} -> {most}{event.candidate_value:.4f}, won {len(event.won)}, lost {len(event.lost)}"
+    turned = "not compared" if event.alone else f"won {len(event.won)}, lost {len(event.lost)}"
+    values = f"{before} -> {most}{event.candidate_value:.4f}, {turned}"
     values += f", {event.reason.replace('_', ' ')}" if event.reason else ""
     if event.action == "indecisive":
         return "indecisive", f"step {chain.step}: {values}, {event.draws} draws"

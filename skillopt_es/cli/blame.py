@@ -193,7 +193,8 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
         click.echo(f"  evidence: {only}attempts whose texts nobody vouches for")
     if behind.gate is not None and maker.step is not None:
         gate = behind.gate
-        click.echo(f"  gate: {verdict_words(found.chains[maker.step])}; {_turned(gate.won, gate.lost)}")
+        turned = "not compared" if gate.alone else _turned(gate.won, gate.lost)
+        click.echo(f"  gate: {verdict_words(found.chains[maker.step])}; {turned}")
     if behind.cost.calls:
         money = f", {currency} {_money(behind.cost)}" if currency else ""
         said = f" ({behind.cost.silent} did not report theirs)" if behind.cost.silent else ""

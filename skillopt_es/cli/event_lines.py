@@ -233,6 +233,7 @@ def _gated(event: CandidateGated) -> str:
     most = "" if event.exact else "at most "
     values = f"{shown_value(event.current_value)} -> {most}{shown_value(event.candidate_value)}"
     turned = "" if event.compared is None else f", won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
+    turned = ", not compared" if event.alone else turned
     turned += _weighed(event)
     turned += f", against the score of skill {event.stale_from[:8]}" if event.stale_from else ""
     return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}{turned}"

@@ -110,7 +110,7 @@ def _card(facts: Facts, found: Blame, line: BlamedLine, name: str) -> Html:
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is not None:
         rows.append(("verdict", _verdict(chain)))
-    if behind.gate is not None:
+    if behind.gate is not None and not behind.gate.alone:
         rows += [("won", _items(behind.gate.won)), ("lost", _items(behind.gate.lost))]
     if behind.items:
         rows.append(("evidence", f"{counted(len(behind.items), 'trajectory', 'trajectories')}: {_items(behind.items)}"))
@@ -156,8 +156,8 @@ def _makers(facts: Facts, found: Blame, lines: Sequence[BlamedLine], title: str)
             (place(maker), False),
             (f"{maker.seq:,}", True),
             (DASH if chain is None else _verdict(chain), False),
-            (DASH if gate is None else str(len(gate.won)), True),
-            (DASH if gate is None else str(len(gate.lost)), True),
+            (DASH if gate is None or gate.alone else str(len(gate.won)), True),
+            (DASH if gate is None or gate.alone else str(len(gate.lost)), True),
             (str(len(behind.items)) if behind.items else DASH, True),
             (cost_words(behind.cost, facts), True),
         )

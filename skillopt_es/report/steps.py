@@ -91,6 +91,8 @@ def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
 
 def _gate(gate: CandidateGated) -> str:
     """The verdict's evidence, and whether chance alone explains it."""
+    if gate.alone:
+        return f"{gate.metric}; not compared: the text that it met was never measured"
     if gate.compared is None or gate.current_score is None:
         return f"{gate.metric}; how many items were compared is not known"
     pair = Paired(items=gate.compared, won=gate.won, lost=gate.lost)

@@ -7,12 +7,14 @@ from os import SEEK_END
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from support.audited import Audited
 from support.event_runs import forge
 from support.in_process import Cli
 from support.logs import events_of
 from support.tamper import cut_off, seqs_of, with_unknown_event
 
+from skillopt_es.cli.event_lines import in_words
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -205,6 +207,15 @@ def test_diff_is_what_two_states_differ_in(cli: Cli, demo_run: Path) -> None:
 def _end_of_step(folder: Path, step: int) -> int:
     [seq] = seqs_of(folder, CandidateGated, lambda event: event.step == step)
     return seq
+
+
+def test_a_verdict_beside_a_text_that_was_never_measured_is_no_comparison(demo_run: Path) -> None:
+    """Nothing was won or lost; a comparison in which nothing turned says so in numbers."""
+    gate = next(recorded for recorded in events_of(demo_run) if isinstance(recorded, CandidateGated))
+    alone = evolve(gate, action="force_accept", current_score=None, current_value=None, won=(), lost=())
+    assert "not compared" in in_words(alone)
+    assert "won" not in in_words(alone)
+    assert "won 0, lost 0 of 40" in in_words(evolve(gate, won=(), lost=()))
 
 
 def test_diff_compares_what_was_measured_at_any_time(cli: Cli, demo_run: Path) -> None:
