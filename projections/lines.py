@@ -36,7 +36,7 @@ class StepLine:
 
 @frozen(kw_only=True)
 class EpochLine:
-    """One finished epoch and what was done at its end; empty where a stage is off."""
+    """One finished epoch and what was done at its end; empty where a stage is off. `bound` as in a step's line."""
 
     epoch: int
     slow_update: str
@@ -44,6 +44,7 @@ class EpochLine:
     current: float | None
     meta_skill: str
     best: float | None
+    bound: bool = False
 
 
 @frozen(kw_only=True)
