@@ -61,6 +61,8 @@ def target_of(named: Named, value: str, reading: Reading) -> Target:
         return EpochTarget(_number(value, "epoch"))
     if named == "event" or (named == "anything" and value.isdecimal() and int(value) <= reading.until):
         return _of_event(_number(value, "event"), reading)
+    if named == "anything" and value.isdecimal() and not _skills(value, reading):
+        return _of_event(int(value), reading)
     if named == "candidate" or _HASH.fullmatch(value.lower()):
         return _of_hash(value.lower(), reading)
     step, epoch = slot_place(value).step, slot_place(value).epoch
@@ -103,7 +105,7 @@ def _of_event(number: int, reading: Reading) -> Target:
 
 def _of_hash(start: str, reading: Reading) -> Target:
     name = reading.run.name
-    nodes = [node for node in lineage(reading.read(types=TYPES)).nodes if node.skill.startswith(start)]
+    nodes = _skills(start, reading)
     if not nodes:
         raise NotInRun(f"{name} has no skill whose hash begins with {start}", hint="`skillopt-es lineage` has them all")
     if len({node.skill for node in nodes}) > 1:
@@ -117,6 +119,11 @@ def _of_hash(start: str, reading: Reading) -> Target:
             f"the skill {start} was made {len(made)} times: {places}", hint=f"say `explain {_said(made[0])}`"
         )
     return _of_node(made[0] if made else nodes[0], reading)
+
+
+def _skills(start: str, reading: Reading) -> list[Node]:
+    """The skills whose hash begins so, each time that they were made."""
+    return [node for node in lineage(reading.read(types=TYPES)).nodes if node.skill.startswith(start)]
 
 
 def _said(node: Node) -> str:

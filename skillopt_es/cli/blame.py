@@ -179,7 +179,7 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     from skillopt_es.cli.chain_page import verdict_words
 
     maker, behind = line.maker, line.behind
-    click.echo(f"line {line.number}: {line.text}")
+    click.echo(f"line {line.number}: {line.text}" if line.text.strip() else f"line {line.number} is empty")
     click.echo(f"  written by event {maker.seq}: {_place(maker)}")
     for proposal in behind.proposals:
         role = "applied" if proposal.id in maker.proposals else "merged into it"

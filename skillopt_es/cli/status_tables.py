@@ -37,7 +37,7 @@ _STEP_HEADERS = (
 
 
 def print_runs(found: Sequence[Overview | Unreadable]) -> None:
-    """A table of the runs, and after it what is wrong with those that cannot be read."""
+    """A table of the runs, and after it what is wrong with those that are not whole or cannot be read."""
     rows = [_run_row(each) for each in found]
     print_table(
         ("run", "status", "epoch", "step", "current", "best", "calls", "last written (UTC)"),
@@ -45,8 +45,9 @@ def print_runs(found: Sequence[Overview | Unreadable]) -> None:
         right=(2, 3, 4, 5, 6),
     )
     for each in found:
-        if isinstance(each, Unreadable):
-            click.echo(f"{each.folder.name}: {each.why}")
+        why = each.why if isinstance(each, Unreadable) else each.problem
+        if why:
+            click.echo(f"{each.folder.name}: {why}")
 
 
 def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
@@ -55,7 +56,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     summary = each.summary
     return (
         each.folder.name,
-        each.status,
+        f"{each.status}, damaged" if each.problem else each.status,
         "-" if summary.is_evaluation else f"{summary.epoch}/{summary.epochs}",
         "-" if summary.is_evaluation else f"{summary.step}/{summary.steps}",
         shown_value(summary.current.value),
@@ -90,6 +91,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "retracted": [item for event in summary.retracted for item in event.items],
         "erased": [item for event in summary.erased for item in event.items],
         "imported": None if summary.imported is None else summary.imported.source,
+        "problem": each.problem or None,
     }
 
 
