@@ -59,10 +59,8 @@ def target_of(named: Named, value: str, reading: Reading) -> Target:
         return StepTarget(_number(value, "step"))
     if named == "epoch":
         return EpochTarget(_number(value, "epoch"))
-    if named == "event" or (named == "anything" and value.isdecimal() and int(value) <= reading.until):
+    if named == "event" or (named == "anything" and value.isdecimal() and _is_event(value, reading)):
         return _of_event(_number(value, "event"), reading)
-    if named == "anything" and value.isdecimal() and not _skills(value, reading):
-        return _of_event(int(value), reading)
     if named == "candidate" or _HASH.fullmatch(value.lower()):
         return _of_hash(value.lower(), reading)
     step, epoch = slot_place(value).step, slot_place(value).epoch
@@ -80,6 +78,11 @@ def _number(value: str, what: str) -> int:
     if not value.isdecimal():
         raise NotInRun(f"{value} is not the number of a {what}", hint=f"say `explain {what} 3`")
     return int(value)
+
+
+def _is_event(digits: str, reading: Reading) -> bool:
+    """Whether digits are meant as an event's number: there is such an event, or no skill whose hash begins so."""
+    return int(digits) <= reading.until or not _skills(digits, reading)
 
 
 def _of_event(number: int, reading: Reading) -> Target:
