@@ -9,6 +9,7 @@ import click
 
 from skillopt_es.cli.options import directory_option
 from skillopt_es.cli.skill_options import SkillChoice, skill_options
+from skillopt_es.counting import counted
 from skillopt_es.events.log import EventLog
 
 _FORMATS = ("skill", "jsonl", "sqlite", "skillopt", "datasette", "mlflow", "otel")
@@ -179,7 +180,7 @@ def _export_results(log: EventLog, out: str) -> None:
     if out == "-":
         raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as results/")
     count = export_results(log, Path(out))
-    click.echo(f"{out} ({count:,} files)")
+    click.echo(f"{out} ({counted(count, 'file')})")
 
 
 def _export_datasette(log: EventLog, out: str, *, force: bool) -> None:

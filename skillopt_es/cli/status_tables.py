@@ -9,11 +9,12 @@ from typing import cast
 import click
 from attrs import asdict
 
-from skillopt_es.cli.event_lines import counted, shown_time
+from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.looks import is_sealed, looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
+from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
@@ -140,11 +141,11 @@ def print_status(found: Detailed, directory: Path, null_accepts: float | None) -
     _print_honesty(found, null_accepts)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
-        used = f"{used} ({found.spent.inherited:,} calls came along from the parent)"
+        used = f"{used} ({counted(found.spent.inherited, 'call')} came along from the parent)"
     click.echo(
         f"used        {used if summary.imported is None else 'not in the log; `usage` has what the results say'}"
     )
-    click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
+    click.echo(f"log         {counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
     if summary.lines:
         click.echo()
         rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
@@ -192,13 +193,12 @@ def _print_evaluation(found: Detailed) -> None:
     if found.started is not None:
         click.echo(f"scores      {found.started.skill.main} ({found.started.skill.hash[:12]}), no training run")
     click.echo(f"used        {shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
-    click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
+    click.echo(f"log         {counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
     for line in summary.tests:
         click.echo()
         left = f", {line.score.unmeasured} not measured" if line.score.unmeasured else ""
-        click.echo(
-            f"{line.place}: hard {line.score.hard:.4f}, soft {line.score.soft:.4f} ({line.score.measured} items{left})"
-        )
+        items = "? items" if line.score.measured is None else counted(line.score.measured, "item")
+        click.echo(f"{line.place}: hard {line.score.hard:.4f}, soft {line.score.soft:.4f} ({items}{left})")
         print_by_type(line.by_type)
     click.echo()
     click.echo("next        the same `skillopt-es eval` again asks for what is missing, and nothing twice")

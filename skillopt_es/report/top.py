@@ -7,10 +7,11 @@ from collections import Counter
 from skillopt_es.audit.headlines import Headline, Headlines
 from skillopt_es.cli.compare import shown_seconds
 from skillopt_es.cli.usage import shown_cost
+from skillopt_es.counting import counted
 from skillopt_es.projections.usage import Usage
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, prose
-from skillopt_es.report.words import counted, moment, score
+from skillopt_es.report.words import moment, score
 
 _STATUS = {"completed": "good", "scored": "good", "running": "info", "paused": "bad", "stopped": "bad", "new": "idle"}
 _ACCEPTED = ("accept", "accept_new_best", "force_accept")

@@ -97,6 +97,12 @@ def test_a_change_that_comes_too_late_is_told_when_it_is_not(
         assert cli("fork", "demo", *words, "--set", change).code == 0
 
 
+def test_one_of_something_is_not_several(cli: Cli) -> None:
+    """One step that was done is one step."""
+    assert "begins      1 step done; " in cli("fork", "demo", "--until", "step", "1").out
+    assert "begins      2 steps done; " in cli("fork", "demo", "--until", "step", "2").out
+
+
 # --- compare -------------------------------------------------------------------------------------------------------
 
 
