@@ -27,8 +27,9 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
     size = len(splits.train)
     configured = config.train.train_size
     if configured and configured != size:
+        items = counted(size, "item")
         raise ConfigError(
-            f"{config.place('train.train_size')}train.train_size is {configured}, but the train split has {counted(size, 'item')}",
+            f"{config.place('train.train_size')}train.train_size is {configured}, but the train split has {items}",
             hint="leave train.train_size at 0, or set env.limit",
         )
     check_rule(config, len(splits.val))
