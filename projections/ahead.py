@@ -39,14 +39,19 @@ class AheadTally:
                 self._asked_otherwise.add(call.slot)
             yield row
 
-    def result(self, accepted: Collection[int], prices: Prices = NO_PRICES) -> Ahead:
+    def result(self, accepted: Collection[int], prices: Prices = NO_PRICES, *, last_step: int | None = None) -> Ahead:
         """
-        What it came to; `accepted` are the steps whose candidate was taken.
+        What it came to; `accepted` are the steps whose candidate was taken, `last_step` is the last one that there was.
 
-        A call is waste when the candidate of the step before its own was taken, or when its place asked something else.
+        A call is waste when the candidate of the step before its own was taken, when its place asked something else, or
+        when the training ended before its step.
         """
         wasted = [
-            row for slot, row in self._made.items() if slot in self._asked_otherwise or _step(slot) - 1 in accepted
+            row
+            for slot, row in self._made.items()
+            if slot in self._asked_otherwise
+            or _step(slot) - 1 in accepted
+            or (last_step is not None and _step(slot) > last_step)
         ]
         made, lost = usage_of(self._made.values(), prices).total, usage_of(wasted, prices).total
         return Ahead(made=made, wasted=lost, repeats=self._repeats)

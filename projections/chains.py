@@ -88,6 +88,12 @@ class Chain:
         return self.gated is not None and self.gated.event.action not in NOT_TAKEN
 
     @property
+    def analysts_unknown(self) -> bool:
+        """Whether it had analysts and nobody recorded which trajectories they saw, as in an imported run."""
+        later = (self.ranked, self.rewritten, self.built, self.gated, self.gap)
+        return self.groups is None and (bool(self.patches) or any(each is not None for each in later))
+
+    @property
     def events(self) -> tuple[Seen[Event], ...]:
         """All that was recorded of it, in order."""
         single = (self.groups, self.extended, self.consolidated, self.learning_rate, self.ranked, self.rewritten)

@@ -24,11 +24,16 @@ Reason = Literal[
 
 @frozen(kw_only=True)
 class Fate:
-    """Where one proposal ended; `path` begins with it and goes on with what it was merged into."""
+    """
+    Where one proposal ended; `path` begins with it and goes on with what it was merged into.
+
+    `assumed` where it is not recorded which of its inputs a merge on the way used: the proposal may not be in there.
+    """
 
     path: tuple[str, ...]
     reason: Reason
     detail: str = ""
+    assumed: bool = False
 
 
 @frozen(kw_only=True)
@@ -52,7 +57,8 @@ def _ends(chain: Chain, path: tuple[str, ...]) -> Iterator[Fate]:
         yield from _ends(chain, (*path, name))
     if not into:
         reason, detail = _end(chain, path[-1])
-        yield Fate(path=path, reason=reason, detail=detail)
+        assumed = any(chain.proposals[name].origins_assumed for name in path[1:])
+        yield Fate(path=path, reason=reason, detail=detail, assumed=assumed)
 
 
 def _end(chain: Chain, name: str) -> tuple[Reason, str]:

@@ -9,6 +9,9 @@ from attrs import frozen
 from skillopt_es.events.catalog import Event, RunImported, StepImported
 from skillopt_es.events.values import ImportedUsage
 
+WHOLE_RUN = "run"
+"""What an imported run calls its whole time."""
+
 
 @frozen(kw_only=True)
 class UsageThere:
@@ -17,6 +20,11 @@ class UsageThere:
     by_stage: Mapping[str, ImportedUsage]
     by_step: Mapping[int, ImportedUsage]
     whole: bool
+
+    @property
+    def total(self) -> ImportedUsage | None:
+        """The counts of the whole run; None where they are of the recorded steps only."""
+        return together(self.by_stage.values()) if self.whole else None
 
 
 def usage_there(events: Iterable[Event]) -> UsageThere | None:

@@ -15,10 +15,11 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateProposed,
 )
-from skillopt_es.events.values import Proposal
+from skillopt_es.events.values import Proposal, SplitIds
 from skillopt_es.projections.chains import ChainBuilder, Seen
 from skillopt_es.projections.fates import Fate, NoteFate, fates_of, note_fates
 from skillopt_es.projections.state import proposals_in
+from skillopt_es.projections.usage import slot_place
 
 
 @frozen(kw_only=True)
@@ -43,13 +44,24 @@ class Turned:
 
 @frozen(kw_only=True)
 class ItemHistory:
-    """Everything that a run recorded of one item; `left_out` are the evaluations that ended before they came to it."""
+    """
+    Everything that a run recorded of one item; `left_out` are the evaluations that ended before they came to it.
+
+    `unknown` are the steps that trained on it and do not say whether an analyst saw that.
+    """
 
     item: str
     results: tuple[Seen[RolloutCompleted], ...]
     left_out: tuple[Seen[SkillScored], ...]
     uses: tuple[Use, ...]
     turned: tuple[Turned, ...]
+    unknown: tuple[int, ...] = ()
+
+
+def split_in(splits: SplitIds, item: str) -> str:
+    """The split that an item is in; empty where that is not recorded."""
+    named = (("train", splits.train), ("validation", splits.val), ("test", splits.test))
+    return next((name for name, items in named if item in items), "")
 
 
 def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
@@ -82,7 +94,14 @@ def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
         left_out=tuple(left_out),
         uses=_uses(item, builder),
         turned=tuple(turned),
+        unknown=_unknown(results, builder),
     )
+
+
+def _unknown(results: Iterable[Seen[RolloutCompleted]], builder: ChainBuilder) -> tuple[int, ...]:
+    steps = (slot_place(seen.event.place).step for seen in results if seen.event.purpose == "train")
+    known = (builder.chains[step] for step in dict.fromkeys(steps) if step in builder.chains)
+    return tuple(chain.step for chain in known if chain.analysts_unknown)
 
 
 def _uses(item: str, builder: ChainBuilder) -> tuple[Use, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, get_args
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.values import Score
+from skillopt_es.events.values import NOT_TAKEN, GateAction, Score
 
 
 @frozen(kw_only=True)
@@ -35,7 +36,7 @@ class StepLine:
 
 @frozen(kw_only=True)
 class EpochLine:
-    """One finished epoch and what was done at its end; empty where a stage is off."""
+    """One finished epoch and what was done at its end; empty where a stage is off. `bound` as in a step's line."""
 
     epoch: int
     slow_update: str
@@ -43,6 +44,7 @@ class EpochLine:
     current: float | None
     meta_skill: str
     best: float | None
+    bound: bool = False
 
 
 @frozen(kw_only=True)
@@ -57,6 +59,21 @@ class EvaluationLine:
     by_type: Mapping[str, Score]
     draw: int = 1
     exact: bool = True
+
+
+Outcome = Literal["accepted", "rejected", "indecisive", "skipped", "unknown"]
+
+_OUTCOMES: dict[str, Outcome] = {
+    **dict.fromkeys(sorted({*get_args(GateAction)} - NOT_TAKEN), "accepted"),
+    "reject": "rejected",
+    "indecisive": "indecisive",
+    "unknown": "unknown",
+}
+
+
+def outcome_of(verdict: str) -> Outcome:
+    """What a step line's verdict came to; every word that is no verdict is a reason to skip the step."""
+    return _OUTCOMES.get(verdict, "skipped")
 
 
 def stated_value(lines: Sequence[EvaluationLine]) -> float | None:

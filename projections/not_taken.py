@@ -25,7 +25,8 @@ class NotTaken:
     """
     One thing that was proposed; `path` says what it was merged into before it ended.
 
-    `also_taken` names what went into the skill from it all the same, by another way.
+    `also_taken` names what went into the skill from it all the same, by another way; `assumed` where it is not recorded
+    which of its inputs a merge on the way used.
     """
 
     kind: Kind
@@ -40,6 +41,7 @@ class NotTaken:
     path: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
     also_taken: tuple[str, ...] = ()
+    assumed: bool = False
 
 
 def not_taken(records: Iterable[Recorded]) -> tuple[NotTaken, ...]:
@@ -81,12 +83,14 @@ def of_step(chain: Chain) -> Iterator[NotTaken]:
 
 def _of_proposal(chain: Chain, proposal: Proposal, seq: int, items: tuple[str, ...]) -> Iterator[NotTaken]:
     fates = fates_of(chain, proposal.id)
-    taken = tuple(fate.path[-1] for fate in fates if fate.reason == "taken")
+    taken = [fate for fate in fates if fate.reason == "taken"]
+    also = tuple(fate.path[-1] for fate in taken)
     for fate in fates:
         if fate.reason not in ("taken", "open"):
             yield NotTaken(kind=_kind(proposal), id=proposal.id, seq=seq, epoch=chain.epoch, step=chain.step,
                            reason=fate.reason, detail=fate.detail, proposal=proposal, path=fate.path,
-                           items=items, also_taken=taken)  # fmt: skip
+                           items=items, also_taken=also,
+                           assumed=any(each.assumed for each in (fate, *taken)))  # fmt: skip
 
 
 def _kind(proposal: Proposal) -> Kind:

@@ -343,6 +343,7 @@ def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
         current=slow.current_value if slow else None,
         meta_skill=summary.meta_skill,
         best=summary.best.value,
+        bound=slow is not None and not slow.exact,
     )
     return evolve(summary, lines=(*summary.lines, line))
 

@@ -11,6 +11,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.evaluation import Evaluated, EvaluationRequest, evaluate, evaluation_name
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.errors import RunNotFound
+from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import SkillTree
@@ -90,4 +91,5 @@ def _request(of: Subject, which: str) -> EvaluationRequest:
 def _attempts(folder: Path) -> Tried:
     with EventLog.open(folder) as log:
         events = (recorded.event for recorded in log.read(types=("RolloutCompleted",)))
-        return attempts(event for event in events if isinstance(event, RolloutCompleted))
+        copied = frozenset(row.ref for row in Journal(log.reader).read() if row.call.repeats)
+        return attempts((event for event in events if isinstance(event, RolloutCompleted)), copied)

@@ -83,6 +83,8 @@ def _not_reached(log: Events, kind: Literal["step", "epoch"], number: int, last:
     for recorded in log.read(until=1):
         assert isinstance(recorded.event, RunStarted)
         steps = recorded.event.total_steps
+        if not steps:
+            return NotInRun(f"{log.run.name} is an evaluation: it has no steps and no epochs")
         total = steps if kind == "step" else steps // max(1, recorded.event.steps_per_epoch)
     if number > total or number < 1:
         return NotInRun(f"{log.run.name} has no {kind} {number}: it is a run of {counted(total, kind)}")

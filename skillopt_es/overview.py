@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.audit.reading import Reading
-from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted
+from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted, TrainingStopped
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -119,11 +119,12 @@ def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
     tally = AheadTally()
     charges = Journal(reading.log.reader).charges(after=inherited)
     usage = usage_of(tally.passing(charges if strict else reading.whole(charges)), prices)
-    verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated",))]
+    verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated", "TrainingStopped"))]
+    stops = [event.step for event in verdicts if isinstance(event, TrainingStopped)]
     taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action not in NOT_TAKEN}
     return Spent(
         usage=usage,
-        ahead=tally.result(taken, prices),
+        ahead=tally.result(taken, prices, last_step=stops[-1] if stops else None),
         currency=prices.currency,
         crashes=crashes(sessions),
         inherited=inherited,

@@ -13,12 +13,12 @@ from skillopt_es.accounts import check_bounded, has_budget, open_purse, spent_be
 from skillopt_es.config import EMPTY, RunConfig, recorded_config, resume_overrides
 from skillopt_es.config.places import config_folder
 from skillopt_es.errors import ConfigError, DataError
-from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
+from skillopt_es.events.catalog import RolloutCompleted, RunForked, RunResumed, RunStarted
 from skillopt_es.events.errors import LogDamaged, RunNotFound, SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import Json, Role, Setting, digest_of
+from skillopt_es.events.values import CallRef, Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
 from skillopt_es.in_flight import StartedCalls, lost_calls
@@ -205,7 +205,7 @@ async def _train(
         workers=run.workers,
         ask_again=session.ask_again,
         inherited=state.forked.inherited if state.forked is not None else 0,
-        repeats=Repeats(writer.journal.read()) if run.config.train.reuse == "identical" else None,
+        repeats=Repeats(writer.journal.read(), _used(writer.log)) if run.config.train.reuse == "identical" else None,
         in_flight=session.in_flight,
         stopping=stopping,
         seen=seen,
@@ -249,6 +249,12 @@ def _purse(
     lost = opening.lost if isinstance(opening, RunResumed) else ()
     before = spent_before(run.config, writer.log, writer.journal, lost)
     return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=started.note)
+
+
+def _used(log: EventLog) -> frozenset[CallRef]:
+    """The calls that rollouts of a log are made of."""
+    rollouts = (recorded.event for recorded in log.read(types=("RolloutCompleted",)))
+    return frozenset(call for event in rollouts if isinstance(event, RolloutCompleted) for call in event.calls)
 
 
 async def _close_models(models: Mapping[Role, ChatModel]) -> None:

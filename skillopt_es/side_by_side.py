@@ -15,8 +15,10 @@ from skillopt_es.events.errors import LogError
 from skillopt_es.events.values import Score
 from skillopt_es.liveness import Status
 from skillopt_es.overview import Detailed, Spent, detailed
-from skillopt_es.projections.lines import stated_score
+from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, usage_there
+from skillopt_es.projections.lines import outcome_of, stated_score
 from skillopt_es.projections.summary import Summary
+from skillopt_es.run_settings import settings_in, text_of
 from skillopt_es.session import recorded_run, recorded_settings
 
 
@@ -26,20 +28,22 @@ class Side:
     One run of a comparison; None is what is not known or was not measured.
 
     `best` is the best skill's validation score, `value` the number that the gate made of it by `metric`. Calls, tokens,
-    money and `seconds` of a fork are its own, without those of what it shares with its parent.
+    money and `seconds` of a fork are its own, without those of what it shares with its parent; of an imported run they
+    are as the trainer that made it counted: `there` in place of `spent`. `unknown` are steps whose end is not recorded.
     """
 
     name: str
     folder: Path
     status: Status
     forked: RunForked | None
-    metric: str
+    metric: str | None
     step: int
     steps: int
     accepted: int
     rejected: int
     indecisive: int
     skipped: int
+    unknown: int
     baseline: Score | None
     best: Score | None
     value: float | None
@@ -47,6 +51,7 @@ class Side:
     test_best: Score | None
     test_final: Score | None
     spent: Spent | None
+    there: UsageThere | None
     seconds: float | None
     problem: LogError | None = None
 
@@ -63,23 +68,23 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
     if found.started is None or summary.is_evaluation:
         what = "stopped before it began" if found.started is None else "is an evaluation, not a training run"
         raise ConfigError(f"{folder.name} {what}: it cannot be compared")
-    verdicts = Counter(_outcome(line.verdict) for line in summary.step_lines)
+    verdicts = Counter(outcome_of(line.verdict) for line in summary.step_lines)
     tests = {line.skill: line.score for line in summary.tests}
-    settings = recorded_settings(reading)
+    there = usage_there(recorded.event for recorded in reading.read(types=("RunImported", "StepImported")))
     seconds = durations(reading.whole(moments_of(reading.log.reader, reading.until))).total
-    run = recorded_run(found.started, folder, settings)
     return Side(
         name=folder.name,
         folder=folder,
         status=found.overview.status,
         forked=summary.forked,
-        metric=run.config.evaluation.gate_metric if run.config.evaluation.use_gate else "none",
+        metric=_metric(found, reading, folder),
         step=summary.step,
         steps=summary.steps,
         accepted=verdicts["accepted"],
         rejected=verdicts["rejected"],
         indecisive=verdicts["indecisive"],
         skipped=verdicts["skipped"],
+        unknown=verdicts["unknown"],
         baseline=stated_score(summary.selections(summary.initial)),
         best=stated_score(summary.selections(summary.best.skill)),
         value=summary.best.value,
@@ -87,7 +92,8 @@ def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
         test_best=tests.get(summary.best.skill),
         test_final=tests.get(_final(summary)),
         spent=found.spent if summary.imported is None else None,
-        seconds=seconds if summary.imported is None else None,
+        there=there,
+        seconds=seconds if summary.imported is None else summary.imported.seconds.get(WHOLE_RUN),
     )
 
 
@@ -95,7 +101,13 @@ def _final(summary: Summary) -> str:
     return summary.current.skill if summary.completed is None else summary.completed.final
 
 
-def _outcome(verdict: str) -> str:
-    if verdict in ("reject", "indecisive"):
-        return "rejected" if verdict == "reject" else verdict
-    return "accepted" if verdict in ("accept", "accept_new_best", "force_accept") else "skipped"
+def _metric(found: Detailed, reading: Reading, folder: Path) -> str | None:
+    """What the gate decided by; the settings of an imported run are another trainer's, and say it or do not."""
+    if found.overview.summary.imported is not None:
+        settings = settings_in(reading.read(until=1))
+        if settings.get("evaluation.use_gate") is False:
+            return "none"
+        return text_of(settings, "evaluation.gate_metric") or None
+    assert found.started is not None
+    evaluation = recorded_run(found.started, folder, recorded_settings(reading)).config.evaluation
+    return evaluation.gate_metric if evaluation.use_gate else "none"

@@ -27,9 +27,9 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
     size = len(splits.train)
     configured = config.train.train_size
     if configured and configured != size:
-        items = counted(size, "item")
+        there = counted(size, "item")
         raise ConfigError(
-            f"{config.place('train.train_size')}train.train_size is {configured}, but the train split has {items}",
+            f"{config.place('train.train_size')}train.train_size is {configured}, but the train split has {there}",
             hint="leave train.train_size at 0, or set env.limit",
         )
     check_rule(config, len(splits.val))
@@ -39,6 +39,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
             "untrusted attempts, and env.trust says that all of them are",
             hint="turn it off, or say of each untrusted item that it is (its field `trust`)",
         )
+    _check_reuse(config)
     steps = planned_steps(config.train, size)
     return RunStarted(
         software=software_version(),
@@ -51,6 +52,18 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
         notes=(*notes, *splits.notes, *twins),
         guide=guide,
     )
+
+
+def _check_reuse(config: RunConfig) -> None:
+    """Refuses to repeat answers where each is a draw of its own."""
+    if config.train.reuse == "identical" and 0 not in (
+        config.target_model.temperature,
+        config.optimizer_model.temperature,
+    ):
+        raise ConfigError(
+            f"{config.place('train.reuse')}train.reuse is identical, but neither model is asked at temperature 0",
+            hint="set model.temperature: 0, or leave train.reuse at never",
+        )
 
 
 def checked_splits(splits: Splits, config: RunConfig) -> tuple[str, ...]:

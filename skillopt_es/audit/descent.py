@@ -21,12 +21,14 @@ from skillopt_es.events.catalog import (
     MetaSkillWritten,
     Recorded,
     RolloutCompleted,
+    RunStarted,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
+from skillopt_es.projections.item_history import split_in
 from skillopt_es.projections.usage import slot_place
 from skillopt_es.skill.alignment import lines_of
 
@@ -83,12 +85,17 @@ class DerivedLine:
 
 @frozen(kw_only=True)
 class Descent:
-    """All that goes back to a piece of evidence, in the order of the log; `taken` are the steps whose skill does."""
+    """
+    All that goes back to a piece of evidence, in the order of the log; `taken` are the steps whose skill does.
+
+    `unknown` are the steps that trained on it and do not say which analysts saw that: what they made is not listed.
+    """
 
     evidence: Evidence
     derived: tuple[Derived, ...]
     lines: tuple[DerivedLine, ...]
     taken: tuple[int, ...]
+    unknown: tuple[int, ...] = ()
 
 
 @define
@@ -98,6 +105,8 @@ class _Walk:
     evidence: Evidence
     found: list[Derived] = field(factory=list)
     places: set[str] = field(factory=set)
+    trained: set[int] = field(factory=set)
+    split: str = ""
     skills: set[str] = field(factory=set)
     compared: set[int] = field(factory=set)
     advised: set[int] = field(factory=set)
@@ -117,24 +126,31 @@ def descent(evidence: Evidence, records: Iterable[Recorded]) -> Descent:
         _advice(walk, recorded)
     written = blame(rows)
     taken: list[int] = []
+    unknown: tuple[int, ...] = ()
     lines: tuple[DerivedLine, ...] = ()
     if written is not None:
+        trained = (chain for chain in written.chains.values() if chain.step in walk.trained)
+        unknown = tuple(chain.step for chain in trained if chain.analysts_unknown)
         taken = [chain.step for chain in written.chains.values() if _step(walk, chain) and chain.taken]
         lines = tuple(_lines(evidence, written, walk.advised))
     derived = sorted(walk.found, key=lambda each: each.seq)
-    return Descent(evidence=evidence, derived=tuple(derived), lines=lines, taken=tuple(taken))
+    return Descent(evidence=evidence, derived=tuple(derived), lines=lines, taken=tuple(taken), unknown=unknown)
 
 
 def _results(walk: _Walk, recorded: Recorded) -> None:
     """The evidence itself, and the scores and verdicts in which it counts."""
     seq, event = recorded.seq, recorded.event
     match event:
+        case RunStarted(total_steps=0):  # an evaluation: it has one purpose, whichever the split
+            walk.split = split_in(event.splits, walk.evidence.item)
         case RolloutCompleted() if walk.evidence.is_of(event.item, event.place):
             place = slot_place(event.place)
             walk.places.add(event.place)
             if event.purpose == "selection":
                 walk.skills.add(event.skill)
-            fate = event.purpose.replace("_", " ")
+            if event.purpose == "train" and place.step is not None:
+                walk.trained.add(place.step)
+            fate = walk.split or event.purpose.replace("_", " ")
             walk.say("result", seq, f"{event.place}/{event.item}", fate, step=place.step, epoch=place.epoch)
         case SkillScored() if event.place in walk.places:
             place = slot_place(event.place)

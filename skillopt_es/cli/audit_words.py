@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 90
 _MOST_NAMES = 12
+LEFT_UNSAID = " (assumed: which of its inputs that merge used is not recorded)"
 
 
 def short(text: str, longest: int = _LONGEST) -> str:
@@ -50,14 +51,15 @@ def proposal_words(proposal: Proposal) -> str:
 
 def fate_words(fate: Fate) -> str:
     """Where a proposal ended, and by which way."""
-    way = f"merged into {', then '.join(fate.path[1:])}; " if len(fate.path) > 1 else ""
+    sure = LEFT_UNSAID if fate.assumed else ""
+    way = f"merged into {', then '.join(fate.path[1:])}{sure}; " if len(fate.path) > 1 else ""
     detail = f" ({fate.detail})" if fate.detail else ""
     return f"{way}{fate.reason.replace('_', ' ')}{detail}"
 
 
 def fate_json(fate: Fate) -> Json:
     """A fate for programs."""
-    return {"path": list(fate.path), "reason": fate.reason, "detail": fate.detail}
+    return {"path": list(fate.path), "reason": fate.reason, "detail": fate.detail, "assumed": fate.assumed}
 
 
 def proposal_json(proposal: Proposal) -> Json:

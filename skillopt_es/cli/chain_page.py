@@ -64,7 +64,7 @@ def _listed(chain: Chain, made: Seen[PatchProposed] | Seen[PatchesMerged]) -> It
         yield f"    {proposal.id.rpartition('#')[2]:>2}  {proposal_words(proposal)}"
         if isinstance(made.event, PatchesMerged):
             sure = ", as the merge left unsaid" if proposal.origins_assumed else ""
-            yield f"        from {names(proposal.origins)}{sure}"
+            yield f"        from {names(proposal.origins) or 'what is not recorded'}{sure}"
         if into:
             yield f"        merged into {names(into)}"
 

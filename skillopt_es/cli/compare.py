@@ -37,7 +37,7 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
     labels = list(rows[0])
     table = [(label, *(row[label] for row in rows)) for label in labels]
     print_table(headers, [row for row in table if any(cell not in ("", "-") for cell in row[1:])])
-    metrics = {each.metric for each in found}
+    metrics = {each.metric for each in found if each.metric is not None}
     if len(metrics) > 1:
         click.echo("\nThe gates' values are by different rules and cannot be compared; hard and soft scores can.")
     for each in found:
@@ -48,10 +48,6 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
 
 def column(each: Side) -> dict[str, str]:
     """One run's cells, by the label of their row."""
-    from skillopt_es.cli.usage import shown_cost, shown_tokens
-
-    used = each.spent
-    total = None if used is None else used.usage.total
     cells = {
         "status": each.status,
         "fork of": "" if each.forked is None else f"{each.forked.parent} after event {each.forked.seq:,}",
@@ -59,21 +55,35 @@ def column(each: Side) -> dict[str, str]:
         "steps": f"{each.step} of {each.steps}",
         "accepted": str(each.accepted),
         "rejected": str(each.rejected),
-        **({"indecisive": str(each.indecisive)} if each.indecisive else {}),
+        "indecisive": str(each.indecisive) if each.indecisive else "",
         "skipped": str(each.skipped),
-        "gate metric": each.metric,
+        "unknown": str(each.unknown) if each.unknown else "",
+        "gate metric": each.metric or "-",
         "best value": shown_value(each.value),
     }
     for name, score in _scores(each).items():
         cells[f"{name} hard"] = shown_value(None if score is None else score.hard)
         cells[f"{name} soft"] = shown_value(None if score is None else score.soft)
-    return cells | {
-        "calls": "-" if total is None else f"{total.calls:,}",
-        "calls of parent": "" if used is None or not used.inherited else f"{used.inherited:,}",
-        "tokens in": "-" if total is None else shown_tokens(total.input),
-        "tokens out": "-" if total is None else shown_tokens(total.output),
-        "cost": "-" if used is None or not used.currency else f"{used.currency} {shown_cost(used.usage.total.cost)}",
-        "time": "-" if each.seconds is None else shown_seconds(each.seconds),
+    return cells | _used(each) | {"time": "-" if each.seconds is None else shown_seconds(each.seconds)}
+
+
+def _used(each: Side) -> dict[str, str]:
+    from skillopt_es.cli.usage import shown_cost, shown_tokens
+    from skillopt_es.projections.imported_usage import together
+
+    if each.spent is None:
+        counts = None if each.there is None else together(each.there.by_stage.values())
+        known = (None, None, None) if counts is None else (counts.calls, counts.input_tokens, counts.output_tokens)
+        part = "" if each.there is None or each.there.whole else "+"
+        calls, read, written = ("-" if count is None else f"{count:,}{part}" for count in known)
+        return {"calls": calls, "calls of parent": "", "tokens in": read, "tokens out": written, "cost": "-"}
+    used, total = each.spent, each.spent.usage.total
+    return {
+        "calls": f"{total.calls:,}",
+        "calls of parent": f"{used.inherited:,}" if used.inherited else "",
+        "tokens in": shown_tokens(total.input),
+        "tokens out": shown_tokens(total.output),
+        "cost": f"{used.currency} {shown_cost(total.cost)}" if used.currency else "-",
     }
 
 
@@ -98,7 +108,6 @@ def shown_seconds(seconds: float) -> str:
 def _as_json(each: Side) -> Json:
     from skillopt_es.cli.score_tables import score_json
     from skillopt_es.cli.status_tables import fork_json
-    from skillopt_es.cli.usage import total_json
 
     return {
         "run": each.name,
@@ -112,10 +121,24 @@ def _as_json(each: Side) -> Json:
         "rejected": each.rejected,
         "indecisive": each.indecisive,
         "skipped": each.skipped,
+        "unknown": each.unknown,
         "gate_metric": each.metric,
         "best_value": each.value,
         "scores": {name.replace(" ", "_"): score_json(score) for name, score in _scores(each).items()},
-        "usage": None if each.spent is None else total_json(each.spent),
+        "usage": _usage_json(each),
         "problem": None if each.problem is None else str(each.problem),
         "seconds": each.seconds,
     }
+
+
+def _usage_json(each: Side) -> Json:
+    from skillopt_es.cli.usage import total_json
+    from skillopt_es.projections.imported_usage import together
+
+    if each.spent is not None:
+        return total_json(each.spent)
+    if each.there is None:
+        return None
+    counts = together(each.there.by_stage.values())
+    tokens: dict[str, Json] = {"input_tokens": counts.input_tokens, "output_tokens": counts.output_tokens}
+    return {"imported": True, "whole_run": each.there.whole, "calls": counts.calls, **tokens}

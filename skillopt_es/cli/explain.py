@@ -82,6 +82,7 @@ def chain_of(step: int, reading: Reading) -> Chain:
     from skillopt_es.projections.chains import CHAIN_TYPES, chains
 
     total, name = reading.started.total_steps, reading.run.name
+    _refuse_evaluation(reading)
     found = chains(reading.read(types=CHAIN_TYPES))
     if step in found:
         return found[step]
@@ -89,6 +90,12 @@ def chain_of(step: int, reading: Reading) -> Chain:
         raise NotInRun(f"{name} has no step {step}: it is a run of {counted(total, 'step')}")
     far = f"step {max(found)} of {total} is the last that it has come to" if found else "no step has come so far"
     raise NotInRun(f"nothing that the agent did in step {step} of {name} has been looked at yet: {far}")
+
+
+def _refuse_evaluation(reading: Reading) -> None:
+    if not reading.started.total_steps:
+        hint = "`explain` says what one result of it is: its event's number, or --item ID"
+        raise NotInRun(f"{reading.run.name} is an evaluation: it has no steps and no epochs", hint=hint)
 
 
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
@@ -113,6 +120,7 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
     from skillopt_es.cli.chain_page import epoch_json, epoch_page
     from skillopt_es.projections.epoch_ends import END_TYPES, epoch_ends
 
+    _refuse_evaluation(reading)
     started, name = reading.started, reading.run.name
     total = started.total_steps // max(1, started.steps_per_epoch)
     found = epoch_ends(reading.read(types=END_TYPES))
@@ -133,14 +141,17 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
 def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
     """An event that stands for itself, or one result with what was made of it."""
     from skillopt_es.cli.event_lines import event_line
-    from skillopt_es.cli.item_page import history_of, use_json, use_lines
+    from skillopt_es.cli.item_page import history_of, unknown_words, use_json, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
     from skillopt_es.projections.plain import plain_event
+    from skillopt_es.projections.usage import slot_place
 
     event = target.recorded.event
-    uses = history_of(event.item, reading).uses if isinstance(event, RolloutCompleted) else ()
+    history = history_of(event.item, reading) if isinstance(event, RolloutCompleted) else None
     place = f"{event.place}/" if isinstance(event, RolloutCompleted) else ""
-    uses = tuple(use for use in uses if use.patch.event.patch.startswith(place))
+    uses = tuple(use for use in history.uses if use.patch.event.patch.startswith(place)) if history else ()
+    unknown = history.unknown if history is not None else ()
+    unknown = tuple(step for step in unknown if step == slot_place(place).step)
     if as_json:
         print_json(
             {
@@ -148,11 +159,14 @@ def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None
                 "problem": problem_json(reading),
                 "event": plain_event(target.recorded),
                 "uses": [use_json(use) for use in uses],
+                "uses_unknown_in_steps": list(unknown),
             }
         )
         return
     click.echo(f"{reading.run.name}, event {event_line(target.recorded).strip()}")
     for use in uses:
         click.echo("\n".join(use_lines(use)))
-    if not uses:
+    if unknown:
+        click.echo(f"not recorded: {unknown_words(unknown)}")
+    elif not uses:
         click.echo("no analyst saw it" if isinstance(event, RolloutCompleted) else "no step led to it")

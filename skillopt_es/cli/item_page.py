@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -33,10 +33,11 @@ _SPLITS: Mapping[Purpose, str] = {
 
 def split_of(item: str, reading: Reading) -> str:
     """The split that an item is in; raises NotInRun for an item that the run does not have."""
+    from skillopt_es.projections.item_history import split_in
+
     splits = reading.started.splits
-    for name, ids in (("train", splits.train), ("validation", splits.val), ("test", splits.test)):
-        if item in ids:
-            return name
+    if split := split_in(splits, item):
+        return split
     for recorded in results_of(item, reading):  # an imported run may not know its splits
         assert isinstance(recorded.event, RolloutCompleted)
         return _SPLITS[recorded.event.purpose]
@@ -81,6 +82,7 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
                     {"seq": seen.seq, "place": seen.event.place, "skill": seen.event.skill} for seen in history.left_out
                 ],
                 "uses": [use_json(use) for use in history.uses],
+                "uses_unknown_in_steps": list(history.unknown),
                 "turned": [_turned_json(turned) for turned in history.turned],
             }
         )
@@ -93,12 +95,20 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
     for recorded in reading.read(types=("EvidenceRetracted",), mentioning=item):
         if isinstance(recorded.event, EvidenceRetracted) and item in recorded.event.items:
             click.echo(f"  event {recorded.seq:<6} retracted: {in_words(recorded.event)}")
-    click.echo("analysts that saw it" if history.uses else "no analyst saw it")
+    if history.unknown:
+        click.echo(f"not recorded: {unknown_words(history.unknown)}")
+    if history.uses or not history.unknown:
+        click.echo("analysts that saw it" if history.uses else "no analyst saw it")
     for use in history.uses:
         click.echo("\n".join(use_lines(use)))
     click.echo("where it turned" if history.turned else "it turned at no gate and in no comparison")
     for turned in history.turned:
         click.echo(f"  {_turned_words(turned)}")
+
+
+def unknown_words(steps: Sequence[int]) -> str:
+    """What nobody knows of the steps whose analysts' trajectories are not recorded."""
+    return f"which analysts of step {', '.join(map(str, steps))} saw it, and so what came of that"
 
 
 def result_json(seen: Seen[RolloutCompleted]) -> Json:

@@ -174,6 +174,7 @@ def _json(found: Descent) -> dict[str, Json]:
         "derived": [asdict(each) for each in found.derived],
         "lines": [asdict(each) for each in found.lines],
         "accepted_steps": list(found.taken),
+        "unknown_steps": list(found.unknown),
     }
 
 
@@ -194,6 +195,8 @@ def _named(evidence: Evidence) -> str:
 
 
 def _print_list(reading: Reading, found: Descent, *, as_json: bool) -> None:
+    from skillopt_es.cli.item_page import unknown_words
+
     name = reading.run.name
     if as_json:
         print_json({"run": name, "problem": problem_json(reading), **_json(found)})
@@ -211,6 +214,8 @@ def _print_list(reading: Reading, found: Descent, *, as_json: bool) -> None:
     _print_lines(found)
     if found.taken:
         click.echo(f"\naccepted with it: step {', '.join(map(str, found.taken))}")
+    if found.unknown:
+        click.echo(f"\nunknown and not listed: {unknown_words(found.unknown)}: patches, edits, lines")
     click.echo(
         "\nnot listed, because nobody has recorded it: what was written later by those who only read such a text or"
         " heard of a refused edit"
@@ -224,7 +229,7 @@ def _words(each: Derived) -> str:
 def _print_lines(found: Descent) -> None:
     for which in ("current", "best"):
         lines = [line for line in found.lines if line.which == which]
-        click.echo(f"\nlines of the {which} skill: {len(lines)}")
+        click.echo(f"\nlines of the {which} skill: {len(lines)}{' known' if found.unknown else ''}")
         for line in lines:
             click.echo(f"  {line.file}:{line.number:<5} event {line.seq:<6} {short(line.text, 80)}")
 

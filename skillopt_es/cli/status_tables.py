@@ -240,7 +240,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
         *("-" if count is None else str(count) for count in (line.proposed, line.merged, line.chosen, line.applied)),
         str(line.notes),
         shown_value(line.current),
-        f"≤{shown_value(line.candidate)}" if line.bound else shown_value(line.candidate),
+        _candidate(line),
         line.verdict.replace("_", " "),
         shown_value(line.best),
     )
@@ -252,6 +252,10 @@ def _without_notes(row: tuple[str, ...]) -> tuple[str, ...]:
     return row[:at] + row[at + 1 :]
 
 
+def _candidate(line: StepLine | EpochLine) -> str:
+    return f"≤{shown_value(line.candidate)}" if line.bound else shown_value(line.candidate)
+
+
 def _epoch_row(line: EpochLine) -> tuple[str, ...]:
     ended = f"slow update: {line.slow_update.replace('_', ' ')}" if line.slow_update else "epoch ended"
     return (
@@ -259,7 +263,7 @@ def _epoch_row(line: EpochLine) -> tuple[str, ...]:
         str(line.epoch),
         *[""] * 6,
         shown_value(line.current),
-        shown_value(line.candidate),
+        _candidate(line),
         ended,
         shown_value(line.best),
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import as_found, names, problem_json, proposal_json, proposal_words, short
+from skillopt_es.cli.audit_words import LEFT_UNSAID, as_found, names, problem_json, proposal_json, proposal_words, short
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
 from skillopt_es.events.values import Json
 
@@ -63,7 +63,7 @@ def _print(name: str, rows: list[NotTaken]) -> None:
             place = here
         click.echo(f"  {row.reason.replace('_', ' ')}: {row.id}  {_what(row)}")
         if len(row.path) > 1:
-            click.echo(f"    merged into {', then '.join(row.path[1:])}")
+            click.echo(f"    merged into {', then '.join(row.path[1:])}{LEFT_UNSAID if row.assumed else ''}")
         if row.detail:
             click.echo(f"    {short(row.detail, 110)}")
         if row.also_taken:
@@ -92,4 +92,5 @@ def _json(row: NotTaken) -> Json:
         "path": list(row.path),
         "items": list(row.items),
         "also_taken": list(row.also_taken),
+        "assumed": row.assumed,
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from skillopt_es.accounts import minutes_of
 from skillopt_es.config import RunConfig
@@ -36,6 +36,7 @@ from skillopt_es.session import recorded_run
 from skillopt_es.training.run_data import RunData
 
 _MOST_RUNS = 5
+_MOST_LOOKED_AT = 20
 _TYPES = (
     "RunStarted",
     "RunResumed",
@@ -65,6 +66,7 @@ class PastRun:
     """One earlier run: its calls by kind, the parts of its plan as far as it came, and the time that it took."""
 
     name: str
+    alike: bool
     complete: bool
     calls: Mapping[str, Calls]
     parts: Mapping[str, Part]
@@ -98,15 +100,23 @@ class _Progress:
 
 
 def past_runs(directory: Path, config: RunConfig, splits: SplitIds) -> list[PastRun]:
-    """The newest earlier runs that ask the same models about the same data, the newest first."""
+    """
+    The newest earlier runs that ask the same models about the same data, the newest first.
+
+    Where some were set up like this one, only those: other settings make other numbers of calls.
+    """
     found: list[PastRun] = []
+    alike: list[PastRun] = []
     for folder in reversed(run_folders(directory)):
         past = _past_run(folder, config, splits)
-        if past is not None:
-            found.append(past)
-        if len(found) == _MOST_RUNS:
+        if past is None:
+            continue
+        found.append(past)
+        if past.alike:
+            alike.append(past)
+        if len(alike) == _MOST_RUNS or len(found) == _MOST_LOOKED_AT:
             break
-    return found
+    return alike or found[:_MOST_RUNS]
 
 
 def _past_run(folder: Path, config: RunConfig, splits: SplitIds) -> PastRun | None:
@@ -119,7 +129,7 @@ def _past_run(folder: Path, config: RunConfig, splits: SplitIds) -> PastRun | No
             run = recorded_run(first.event, folder)
             if run.started.splits.digests != splits.digests or asked_of(run.config) != asked_of(config):
                 return None
-            return _measured(folder.name, run, log)
+            return _measured(folder.name, run, log, alike=_set_up(run.config) == _set_up(config))
     except (LogError, ConfigError):
         return None
 
@@ -130,7 +140,19 @@ def asked_of(config: RunConfig) -> tuple[object, ...]:
     return (config.env.name, *((role.backend, role.model, role.base_url.strip().rstrip("/")) for role in roles))
 
 
-def _measured(name: str, run: RunData, log: EventLog) -> PastRun | None:
+def _set_up(config: RunConfig) -> tuple[object, ...]:
+    """What decides how many calls a run makes, but for draws."""
+    return (
+        evolve(config.train, seed=0),
+        evolve(config.gradient, analyst_workers=1),
+        config.optimizer,
+        config.evaluation,
+        config.env.max_completion_tokens,
+        config.env.options,
+    )
+
+
+def _measured(name: str, run: RunData, log: EventLog, *, alike: bool) -> PastRun | None:
     progress = _Progress()
     for recorded in log.read(types=_TYPES):
         progress.saw(recorded)
@@ -152,6 +174,7 @@ def _measured(name: str, run: RunData, log: EventLog) -> PastRun | None:
     parts = plan_of(run, steps=progress.steps, epochs=max(1, progress.epochs))
     return PastRun(
         name=name,
+        alike=alike,
         complete=progress.complete,
         calls=calls,
         parts={part.kind: part for part in parts},

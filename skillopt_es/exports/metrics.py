@@ -18,13 +18,12 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.journal import CallRow
-from skillopt_es.projections.lines import StepLine
+from skillopt_es.projections.imported_usage import UsageThere, usage_there
+from skillopt_es.projections.lines import StepLine, outcome_of
 from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.usage import RunUsage, Usage, usage_of
 from skillopt_es.run_settings import Settings, settings_in, shareable
-
-_ACCEPTED = ("accept", "accept_new_best", "force_accept")
 
 
 @frozen(kw_only=True)
@@ -54,6 +53,7 @@ def numbers_of(records: Sequence[Recorded], calls: Iterable[CallRow]) -> RunNumb
     forks = [recorded.event for recorded in records if isinstance(recorded.event, RunForked)]
     inherited = forks[-1].inherited if forks else 0
     prices = recorded_prices(recorded.event for recorded in records)
+    there = usage_there(recorded.event for recorded in records)
     usage = usage_of((row for row in calls if row.n > inherited), prices)
     times = _ends_of_steps(records)
     started, last = (datetime.fromisoformat(records[at].recorded_at) for at in (0, -1))
@@ -61,16 +61,15 @@ def numbers_of(records: Sequence[Recorded], calls: Iterable[CallRow]) -> RunNumb
     for line in summary.step_lines:
         if line.step in times:
             points += _step(line, times[line.step])
-            points += _usage(usage, line.step, times[line.step])
-    points += [
-        Point(key=f"total/{key}", value=value, step=summary.step, at=last) for key, value in _counts(usage.total)
-    ]
+            of_step = dict(_counted(usage, there, line.step))
+            points += _points("usage", of_step, line.step, times[line.step])
+    points += _points("total", dict(_counted(usage, there)), summary.step, last)
     return RunNumbers(
         params=dict(_params(settings_in(records))),
         points=tuple(points),
         started=started,
         last=last,
-        status=summary.status,
+        status="scored" if summary.is_evaluation and summary.tests else summary.status,
     )
 
 
@@ -116,11 +115,12 @@ def _tests(records: Iterable[Recorded], step: int) -> Iterator[Point]:
 
 def _step(line: StepLine, at: datetime) -> Iterator[Point]:
     """What is known of a step; what was not measured is no point."""
+    outcome = outcome_of(line.verdict)
     numbers = {
         "gate/candidate_at_most" if line.bound else "gate/candidate": line.candidate,
         "gate/current": line.current,
         "gate/best": line.best,
-        "gate/accepted": float(line.verdict in _ACCEPTED),
+        "gate/accepted": None if outcome == "unknown" else float(outcome == "accepted"),
         "train/hard": line.train.hard if line.train else None,
         "train/soft": line.train.soft if line.train else None,
         "edits/proposed": line.proposed,
@@ -131,10 +131,22 @@ def _step(line: StepLine, at: datetime) -> Iterator[Point]:
             yield Point(key=key, value=float(value), step=line.step, at=at)
 
 
-def _usage(usage: RunUsage, step: int, at: datetime) -> Iterator[Point]:
-    of_step = usage.by_step.get(step)
-    for key, value in _counts(of_step) if of_step is not None else ():
-        yield Point(key=f"usage/{key}", value=value, step=step, at=at)
+def _points(group: str, numbers: Mapping[str, float], step: int, at: datetime) -> Iterator[Point]:
+    for key, value in numbers.items():
+        yield Point(key=f"{group}/{key}", value=value, step=step, at=at)
+
+
+def _counted(usage: RunUsage, there: UsageThere | None, step: int | None = None) -> Iterator[tuple[str, float]]:
+    """What a step used, or the whole run; of an imported run as far as its folder says it."""
+    if there is None:
+        of_step = usage.total if step is None else usage.by_step.get(step)
+        yield from _counts(of_step) if of_step is not None else ()
+        return
+    counts = there.total if step is None else there.by_step.get(step)
+    if counts is None:
+        return
+    named = (("calls", counts.calls), ("input_tokens", counts.input_tokens), ("output_tokens", counts.output_tokens))
+    yield from ((key, float(value)) for key, value in named if value is not None)
 
 
 def _counts(usage: Usage) -> Iterator[tuple[str, float]]:

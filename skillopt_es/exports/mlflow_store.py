@@ -18,7 +18,7 @@ from skillopt_es.errors import OutputRefused
 from skillopt_es.exports.metrics import RunNumbers
 
 _TAG = "skillopt.run_id"
-_STATUS = {"completed": "FINISHED", "paused": "KILLED"}
+_STATUS = {"completed": "FINISHED", "scored": "FINISHED", "paused": "KILLED"}
 _LONGEST_PARAM = 6000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

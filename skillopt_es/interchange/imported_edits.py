@@ -110,7 +110,7 @@ def _pool(build: Builder, merged: Proposal, patches: Sequence[PatchProposed], pl
     group = next(iter(kinds)) if levels and len(kinds) == 1 else "final"
     level = max(levels) if levels and group != "final" else 0
     name = f"{place}/merge/final" if group == "final" else f"{place}/merge/{group}-{level}-0"
-    edits = _edits(name, merged.changes, "")
+    edits = with_origins(_edits(name, merged.changes, ""), [edit for patch in usable for edit in patch.edits])
     build.add(
         PatchesMerged(
             merge=name,
@@ -123,6 +123,26 @@ def _pool(build: Builder, merged: Proposal, patches: Sequence[PatchProposed], pl
         )
     )
     return edits
+
+
+def with_origins(merged: Sequence[Edit], inputs: Sequence[Edit]) -> tuple[Edit, ...]:
+    """
+    The merged edits with what they may come from, as no file says it: inputs of the same words, and all without such.
+
+    An input that no merged edit repeats can be part of any; so nothing is said to be merged away that perhaps was not.
+    """
+    repeated = {_words(edit) for edit in merged}
+    unplaced = [edit.id for edit in inputs if _words(edit) not in repeated]
+    found = []
+    for edit in merged:
+        same = [each.id for each in inputs if _words(each) == _words(edit)]
+        origins = (*same, *unplaced) or tuple(each.id for each in inputs)
+        found.append(evolve(edit, origins=origins, origins_assumed=bool(origins)))
+    return tuple(found)
+
+
+def _words(change: Change | Edit) -> tuple[str, str, str]:
+    return change.op, change.content, change.target
 
 
 def _step_number(build: Builder) -> int:
@@ -155,9 +175,7 @@ def _matched(changes: Sequence[Change], pool: Sequence[Edit]) -> tuple[Edit, ...
     for change in changes:
         if change.op not in _OPS:
             continue
-        same = [
-            edit for edit in left if (edit.op, edit.content, edit.target) == (change.op, change.content, change.target)
-        ]
+        same = [edit for edit in left if _words(edit) == _words(change)]
         if not same:
             return None
         left.remove(same[0])

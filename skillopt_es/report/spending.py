@@ -9,14 +9,13 @@ from skillopt_es.cli.usage import lower_bounds, not_as_wanted, shown_cost, shown
 from skillopt_es.counting import counted
 from skillopt_es.events.values import ImportedUsage
 from skillopt_es.overview import Spent
-from skillopt_es.projections.imported_usage import UsageThere, together
+from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, together
 from skillopt_es.projections.usage import Usage
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, note, number, row, section, table
 from skillopt_es.report.words import DASH, count
 
 _BAR = 120
-_WHOLE = "run"  # what an imported run calls its whole time
 
 
 def spending_section(facts: Facts) -> Html | None:
@@ -94,8 +93,8 @@ def _there(there: UsageThere, facts: Facts) -> list[Html]:
     headers = [("stage", False), ("calls", True), ("tokens in", True), ("tokens out", True)]
     said = note("As the trainer that made this run counted; what it did not count is a dash, not 0.")
     part = [] if there.whole else [note("Of the recorded steps only: there is no summary of the whole run.")]
-    if _WHOLE in times:
-        part.append(note(f"The run took {shown_seconds(times[_WHOLE])}."))
+    if WHOLE_RUN in times:
+        part.append(note(f"The run took {shown_seconds(times[WHOLE_RUN])}."))
     return [table("What each stage used, as the imported results say", headers, rows), said, *part]
 
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import get_args
 
 from skillopt_es.audit.headlines import Headline, Headlines
 from skillopt_es.cli.compare import shown_seconds
 from skillopt_es.cli.usage import shown_cost
 from skillopt_es.counting import counted
+from skillopt_es.projections.lines import Outcome, outcome_of
 from skillopt_es.projections.usage import Usage
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, prose
 from skillopt_es.report.words import moment, score
 
 _STATUS = {"completed": "good", "scored": "good", "running": "info", "paused": "bad", "stopped": "bad", "new": "idle"}
-_ACCEPTED = ("accept", "accept_new_best", "force_accept")
 
 
 def top(facts: Facts, found: Headlines) -> Html:
@@ -37,10 +38,8 @@ def _story(facts: Facts) -> list[str | Html]:
     summary = facts.summary
     said: list[str | Html] = []
     if not summary.is_evaluation and facts.started is not None:
-        verdicts = Counter(_outcome(line.verdict) for line in summary.step_lines)
-        counts = ", ".join(
-            f"{verdicts[each]} {each}" for each in ("accepted", "rejected", "indecisive", "skipped") if verdicts[each]
-        )
+        verdicts = Counter(outcome_of(line.verdict) for line in summary.step_lines)
+        counts = ", ".join(f"{verdicts[each]} {each}" for each in get_args(Outcome) if verdicts[each])
         steps = f"Step {summary.step} of {summary.steps}, epoch {summary.epoch} of {summary.epochs}"
         said.append(f"{steps}{f': {counts}' if counts else ''}. ")
     if summary.paused and facts.status == "paused":
@@ -50,12 +49,6 @@ def _story(facts: Facts) -> list[str | Html]:
     if summary.imported is not None:
         said.append(f"Imported from results of {summary.imported.source}. ")
     return [*said, f"As of event {facts.read:,}, ", el("span", f"{moment(facts.written)}.", class_="whole")]
-
-
-def _outcome(verdict: str) -> str:
-    if verdict in ("reject", "indecisive"):
-        return "rejected" if verdict == "reject" else verdict
-    return "accepted" if verdict in _ACCEPTED else "skipped"
 
 
 def _problems(facts: Facts) -> list[Html]:

@@ -13,7 +13,7 @@ from typing import Literal
 from attrs import evolve, frozen
 
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.values import Measured
+from skillopt_es.events.values import CallRef, Measured
 from skillopt_es.training.gate_power import Counted, Drawn, posterior, power, scatter, smallest_gain
 from skillopt_es.training.gate_rules import Rule, too_little_for
 
@@ -56,11 +56,15 @@ class Calibration:
     recommended: Rule
 
 
-def attempts(events: Iterable[RolloutCompleted]) -> Tried:
-    """How often each item was tried and solved under each text; what was not measured is no attempt."""
+def attempts(events: Iterable[RolloutCompleted], copied: Collection[CallRef] = ()) -> Tried:
+    """
+    How often each item was tried and solved under each text; what was not measured is no attempt.
+
+    Neither is what rests on `copied` calls: an answer that was taken from another place says nothing of luck.
+    """
     found: dict[tuple[str, str], Counted] = {}
     for event in events:
-        if isinstance(event.outcome, Measured):
+        if isinstance(event.outcome, Measured) and not any(call in copied for call in event.calls):
             key = (event.skill, event.item)
             before = found.get(key, Counted(tried=0, passed=0))
             found[key] = Counted(tried=before.tried + 1, passed=before.passed + event.outcome.passed)

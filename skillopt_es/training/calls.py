@@ -152,14 +152,22 @@ class LiveCalls:
         """The answer, from the journal if it is there."""
         asked = Asked(role, request, self._models[role].identity, wire_form(request))
         known = self._known(request.slot, asked.model, asked.recorded)
-        if known is not None:
-            return known
-        early = self._early.pop(request.slot, None)
-        if early is not None and early.asked == asked:
-            await asyncio.wait((early.answer,))
-            if not early.answer.cancelled() and early.answer.exception() is None:
-                return early.answer.result()
-        return await self._repeated(asked) or await self._made(asked)
+        if known is None:
+            known = await self._repeated(asked) or await self._early_answer(asked)
+        if known is None:
+            return await self._made(asked)
+        if self._repeats is not None:
+            self._repeats.asked_for(request.slot, request_digest(asked.model, asked.recorded))
+        return known
+
+    async def _early_answer(self, asked: Asked) -> Answer | None:
+        """The answer that the same question has had, or is about to have, ahead of its time."""
+        early = self._early.pop(asked.request.slot, None)
+        if early is None or early.asked != asked:
+            return None
+        await asyncio.wait((early.answer,))
+        failed = early.answer.cancelled() or early.answer.exception() is not None
+        return None if failed else early.answer.result()
 
     async def ask_ahead(self, role: Role, request: ChatRequest) -> Answer:
         """The answer to a question that may never be asked, when nobody else wants the place."""
@@ -167,6 +175,9 @@ class LiveCalls:
         known = self._known(request.slot, asked.model, asked.recorded)
         if known is not None:
             return known
+        earlier = self._repeatable(asked)
+        if earlier is not None:  # whoever asks will have it, too
+            return answer_of(earlier, self._texts)
         if not self._may_ask_ahead:
             raise NotStarted
         answer = asyncio.ensure_future(self._made(asked, ahead=True))
@@ -186,13 +197,19 @@ class LiveCalls:
 
     async def _repeated(self, asked: Asked) -> Answer | None:
         """The answer that the same request has had elsewhere in the run, if it may serve again."""
+        earlier = self._repeatable(asked)
+        if earlier is None:
+            return None
+        row = await self._record(repeating_call(asked, earlier), [], [])
+        return answer_of(row, self._texts)
+
+    def _repeatable(self, asked: Asked) -> CallRow | None:
         if self._repeats is None:
             return None
         earlier = self._repeats.find(asked.request, request_digest(asked.model, asked.recorded))
         if earlier is None or isinstance(self._texts.text(earlier.call.response or ""), ErasedText):
             return None
-        row = await self._record(repeating_call(asked, earlier), [], [])
-        return answer_of(row, self._texts)
+        return earlier
 
     async def _made(self, asked: Asked, *, ahead: bool = False) -> Answer:
         role, request = asked.role, asked.request

@@ -110,6 +110,7 @@ class Purse:
             if let.done() and not let.cancelled() and let.result():
                 self.leave()
                 self.ledger.settle(more, NOTHING)
+                self._serve()  # what was set aside is free again for who waits
             raise
 
     def leave(self) -> None:

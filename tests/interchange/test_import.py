@@ -16,8 +16,10 @@ from support.original_folder import C2, GUIDED, V0, V1, V4, dump, killed, resume
 
 from skillopt_es.errors import DataError
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, GapFound, SkillScored, StepImported, StepSkipped
+from skillopt_es.events.values import Edit
 from skillopt_es.interchange.flat_config import HIDDEN
 from skillopt_es.interchange.folder import read_folder
+from skillopt_es.interchange.imported_edits import with_origins
 from skillopt_es.interchange.imported_run import imported_run
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import fold
@@ -325,3 +327,17 @@ def test_usage_is_what_the_original_counted(folder: Path, tmp_path: Path) -> Non
     dump(folder / "summary.json", summary)
     command("import", folder, "--out", "later", cwd=tmp_path)
     assert "of the recorded steps only" in command("usage", "later", cwd=tmp_path).out
+
+
+def test_an_input_that_no_merged_edit_repeats_may_be_in_any() -> None:
+    """And one that is repeated word for word is in that one; both are assumed."""
+    words = {"a#1": "one", "a#2": "two", "b#1": "one", "b#2": "three"}
+    inputs = [Edit(id=name, op="append", content=said) for name, said in words.items()]
+    merged = [Edit(id=f"m#{number}", op="append", content=said) for number, said in enumerate(("one", "new"), start=1)]
+    found = with_origins(merged, inputs)
+    assert [edit.origins for edit in found] == [("a#1", "b#1", "a#2", "b#2"), ("a#2", "b#2")]
+    assert all(edit.origins_assumed for edit in found)
+    [alone] = with_origins(merged[1:], inputs[:1])
+    assert (alone.origins, alone.origins_assumed) == (("a#1",), True)
+    [of_nothing] = with_origins(merged[1:], [])
+    assert (of_nothing.origins, of_nothing.origins_assumed) == ((), False)

@@ -92,6 +92,17 @@ def test_waste_is_counted(tmp_path: Path) -> None:
     assert used.usage.total.tries == len(rows)
 
 
+def test_what_was_tried_for_a_step_that_never_came_is_waste(tmp_path: Path) -> None:
+    """A stop rule ends the training while the next step was being tried."""
+    run = tmp_path / "same-name"
+    settings = config(tmp_path, [*LONG, "env.workers=64", "train.speculate=true", "train.patience=2"])
+    asyncio.run(start(settings, run, world_of(1).session()))
+    last = max(verdicts(events_of(run)))
+    beyond = [row for row in journal(run) if row.call.ahead and int(row.call.slot.split("/")[1][1:]) > last]
+    assert beyond
+    assert spent(run).ahead.wasted.calls >= len(beyond)
+
+
 @pytest.mark.parametrize("calls", [30, 45, 60, 75])
 def test_a_run_that_stops_while_it_is_ahead_goes_on_as_if_nothing_had_happened(calls: int, tmp_path: Path) -> None:
     """Interrupted after some calls, resumed: the same decisions, and no answered request asked again."""

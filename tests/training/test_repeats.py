@@ -11,15 +11,18 @@ import pytest
 from support.logs import decisions_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
 
-from skillopt_es.errors import Interrupted
+from skillopt_es.errors import ConfigError, Interrupted
+from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.overview import spent
 from skillopt_es.session import resume, start
+from skillopt_es.training.calibration import attempts
 from skillopt_es.training.check import check
 
 LONG = ["train.num_epochs=4", "model.temperature=0"]
 REUSE = [*LONG, "train.reuse=identical"]
+AHEAD = ["train.batch_size=2", "optimizer.learning_rate=1", "train.seed=1"]
 
 
 def world_of(seed: int) -> ScriptedWorld:
@@ -100,8 +103,46 @@ def test_a_repeat_costs_nothing_and_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("temperature", ["null", "0.7"])
 def test_where_an_answer_is_a_draw_every_call_is_made(temperature: str, tmp_path: Path) -> None:
     """Without temperature 0 the same request may have another answer."""
-    run, made = trained(tmp_path, [*REUSE, f"model.temperature={temperature}"])
-    assert made == len(journal(run))
+    run, _ = trained(tmp_path, [*REUSE, "model.target_temperature=0.7"])
+    assert not any(row.call.repeats for row in journal(run) if row.call.role == "target")
+    with pytest.raises(ConfigError, match="neither model is asked at temperature 0"):
+        trained(tmp_path / "refused", [*REUSE, f"model.temperature={temperature}"])
+
+
+@pytest.mark.parametrize(("workers", "seed"), [(1, 1), (8, 2), (64, 3)])
+@pytest.mark.parametrize("rule", ["strict", "confirm"])
+def test_what_was_tried_ahead_in_vain_is_never_repeated(rule: str, workers: int, seed: int, tmp_path: Path) -> None:
+    """A run that tries ahead repeats exactly what one repeats that does not."""
+    more = [*REUSE, *AHEAD, f"evaluation.gate_rule={rule}"]
+    plain, _ = trained(tmp_path / "plain", more)
+    ahead, _ = trained(tmp_path / "ahead", [*more, "train.speculate=true"], workers=workers, seed=seed)
+    assert any(row.call.ahead for row in journal(ahead))
+    assert decisions_of(ahead)[1:] == decisions_of(plain)[1:]
+    saved = [{row.call.slot: row.call.tries for row in journal(run) if row.call.repeats} for run in (plain, ahead)]
+    assert saved[0] == saved[1]
+
+
+@pytest.mark.parametrize("calls", [60, 90, 120])
+def test_an_interrupted_run_that_tries_ahead_repeats_the_same(calls: int, tmp_path: Path) -> None:
+    """Also where it stopped while it was ahead."""
+    plain, _ = trained(tmp_path / "plain", [*REUSE, *AHEAD])
+    world = world_of(2)
+    run = tmp_path / "cut" / "same-name"
+    settings = config(tmp_path / "cut", [*REUSE, *AHEAD, "train.speculate=true", "env.workers=64"])
+    with pytest.raises(Interrupted):
+        asyncio.run(start(settings, run, world.session(stopping=lambda: world.calls >= calls)))
+    asyncio.run(resume(run, world.session()))
+    assert decisions_of(run)[1:] == decisions_of(plain)[1:]
+
+
+def test_a_copied_answer_is_no_repeat_for_calibration(tmp_path: Path) -> None:
+    """It would look as if no item ever flipped."""
+    run, _ = trained(tmp_path, REUSE)
+    copied = frozenset(row.ref for row in journal(run) if row.call.repeats)
+    rollouts = [event for event in decisions_of(run) if isinstance(event, RolloutCompleted)]
+    resting = sum(any(call in copied for call in event.calls) for event in rollouts)
+    counted = [sum(each.tried for each in attempts(rollouts, refs).values()) for refs in ((), copied)]
+    assert counted[0] - counted[1] == resting > 0
 
 
 def test_a_gate_that_draws_again_is_given_no_answer_of_an_earlier_draw(tmp_path: Path) -> None:
