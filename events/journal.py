@@ -24,16 +24,19 @@ from skillopt_es.events.values import CallRef, Json, digest_of, raw_digest
 
 _CHUNK = 1000
 
-# Two remarks on a call that stand where its tries stand, before them.
-AHEAD = "ahead"
-REPEATS = "repeats"
+Remark = Literal["ahead", "repeats"]
+AHEAD: Remark = "ahead"
+REPEATS: Remark = "repeats"
 
 
-def _remarked(tries: str, remark: str) -> bool:
-    return tries != "[]" and tries.startswith(_lead(remark))
+def remark(tries: str) -> Remark | None:
+    """The remark on a call that stands where its tries stand, before them; most have none."""
+    if tries.startswith(_lead(AHEAD)):
+        return AHEAD
+    return REPEATS if tries.startswith(_lead(REPEATS)) else None
 
 
-def _lead(remark: str) -> str:
+def _lead(remark: Remark) -> str:
     return f'[{{"kind":"{remark}"'
 
 
@@ -69,12 +72,12 @@ class FinishedCall:
     @property
     def ahead(self) -> bool:
         """Whether it was made before it was known to be wanted: while a candidate was judged."""
-        return _remarked(self.tries, AHEAD)
+        return remark(self.tries) == AHEAD
 
     @property
     def repeats(self) -> bool:
         """Whether nobody was asked: the answer is that of the same request elsewhere in the run."""
-        return _remarked(self.tries, REPEATS)
+        return remark(self.tries) == REPEATS
 
     @cached_property
     def digest(self) -> str:
@@ -139,12 +142,12 @@ class Charge:
     @property
     def ahead(self) -> bool:
         """Whether it was made before it was known to be wanted."""
-        return _remarked(self.tries, AHEAD)
+        return remark(self.tries) == AHEAD
 
     @property
     def repeats(self) -> bool:
         """Whether nobody was asked."""
-        return _remarked(self.tries, REPEATS)
+        return remark(self.tries) == REPEATS
 
 
 @frozen

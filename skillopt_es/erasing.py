@@ -16,6 +16,7 @@ from attrs import frozen
 
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.audit.own_words import SHORTEST, OwnWords, own_words
+from skillopt_es.counting import counted
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunImported, TextsErased
 from skillopt_es.events.codec import canonical_json
@@ -93,9 +94,10 @@ class Erased:
         if self.seq is None:
             yield f"erased      nothing more in {self.run}: it has no text of it that is not erased already"
         else:
+            own = counted(self.own, "text")
             yield (
-                f"erased      from {self.run}: {self.own} texts of its own, {self.elsewhere} others that say parts of "
-                f"it (prompts, answers), and parts of {self.events} events; event {self.seq} says so"
+                f"erased      from {self.run}: {own} of its own, {self.elsewhere} others that say parts of "
+                f"it (prompts, answers), and parts of {counted(self.events, 'event')}; event {self.seq} says so"
             )
         if self.shared:
             yield f"left        {self.shared} texts that other items use as well"

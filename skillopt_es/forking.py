@@ -8,7 +8,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.config import any_overrides, recorded_config
+from skillopt_es.config import RunConfig, any_overrides, recorded_config
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import Event, RunForked
 from skillopt_es.events.create import ForkPoint
@@ -17,6 +17,7 @@ from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.moments import seq_of
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve, fold
 from skillopt_es.session import recorded_run
@@ -58,7 +59,7 @@ def make_fork(
     why = contradiction(state, before.config, config)
     if why:
         what = f"{_named(changed)} cannot change after event {seq} of {parent.name}"
-        raise ConfigError(f"{what}: {why}", hint=_hint(state))
+        raise ConfigError(f"{what}: {why}", hint=_hint(parent, seq, before.config, config))
     values = gate_values(state, texts, before.config.evaluation, RunData(config=config, started=before.started))
     made: list[RunForked] = []
 
@@ -114,8 +115,16 @@ def _named(changed: dict[str, Json]) -> str:
     return ", ".join(f"--set {key}" for key in changed)
 
 
-def _hint(state: TrainerState) -> str:
-    """What to do instead."""
-    if under_way(state) and state.steps_done:
-        return f"`--until step {state.steps_done}` is the last moment before"
-    return "a new run can change it"
+def _hint(parent: Path, seq: int, old: RunConfig, new: RunConfig) -> str:
+    """What to do instead: the last moment before `seq` at which the change is allowed, if there is one."""
+    state, allowed, done = TrainerState(), list[int](), 0
+    with EventLog.open(parent) as log:
+        for recorded in log.read(until=seq):
+            state = evolve(state, recorded.event)
+            if state.started is not None and not under_way(state) and not contradiction(state, old, new):
+                allowed.append(recorded.seq)
+                done = state.steps_done
+        if not allowed:
+            return "a new run can change it"
+        at_step = done and seq_of(log, ("step", done)) in allowed
+    return f"`--until {f'step {done}' if at_step else f'seq {allowed[-1]}'}` is the last moment before"

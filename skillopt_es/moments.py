@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Literal, Protocol
 
+from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     AppendixWritten,
@@ -86,6 +87,6 @@ def _not_reached(log: Events, kind: Literal["step", "epoch"], number: int, last:
             return NotInRun(f"{log.run.name} is an evaluation: it has no steps and no epochs")
         total = steps if kind == "step" else steps // max(1, recorded.event.steps_per_epoch)
     if number > total or number < 1:
-        return NotInRun(f"{log.run.name} has no {kind} {number}: it is a run of {total} {kind}s")
+        return NotInRun(f"{log.run.name} has no {kind} {number}: it is a run of {counted(total, kind)}")
     far = f"the last {kind} that ended is {last} of {total}" if last else f"no {kind} of its {total} has ended"
     return NotInRun(f"{log.run.name} has not come to the end of {kind} {number}: {far}")

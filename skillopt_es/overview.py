@@ -22,7 +22,7 @@ from skillopt_es.runs import run_folders
 
 @frozen(kw_only=True)
 class Overview:
-    """One run: what its log says, and whether somebody is writing it."""
+    """One run: what its log says, whether somebody is writing it, and what is wrong with it, if anything."""
 
     folder: Path
     status: Status
@@ -30,6 +30,7 @@ class Overview:
     events: int
     calls: int
     written: str
+    problem: str
 
 
 @frozen
@@ -44,11 +45,8 @@ def overview(folder: Path) -> Overview:
     """Where a run stands; raises LogError for one that cannot be read."""
     with EventLog.open(folder) as log:
         reading = Reading(log)
-        reading.until = reading.end = log.head().seq
-        found = _overview(reading, folder, summarize(recorded.event for recorded in log.read(types=OVERVIEW)))
-        if reading.problem is not None:
-            raise reading.problem
-        return found
+        reading.look_at_end(folder)
+        return _overview(reading, folder, summarize(recorded.event for recorded in log.read(types=OVERVIEW)))
 
 
 def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
@@ -59,6 +57,7 @@ def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
         events=reading.end,
         calls=reading.calls(),
         written=reading.last_written(),
+        problem="" if reading.problem is None else str(reading.problem),
     )
 
 

@@ -37,7 +37,8 @@ from skillopt_es.ports import CallFailed, ChatRequest, Environment, FailureKind,
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve as after
 from skillopt_es.session import recorded_run
-from skillopt_es.training.calls import Answer, answer_of, wire_form
+from skillopt_es.training.call_records import wire_form
+from skillopt_es.training.calls import Answer, answer_of
 from skillopt_es.training.forks import skills_in
 from skillopt_es.training.regate import Regated, Regraded, RunAt, regate
 from skillopt_es.training.rollout import RolloutPorts, jobs_at_once, rollout_job

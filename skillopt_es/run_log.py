@@ -14,6 +14,7 @@ from typing import TextIO
 import structlog
 
 from skillopt_es.events.catalog import Event
+from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.training.tasks import Task
@@ -65,3 +66,8 @@ class RunLogFile:
         call = row.call
         if call.outcome == "failed" or call.tries != "[]":
             self._write("call", slot=call.slot, outcome=call.outcome, error=call.error_kind, tries=call.tries)
+
+    def ahead_gave_up(self, error: Exception) -> None:
+        """One line for rollouts ahead of a verdict that broke off; only an error of ours has words for a file."""
+        said = error.message if isinstance(error, SkillOptError) else ""
+        self._write("ahead_gave_up", error=type(error).__name__, message=said)

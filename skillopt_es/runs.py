@@ -14,11 +14,16 @@ from skillopt_es.events.schema import LOG_FILE
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
+def is_run(folder: Path) -> bool:
+    """Whether a folder has a run's log."""
+    return (folder / LOG_FILE).is_file()
+
+
 def run_folders(directory: Path) -> list[Path]:
     """All runs in a directory, the most recently written last."""
     if not directory.is_dir():
         return []
-    found = [path for path in directory.iterdir() if (path / LOG_FILE).is_file()]
+    found = [path for path in directory.iterdir() if is_run(path)]
     return sorted(found, key=lambda path: (_last_written(path), path.name))
 
 
@@ -38,7 +43,7 @@ def find_run(name: str | None, directory: Path) -> Path:
                 f"there is no run in {directory}", hint="`skillopt-es run` starts one; `--dir` looks elsewhere"
             )
         return folders[-1]
-    found = [folder for folder in (directory / name, Path(name)) if (folder / LOG_FILE).is_file()]
+    found = [folder for folder in (directory / name, Path(name)) if is_run(folder)]
     if len(found) == 2 and not found[0].samefile(found[1]):
         raise ConfigError(
             f"{name} names two runs, {found[0]} and {found[1]}", hint=f"say which by its path: {found[1].resolve()}"
@@ -55,13 +60,13 @@ def find_runs(names: Sequence[str], directory: Path) -> list[Path]:
     """The folders of several runs; a folder that is no run stands for all runs in it, however deep."""
     found: list[Path] = []
     for name in names:
-        below = [] if _is_run(name, directory) else sorted(path.parent for path in Path(name).rglob(LOG_FILE))
+        below = (
+            []
+            if is_run(directory / name) or is_run(Path(name))
+            else sorted(path.parent for path in Path(name).rglob(LOG_FILE))
+        )
         found += below or [find_run(name, directory)]
     return list(dict.fromkeys(found))
-
-
-def _is_run(name: str, directory: Path) -> bool:
-    return any((folder / LOG_FILE).is_file() for folder in (directory / name, Path(name)))
 
 
 def new_run_name(given: str | None, stem: str, now: datetime, directory: Path) -> str:

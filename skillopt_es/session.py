@@ -48,6 +48,7 @@ class Session:
     now: Callable[[], datetime]
     world: World = REAL_WORLD
     observers: Sequence[Observer] = ()
+    ahead_gave_up: Callable[[Exception], None] = field(default=lambda error: None)
     stopping: Callable[[], bool] = field(default=lambda: False)
     in_flight: InFlight = field(factory=InFlight)
     ask_again: bool = False
@@ -226,7 +227,7 @@ async def _train(
         observers=session.observers,
         stopping=session.stopping,
         reached=lambda: "" if purse is None else purse.reached,
-        ahead=Ahead(run, rollouts, calls) if run.config.train.speculate else None,
+        ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
     await trainer.append([opening])
     if purse is not None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.config.places import recorded_place
+from skillopt_es.counting import counted
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import SkillTree, SplitIds
@@ -26,8 +27,9 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
     size = len(splits.train)
     configured = config.train.train_size
     if configured and configured != size:
+        there = counted(size, "item")
         raise ConfigError(
-            f"{config.place('train.train_size')}train.train_size is {configured}, but the train split has {size} items",
+            f"{config.place('train.train_size')}train.train_size is {configured}, but the train split has {there}",
             hint="leave train.train_size at 0, or set env.limit",
         )
     check_rule(config, len(splits.val))

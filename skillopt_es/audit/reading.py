@@ -132,6 +132,23 @@ class Reading:
 
     def _look(self, folder: Path) -> None:
         """The end of the log, the first gap in it, what its anchor misses, and types that are newer than we are."""
+        anchor = self.look_at_end(folder)
+        self._look_at_calls(anchor)
+        rows = self.log.reader.rows(_COUNTS, (self.end,))  # a writer may be at work
+        counts = cast("list[tuple[str, int]]", rows)
+        if sum(count for _, count in counts) != self.end:
+            [(gap,)] = cast("list[tuple[int]]", self.log.reader.rows(_GAP))
+            self.until = gap - 1
+            self.problem = self.problem or LogDamaged(f"event {gap} is missing from the log", seq=gap)
+        unknown = [str(kind) for kind, _ in counts if kind not in BY_NAME]
+        if unknown and self.problem is None:
+            self.problem = LogTooNew(
+                f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
+                hint="a newer version wrote it; what is shown leaves them out",
+            )
+
+    def look_at_end(self, folder: Path) -> Anchor | None:
+        """Where the log ends, and whether that is as its anchor, which is returned, and its file say."""
         anchor = None
         try:
             anchor = read_anchor(folder)
@@ -146,19 +163,7 @@ class Reading:
             self.problem = self.problem or LogDamaged(
                 f"the log ends at event {self.end}, but {ANCHOR_FILE} says that there were {anchor.seq}"
             )
-        self._look_at_calls(anchor)
-        rows = self.log.reader.rows(_COUNTS, (self.end,))  # a writer may be at work
-        counts = cast("list[tuple[str, int]]", rows)
-        if sum(count for _, count in counts) != self.end:
-            [(gap,)] = cast("list[tuple[int]]", self.log.reader.rows(_GAP))
-            self.until = gap - 1
-            self.problem = self.problem or LogDamaged(f"event {gap} is missing from the log", seq=gap)
-        unknown = [str(kind) for kind, _ in counts if kind not in BY_NAME]
-        if unknown and self.problem is None:
-            self.problem = LogTooNew(
-                f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
-                hint="a newer version wrote it; what is shown leaves them out",
-            )
+        return anchor
 
     def _look_at_calls(self, anchor: Anchor | None) -> None:
         """Whether calls are missing from the journal, in the middle or at its end."""

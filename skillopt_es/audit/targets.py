@@ -59,7 +59,7 @@ def target_of(named: Named, value: str, reading: Reading) -> Target:
         return StepTarget(_number(value, "step"))
     if named == "epoch":
         return EpochTarget(_number(value, "epoch"))
-    if named == "event" or (named == "anything" and value.isdecimal() and int(value) <= reading.until):
+    if named == "event" or (named == "anything" and value.isdecimal() and _is_event(value, reading)):
         return _of_event(_number(value, "event"), reading)
     if named == "candidate" or _HASH.fullmatch(value.lower()):
         return _of_hash(value.lower(), reading)
@@ -78,6 +78,11 @@ def _number(value: str, what: str) -> int:
     if not value.isdecimal():
         raise NotInRun(f"{value} is not the number of a {what}", hint=f"say `explain {what} 3`")
     return int(value)
+
+
+def _is_event(digits: str, reading: Reading) -> bool:
+    """Whether digits are meant as an event's number: there is such an event, or no skill whose hash begins so."""
+    return int(digits) <= reading.until or not _skills(digits, reading)
 
 
 def _of_event(number: int, reading: Reading) -> Target:
@@ -103,7 +108,7 @@ def _of_event(number: int, reading: Reading) -> Target:
 
 def _of_hash(start: str, reading: Reading) -> Target:
     name = reading.run.name
-    nodes = [node for node in lineage(reading.read(types=TYPES)).nodes if node.skill.startswith(start)]
+    nodes = _skills(start, reading)
     if not nodes:
         raise NotInRun(f"{name} has no skill whose hash begins with {start}", hint="`skillopt-es lineage` has them all")
     if len({node.skill for node in nodes}) > 1:
@@ -117,6 +122,11 @@ def _of_hash(start: str, reading: Reading) -> Target:
             f"the skill {start} was made {len(made)} times: {places}", hint=f"say `explain {_said(made[0])}`"
         )
     return _of_node(made[0] if made else nodes[0], reading)
+
+
+def _skills(start: str, reading: Reading) -> list[Node]:
+    """The skills whose hash begins so, each time that they were made."""
+    return [node for node in lineage(reading.read(types=TYPES)).nodes if node.skill.startswith(start)]
 
 
 def _said(node: Node) -> str:

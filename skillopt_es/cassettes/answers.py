@@ -13,7 +13,7 @@ from skillopt_es.errors import CassetteMiss
 from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, FinishReason, Usage
-from skillopt_es.training.calls import read_answer, wire_form
+from skillopt_es.training.call_records import read_answer, wire_form
 from skillopt_es.training.steps import steps_of
 
 _SHOWN = 60  # characters of a line that differs

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.audit_words import as_found, names, problem_json
-from skillopt_es.cli.event_lines import counted
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:

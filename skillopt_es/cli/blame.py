@@ -11,6 +11,7 @@ import click
 from skillopt_es.cli.audit_words import as_found, names, problem_json, proposal_json, proposal_words
 from skillopt_es.cli.moment import moment_option
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table
+from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import LogDamaged, RunNotFound
 
@@ -120,7 +121,7 @@ def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str,
 def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> Sequence[BlamedLine]:
     beyond = [number for number in numbers if number > len(lines)]
     if beyond:
-        raise NotInRun(f"{path} has no line {beyond[0]}", hint=f"it has {len(lines)} lines")
+        raise NotInRun(f"{path} has no line {beyond[0]}", hint=f"it has {counted(len(lines), 'line')}")
     return [lines[number - 1] for number in numbers] if numbers else lines
 
 
@@ -179,7 +180,7 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     from skillopt_es.cli.chain_page import verdict_words
 
     maker, behind = line.maker, line.behind
-    click.echo(f"line {line.number}: {line.text}")
+    click.echo(f"line {line.number}: {line.text}" if line.text.strip() else f"line {line.number} is empty")
     click.echo(f"  written by event {maker.seq}: {_place(maker)}")
     for proposal in behind.proposals:
         role = "applied" if proposal.id in maker.proposals else "merged into it"
@@ -198,7 +199,7 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     if behind.cost.calls:
         money = f", {currency} {_money(behind.cost)}" if currency else ""
         said = f" ({behind.cost.silent} did not report theirs)" if behind.cost.silent else ""
-        click.echo(f"  its share of {behind.cost.calls} calls: {_tokens(behind.cost)} tokens{money}{said}")
+        click.echo(f"  its share of {counted(behind.cost.calls, 'call')}: {_tokens(behind.cost)} tokens{money}{said}")
 
 
 def _turned(won: Sequence[str], lost: Sequence[str]) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from skillopt_es.cli.audit_words import fate_json, names, proposal_json, proposal_words, short
-from skillopt_es.cli.event_lines import counted, in_words
+from skillopt_es.cli.event_lines import in_words
+from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
     Event,
     MetaSkillWritten,

@@ -10,6 +10,7 @@ import click
 from attrs import frozen
 
 from skillopt_es.cli.options import print_json
+from skillopt_es.counting import counted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -60,11 +61,11 @@ def _print_row(folder: Path, report: CheckReport | Unreadable) -> None:
     if isinstance(report, Unreadable):
         click.echo(f"unreadable  {folder}: {report.why}")
         return
-    counted = f"{report.decisions:,} decisions from {report.rollouts:,} rollouts"
+    done = f"{counted(report.decisions, 'decision')} from {counted(report.rollouts, 'rollout')}"
     if report.ok:
-        click.echo(f"ok          {folder}: {counted}")
+        click.echo(f"ok          {folder}: {done}")
         return
-    click.echo(f"differs     {folder}: {len(report.mismatches):,} events would be others; {counted}")
+    click.echo(f"differs     {folder}: {len(report.mismatches):,} events would be others; {done}")
     for line in mismatch_lines(report):
         click.echo(f"            {line}")
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, tell_of
+from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ async def _estimated(config: RunConfig, directory: Path) -> Estimate:
 
 
 def _print(found: Estimate) -> None:
-    click.echo(f"plan        {found.epochs} epochs, {found.steps} steps")
+    click.echo(f"plan        {counted(found.epochs, 'epoch')}, {counted(found.steps, 'step')}")
     click.echo(f"rests on    {', '.join(found.runs) or 'the config alone'}")
     headers = ("stage", "calls", "tokens in", "tokens out", *([f"cost {found.currency}"] if found.currency else []))
     rows = [

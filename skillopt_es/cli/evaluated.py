@@ -10,6 +10,7 @@ import click
 from skillopt_es.cli.options import print_json
 from skillopt_es.cli.score_tables import print_by_type, score_json
 from skillopt_es.cli.usage import shown_usage, usage_json
+from skillopt_es.counting import counted
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.events.catalog import RolloutCompleted
@@ -32,13 +33,13 @@ def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
 
 def _print_split(result: SplitResult, currency: str) -> None:
     score = result.score
-    counted = f"{score.measured} measured, {score.unmeasured} not measured"
+    items = f"{score.measured} measured, {score.unmeasured} not measured"
     if result.problem:
-        click.echo(f"{result.split}: no score ({counted})")
+        click.echo(f"{result.split}: no score ({items})")
     else:
-        click.echo(f"{result.split}: hard {score.hard:.4f}, soft {score.soft:.4f} ({counted})")
+        click.echo(f"{result.split}: hard {score.hard:.4f}, soft {score.soft:.4f} ({items})")
     print_by_type(result.by_type)
-    click.echo(f"{shown_usage(result.usage, currency)} ({result.made:,} calls made now)")
+    click.echo(f"{shown_usage(result.usage, currency)} ({counted(result.made, 'call')} made now)")
 
 
 def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from skillopt_es.cli.options import shown_settings, shown_value
+from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -47,7 +48,6 @@ from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
 from skillopt_es.skill.alignment import lines_of
 
 _LONGEST = 100
-_PLURALS = {"batch": "batches", "success": "successes"}
 
 
 def event_line(recorded: Recorded) -> str:
@@ -92,11 +92,6 @@ def shown_time(recorded_at: str) -> str:
     return recorded_at[:19].replace("T", " ")
 
 
-def counted(number: int, word: str) -> str:
-    """A number and its noun: 1 edit, 2 edits."""
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {_PLURALS.get(word, word + 's')}"
-
-
 def _short(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
@@ -137,7 +132,7 @@ def _scored(event: SkillScored) -> str:
 
 def _score(score: Score) -> str:
     unmeasured = f" ({score.unmeasured} not measured)" if score.unmeasured else ""
-    items = "items that are not known" if score.measured is None else f"{score.measured} items"
+    items = "items that are not known" if score.measured is None else f"{counted(score.measured, 'item')}"
     return f"hard {score.hard:.4f}, soft {score.soft:.4f} on {items}{unmeasured}"
 
 
@@ -254,7 +249,9 @@ def _skipped(event: StepSkipped) -> str:
 
 
 def _compared(event: ComparisonDrawn) -> str:
-    return f"epoch {event.epoch}: {len(event.items)} items, skills {event.previous[:8]} and {event.current[:8]}"
+    return (
+        f"epoch {event.epoch}: {counted(len(event.items), 'item')}, skills {event.previous[:8]} and {event.current[:8]}"
+    )
 
 
 def _slow_proposed(event: SlowUpdateProposed) -> str:

@@ -10,6 +10,7 @@ import click
 
 from skillopt_es.cli.audit_words import as_found, fate_words, problem_json, two_words
 from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def chain_of(step: int, reading: Reading) -> Chain:
     if step in found:
         return found[step]
     if not 1 <= step <= total:
-        raise NotInRun(f"{name} has no step {step}: it is a run of {total} steps")
+        raise NotInRun(f"{name} has no step {step}: it is a run of {counted(total, 'step')}")
     far = f"step {max(found)} of {total} is the last that it has come to" if found else "no step has come so far"
     raise NotInRun(f"nothing that the agent did in step {step} of {name} has been looked at yet: {far}")
 
@@ -125,7 +126,7 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
     found = epoch_ends(reading.read(types=END_TYPES))
     end = found.get(target.epoch)
     if end is None and not 1 <= target.epoch <= total:
-        raise NotInRun(f"{name} has no epoch {target.epoch}: it is a run of {total} epochs")
+        raise NotInRun(f"{name} has no epoch {target.epoch}: it is a run of {counted(total, 'epoch')}")
     if end is None:
         far = f"the last epoch with one is {max(found)} of {total}" if found else "no epoch has one"
         raise NotInRun(f"nothing is recorded of the end of epoch {target.epoch} of {name}: {far}")

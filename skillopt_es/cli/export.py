@@ -9,10 +9,18 @@ import click
 
 from skillopt_es.cli.options import directory_option
 from skillopt_es.cli.skill_options import SkillChoice, skill_options
+from skillopt_es.counting import counted
 from skillopt_es.events.log import EventLog
 
 _FORMATS = ("skill", "jsonl", "sqlite", "skillopt", "datasette", "mlflow", "otel")
 _TRACKERS = ("mlflow", "otel")
+_USUAL = {
+    "jsonl": "events.jsonl",
+    "sqlite": "run.db",
+    "skillopt": "results/",
+    "datasette": "look/",
+    "otel": "trace.json",
+}
 
 
 @click.command("export")
@@ -52,7 +60,8 @@ def export_command(
     mlflow   params, metrics by step and the best skill, to an MLflow store (--tracking-uri); extra `mlflow`
     otel     one trace of spans with the recorded times, to a collector (--endpoint) or a file (--out); extra `otel`
 
-    OUT may be - (standard output) for skill, jsonl and otel. mlflow and otel take the run alone, and otel --out.
+    OUT may be - (standard output) for skill, jsonl and otel. mlflow takes the run alone, and so does otel with an
+    endpoint: one word is the run there, unless it is -.
     """
     from skillopt_es.audit.reading import Reading
     from skillopt_es.runs import find_run
@@ -66,6 +75,7 @@ def export_command(
         _export_to_tracker(words, form, out, tracking_uri, experiment, endpoint, directory, force=force)
         return
     run, to = _run_and_place(words, out)
+    _refuse_run(to, form, run, directory)
     with Reading.of(find_run(run, directory)) as reading:
         if reading.problem is not None:  # a file that is not whole looks like one that is
             raise reading.problem
@@ -90,6 +100,25 @@ def _run_and_place(words: tuple[str, ...], out: str | None) -> tuple[str | None,
     if not 1 <= len(words) <= 2:
         raise click.UsageError("export takes a run and where to write: export [RUN] OUT, or export [RUN] --out OUT")
     return (words[0] if len(words) == 2 else None), words[-1]
+
+
+def _refuse_run(out: str, form: str, run: str | None, directory: Path) -> None:
+    """Raises OutputRefused for a place that is a run, or that somebody who meant the run may have called so."""
+    from skillopt_es.errors import OutputRefused
+    from skillopt_es.runs import is_run
+
+    where = "" if directory == Path("runs") else f" --dir {directory}"
+    form_said = "" if form == "skill" else f" --format {form}"
+    to = _USUAL.get(form, "SKILL.md")
+    if is_run(Path(out)):
+        what = out if run is None else run
+        hint = f"name a file or a folder: `skillopt-es export {what} {to}{form_said}{where}`"
+    elif Path(out).name == out and is_run(directory / out):
+        usual = f"`skillopt-es export {run or out} {to}{form_said}{where}` writes to {to}"
+        hint = f"{usual}, and ./{out} is a file of that name"
+    else:
+        return
+    raise OutputRefused(f"{out} is a run, not a place to write to", hint=hint)
 
 
 def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) -> None:
@@ -151,7 +180,7 @@ def _export_results(log: EventLog, out: str) -> None:
     if out == "-":
         raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as results/")
     count = export_results(log, Path(out))
-    click.echo(f"{out} ({count:,} files)")
+    click.echo(f"{out} ({counted(count, 'file')})")
 
 
 def _export_datasette(log: EventLog, out: str, *, force: bool) -> None:
@@ -178,9 +207,15 @@ def _export_to_tracker(
     from skillopt_es.cli.trackers import send_to_mlflow, send_to_otel
     from skillopt_es.runs import find_run
 
+    if form == "otel" and out is None and words and (len(words) == 2 or words[-1] == "-"):
+        words, out = words[:-1], words[-1]
     if len(words) > 1 or (form == "mlflow" and out is not None):
-        raise click.UsageError(f"--format {form} takes a run and no OUT: export [RUN] --format {form}")
-    with EventLog.open(find_run(words[0] if words else None, directory)) as log:
+        takes = "a run and one OUT: export [RUN] OUT" if form == "otel" else "a run and no OUT: export [RUN]"
+        raise click.UsageError(f"--format {form} takes {takes} --format {form}")
+    run = words[0] if words else None
+    if out is not None:
+        _refuse_run(out, form, run, directory)
+    with EventLog.open(find_run(run, directory)) as log:
         if form == "mlflow":
             click.echo(send_to_mlflow(log, tracking_uri, experiment))
         else:

@@ -10,6 +10,7 @@ from attrs import asdict
 
 from skillopt_es.cli.moment import moment_option
 from skillopt_es.cli.options import directory_option, json_option, print_json, shown_settings
+from skillopt_es.counting import counted
 from skillopt_es.moments import Moment
 
 
@@ -56,9 +57,8 @@ def fork_command(
         print_json({"run": folder.name, "folder": str(folder), **asdict(opening), "steps": made.state.steps_done})
         return
     click.echo(f"fork        {folder.name}, of {opening.parent} after event {seq:,}")
-    click.echo(
-        f"begins      {made.state.steps_done} steps done; {opening.inherited:,} recorded calls that answer again"
-    )
+    answers = f"{counted(opening.inherited, 'recorded call')} to answer again"
+    click.echo(f"begins      {counted(made.state.steps_done, 'step')} done; {answers}")
     if opening.overrides:
         click.echo(f"changes     {shown_settings(opening.overrides)}")
     click.echo(f"next        {resume_hint(folder)}")

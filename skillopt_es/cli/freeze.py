@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.counting import counted
 
 
 @click.command("freeze")
@@ -53,14 +54,14 @@ def freeze_command(run: str | None, out: Path | None, force: bool, directory: Pa
             }
         )
         return
-    size = f"{len(log.events):,} events, {len(log.calls):,} calls, {len(content):,} bytes"
+    size = f"{counted(len(log.events), 'event')}, {counted(len(log.calls), 'call')}, {counted(len(content), 'byte')}"
     click.echo(f"cassette    {file} ({size})")
-    replaced = ", ".join(f"{name} {count:,} times" for name, count in cassette.redactions.items())
+    replaced = ", ".join(f"{name} {counted(count, 'time')}" for name, count in cassette.redactions.items())
     click.echo(f"left out    {replaced or 'nothing: it names no machine and no home folder'}")
     for kind, what in _LEFT.items():
         if kind in cassette.left:
             count = cassette.left[kind]
-            texts = "1 text" if count == 1 else f"{count:,} texts"
+            texts = counted(count, "text")
             click.echo(f"warning: {texts} that were asked or answered hold {what}; they stay word for word", err=True)
 
 
@@ -86,4 +87,5 @@ def thaw_command(file: Path, name: str | None, directory: Path) -> None:
     cassette = read_cassette(file)
     folder = directory / checked_name("--name", cassette.log.run.name if name is None else name)
     thaw(cassette, folder)
-    click.echo(f"run         {folder} ({len(cassette.log.events):,} events, {len(cassette.log.calls):,} calls)")
+    events, calls = counted(len(cassette.log.events), "event"), counted(len(cassette.log.calls), "call")
+    click.echo(f"run         {folder} ({events}, {calls})")

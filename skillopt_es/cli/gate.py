@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
     from skillopt_es.calibrating import Subject
@@ -109,7 +110,7 @@ def _print(of: Subject, found: Calibration, drawn: Path | None) -> None:
     items = found.items
     tried = sum(each.tried for each in items.values())
     click.echo(f"run        {of.folder.name}: {len(items)} validation items")
-    click.echo(f"skill      {found.skill[:12]}: {tried} attempts")
+    click.echo(f"skill      {found.skill[:12]}: {counted(tried, 'attempt')}")
     if drawn is not None:
         click.echo(f"recorded   {drawn}")
     where = "" if found.source == "validation" else ", seen on training items, for no validation item was repeated"
@@ -160,7 +161,7 @@ def _named(rule: Rule) -> str:
     if rule.name == "strict":
         return "strict"
     errors = f" {rule.standard_errors:g} errors," if rule.name == "paired" else ""
-    return f"{rule.name},{errors} {rule.draws} draws"
+    return f"{rule.name},{errors} {counted(rule.draws, 'draw')}"
 
 
 def _settings(rule: Rule) -> dict[str, Json]:

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 from skillopt_es.projections.state import TrainerState
 
@@ -54,7 +55,9 @@ def _as_json(state: TrainerState, run: Path) -> Json:
 def _print(state: TrainerState, run: Path, directory: Path, events: int) -> None:
     where = "" if directory == Path("runs") else f" --dir {directory}"
     assert state.started is not None
-    click.echo(f"imported    {run.name}: {events:,} events, step {state.steps_done} of {state.started.total_steps}")
+    click.echo(
+        f"imported    {run.name}: {counted(events, 'event')}, step {state.steps_done} of {state.started.total_steps}"
+    )
     for gap in state.gaps:
         click.echo(f"unknown     {gap.place}: {gap.what} ({gap.why})")
     click.echo(f"next        skillopt-es status {run.name}{where}")

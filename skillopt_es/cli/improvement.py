@@ -10,6 +10,7 @@ from skillopt_es.audit.reading import Reading
 from skillopt_es.cli.audit_words import problem_json
 from skillopt_es.cli.options import print_json, print_table, shown_value
 from skillopt_es.cli.usage import lower_bounds, shown_cost, shown_tokens, usage_json
+from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 from skillopt_es.overview import Spent
 from skillopt_es.projections.improvement import Improvement, Stretch, improvement_of
@@ -42,11 +43,13 @@ def _print(found: Improvement, used: Spent) -> None:
     )
     click.echo()
     values = f"{shown_value(found.first)} -> {shown_value(found.best)}"
-    click.echo(f"gained      {found.points:.2f} points on the gate ({values}), by {found.edits} accepted edits")
+    click.echo(
+        f"gained      {found.points:.2f} points on the gate ({values}), by {counted(found.edits, 'accepted edit')}"
+    )
     for name, number in _units(found):
         click.echo(f"{f'one {name}':<12}{_each(found.total, number, used.currency)}")
     if used.inherited:
-        click.echo(f"a fork: {used.inherited:,} calls that came along from its parent are not counted")
+        click.echo(f"a fork: what came along from its parent ({counted(used.inherited, 'call')}) is not counted")
     for line in lower_bounds(used):
         click.echo(f"+ at least: {line}")
 

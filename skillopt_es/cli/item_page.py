@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.audit_words import fate_json, fate_words, problem_json, proposal_json, proposal_words, short
-from skillopt_es.cli.event_lines import counted, in_words
+from skillopt_es.cli.event_lines import in_words
 from skillopt_es.cli.options import print_json
+from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import EvidenceRetracted, RolloutCompleted
 from skillopt_es.events.values import Failed, Json, Measured, Purpose

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict
 
-from skillopt_es.cli.event_lines import counted
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument, shown_value
+from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
     from skillopt_es.projections.lineage import Lineage, Node
@@ -68,7 +68,9 @@ def drawing(run: str, found: Lineage) -> str:
     ]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-    return "\n".join([f"{run}: {len(found.nodes)} texts, the best is that of {found.best}{_origin(found)}", *lines])
+    return "\n".join(
+        [f"{run}: {counted(len(found.nodes), 'text')}, the best is that of {found.best}{_origin(found)}", *lines]
+    )
 
 
 def _origin(found: Lineage) -> str:

@@ -87,7 +87,9 @@ def print_verdicts(name: str, found: Regated, by: str) -> None:
     if found.told is not None and (first is None or first.kind != "candidate" or found.told < first.number):
         click.echo(f"after step {found.told} analysts would have read other scores, and might have answered otherwise")
     if first is None and not estimate:
-        click.echo(f"\nno verdict changes: all {len(exact)} are as recorded")
+        click.echo(
+            f"\nno verdict changes: {'the only one is' if len(exact) == 1 else f'all {len(exact):,} are'} as recorded"
+        )
         return
     if estimate:
         changed = sum(each.changed for each in estimate)

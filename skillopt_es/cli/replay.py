@@ -11,6 +11,7 @@ import click
 
 from skillopt_es.cli.moment import moment_option
 from skillopt_es.cli.options import directory_option, json_option, print_json, shown_value
+from skillopt_es.counting import counted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.moments import Moment
@@ -159,7 +160,7 @@ def _print(folder: Path, state: TrainerState, seq: int, head: int, report: Check
     unmeasured = f", {counts.unmeasured:,} of them without a result" if counts.unmeasured else ""
     click.echo(f"rollouts   {counts.rollouts:,}{unmeasured}")
     if counts.resumed:
-        click.echo(f"resumed    {counts.resumed} times")
+        click.echo(f"resumed    {counted(counts.resumed, 'time')}")
     for number, attempt in enumerate(state.buffer):
         most = "at most " if attempt.bound else ""
         values = f"{shown_value(attempt.value_before)} -> {most}{shown_value(attempt.value_after)}"
@@ -174,7 +175,8 @@ def _print_check(report: CheckReport) -> None:
     from skillopt_es.cli.check_reports import mismatch_lines
 
     if report.ok:
-        click.echo(f"check      ok: {report.decisions:,} decisions derived again from {report.rollouts:,} rollouts")
+        rollouts = counted(report.rollouts, "rollout")
+        click.echo(f"check      ok: {counted(report.decisions, 'decision')} derived again from {rollouts}")
         if report.evidence:
             click.echo(f"evidence   {report.evidence:,} attempts were shown to analysts, all of training items")
     else:
@@ -197,7 +199,8 @@ def _print_evaluation(folder: Path, state: TrainerState, seq: int, head: int, re
         click.echo(f"{place:<10} hard {scored.score.hard:.4f}, soft {scored.score.soft:.4f}")
     click.echo(f"rollouts   {state.counts.rollouts:,}")
     if report is not None and report.ok:
-        click.echo(f"check      ok: {report.decisions:,} scores added up again from {report.rollouts:,} rollouts")
+        rollouts = counted(report.rollouts, "rollout")
+        click.echo(f"check      ok: {counted(report.decisions, 'score')} added up again from {rollouts}")
 
 
 def _standing(standing: Standing | None) -> str:

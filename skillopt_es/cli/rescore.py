@@ -10,9 +10,9 @@ import click
 from attrs import asdict
 
 from skillopt_es.cli.audit_words import short
-from skillopt_es.cli.event_lines import counted
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument, shown_value
 from skillopt_es.cli.regate import print_verdicts, verdicts_json
+from skillopt_es.counting import counted
 from skillopt_es.events.values import Failed, Measured
 
 if TYPE_CHECKING:

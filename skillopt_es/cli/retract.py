@@ -12,8 +12,8 @@ import click
 from attrs import asdict
 
 from skillopt_es.cli.audit_words import as_found, problem_json, short
-from skillopt_es.cli.event_lines import counted
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
     from skillopt_es.audit.descent import Derived, Descent, Evidence

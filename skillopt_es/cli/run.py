@@ -138,6 +138,7 @@ def _drive(
                     Session(
                         now=lambda: datetime.now(UTC),
                         observers=(progress, log_file),
+                        ahead_gave_up=log_file.ahead_gave_up,
                         stopping=stopping,
                         in_flight=in_flight,
                         ask_again=ask_again,

@@ -9,11 +9,12 @@ from typing import cast
 import click
 from attrs import asdict
 
-from skillopt_es.cli.event_lines import counted, shown_time
+from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.looks import is_sealed, looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
 from skillopt_es.cli.usage import shown_usage, total_json
+from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
@@ -37,7 +38,7 @@ _STEP_HEADERS = (
 
 
 def print_runs(found: Sequence[Overview | Unreadable]) -> None:
-    """A table of the runs, and after it what is wrong with those that cannot be read."""
+    """A table of the runs, and after it what is wrong with those that are not whole or cannot be read."""
     rows = [_run_row(each) for each in found]
     print_table(
         ("run", "status", "epoch", "step", "current", "best", "calls", "last written (UTC)"),
@@ -45,8 +46,9 @@ def print_runs(found: Sequence[Overview | Unreadable]) -> None:
         right=(2, 3, 4, 5, 6),
     )
     for each in found:
-        if isinstance(each, Unreadable):
-            click.echo(f"{each.folder.name}: {each.why}")
+        why = each.why if isinstance(each, Unreadable) else each.problem
+        if why:
+            click.echo(f"{each.folder.name}: {why}")
 
 
 def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
@@ -55,7 +57,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     summary = each.summary
     return (
         each.folder.name,
-        each.status,
+        f"{each.status}, damaged" if each.problem else each.status,
         "-" if summary.is_evaluation else f"{summary.epoch}/{summary.epochs}",
         "-" if summary.is_evaluation else f"{summary.step}/{summary.steps}",
         shown_value(summary.current.value),
@@ -90,6 +92,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "retracted": [item for event in summary.retracted for item in event.items],
         "erased": [item for event in summary.erased for item in event.items],
         "imported": None if summary.imported is None else summary.imported.source,
+        "problem": each.problem or None,
     }
 
 
@@ -138,11 +141,11 @@ def print_status(found: Detailed, directory: Path, null_accepts: float | None) -
     _print_honesty(found, null_accepts)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
-        used = f"{used} ({found.spent.inherited:,} calls came along from the parent)"
+        used = f"{used} ({counted(found.spent.inherited, 'call')} came along from the parent)"
     click.echo(
         f"used        {used if summary.imported is None else 'not in the log; `usage` has what the results say'}"
     )
-    click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
+    click.echo(f"log         {counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
     if summary.lines:
         click.echo()
         rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
@@ -190,13 +193,12 @@ def _print_evaluation(found: Detailed) -> None:
     if found.started is not None:
         click.echo(f"scores      {found.started.skill.main} ({found.started.skill.hash[:12]}), no training run")
     click.echo(f"used        {shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
-    click.echo(f"log         {each.events:,} events, the last at {shown_time(each.written)} UTC")
+    click.echo(f"log         {counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
     for line in summary.tests:
         click.echo()
         left = f", {line.score.unmeasured} not measured" if line.score.unmeasured else ""
-        click.echo(
-            f"{line.place}: hard {line.score.hard:.4f}, soft {line.score.soft:.4f} ({line.score.measured} items{left})"
-        )
+        items = "? items" if line.score.measured is None else counted(line.score.measured, "item")
+        click.echo(f"{line.place}: hard {line.score.hard:.4f}, soft {line.score.soft:.4f} ({items}{left})")
         print_by_type(line.by_type)
     click.echo()
     click.echo("next        the same `skillopt-es eval` again asks for what is missing, and nothing twice")

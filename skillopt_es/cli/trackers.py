@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from skillopt_es.counting import counted
 from skillopt_es.events.log import EventLog
 from skillopt_es.exports.extras import of_extra
 
@@ -40,7 +41,7 @@ def send_to_mlflow(log: EventLog, uri: str | None, experiment: str) -> str:
         with of_extra("mlflow", "--format mlflow"):
             from skillopt_es.exports.mlflow_store import track
         done = track(uri, experiment, (log.run.run_id, log.run.name), numbers, tags, files)
-    return f"{log.run.name} is run {done.run} of experiment {done.experiment} ({done.new_points:,} new points)"
+    return f"{log.run.name} is run {done.run} of experiment {done.experiment} ({counted(done.new_points, 'new point')})"
 
 
 def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force: bool) -> str:
@@ -64,7 +65,7 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
     if out is None:
         with quiet():
             send(log.run.run_id, spans, to)
-        return f"{log.run.name}: {len(spans):,} spans sent"
+        return f"{log.run.name}: {counted(len(spans), 'span')} sent"
     text = otlp_json(log.run.run_id, spans)
     if out == "-":
         return text

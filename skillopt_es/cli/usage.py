@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 from skillopt_es.overview import Spent
 from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, Usage
@@ -69,7 +70,7 @@ def _print(spent: Spent, by: str) -> None:
     headers = (by, "calls", "failed", "tries", *KINDS, *([f"cost {currency}"] if currency else []))
     print_table(headers, [*rows, _row("total", usage.total, currency)], right=range(1, len(headers)))
     if spent.inherited:
-        click.echo(f"a fork: {spent.inherited:,} calls that came along from its parent are not counted")
+        click.echo(f"a fork: what came along from its parent ({counted(spent.inherited, 'call')}) is not counted")
     for line in not_as_wanted(spent):
         click.echo(line)
     for line in lower_bounds(spent):
@@ -94,9 +95,13 @@ def lower_bounds(spent: Spent) -> list[str]:
     for kind in KINDS:
         tally: Tally = getattr(total, kind)
         if tally.silent and tally.speaking:
-            lines.append(f"{tally.silent:,} of {total.calls:,} calls did not report {kind} tokens, or not for each try")
+            lines.append(
+                f"{tally.silent:,} of {counted(total.calls, 'call')} did not report {kind} tokens, or not for each try"
+            )
     if spent.currency and total.cost.unknown:
-        lines.append(f"the cost of {total.cost.unknown:,} of {total.calls:,} calls is unknown (no price, or no tokens)")
+        lines.append(
+            f"the cost of {total.cost.unknown:,} of {counted(total.calls, 'call')} is unknown (no price, or no tokens)"
+        )
     if spent.crashes:
         times = "once" if spent.crashes == 1 else f"{spent.crashes} times"
         lines.append(f"the run was killed {times}; calls that were in flight then are not counted")
@@ -167,7 +172,7 @@ def shown_cost(cost: Money) -> str:
 
 def shown_usage(usage: Usage, currency: str) -> str:
     """Calls, tokens and money in one line; a plus behind a lower bound, a dash for what is not known at all."""
-    tokens = f"{usage.calls:,} calls, {shown_tokens(usage.input)} tokens in, {shown_tokens(usage.output)} out"
+    tokens = f"{counted(usage.calls, 'call')}, {shown_tokens(usage.input)} tokens in, {shown_tokens(usage.output)} out"
     return f"{tokens}, {currency} {shown_cost(usage.cost)}" if currency else tokens
 
 

@@ -8,6 +8,7 @@ import click
 
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.counting import counted
 
 
 @click.command("verify")
@@ -42,7 +43,7 @@ def verify_command(run: str | None, exported: Path | None, directory: Path, as_j
     if as_json:
         print_json(asdict(report))
         return 0 if report.ok else 1
-    counts = f"{report.events:,} events, {report.calls:,} calls, {report.blobs:,} texts"
+    counts = f"{counted(report.events, 'event')}, {counted(report.calls, 'call')}, {counted(report.blobs, 'text')}"
     if report.ok:
         click.echo(f"{folder.name}: ok; {counts}; head {report.head_hash[:12]}")
         if report.parent:
@@ -50,8 +51,9 @@ def verify_command(run: str | None, exported: Path | None, directory: Path, as_j
     else:
         click.echo(f"{folder.name}: NOT what was written; {counts} looked at, problems found:")
     for gone in report.erased:
+        what = f"{counted(gone.texts, 'text')} and parts of {counted(gone.events, 'event')}"
         click.echo(
-            f"  event {gone.seq} erased {gone.texts:,} texts and parts of {gone.events:,} events about "
+            f"  event {gone.seq} erased {what} about "
             f"{', '.join(gone.items)}, on {shown_time(gone.recorded_at)} UTC, by {gone.by}: {gone.reason}"
         )
     for problem in report.problems:
@@ -78,7 +80,7 @@ def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: b
         return 0 if report.ok else 1
     against = f" against {report.run} to event {report.seq:,}" if report.run else ""
     if report.ok:
-        click.echo(f"{report.name}: ok{against}; skill {report.skill[:12]}, {report.files} files")
+        click.echo(f"{report.name}: ok{against}; skill {report.skill[:12]}, {counted(report.files, 'file')}")
     else:
         click.echo(f"{report.name}: NOT what was exported{against}; problems found:")
     for problem in report.problems:

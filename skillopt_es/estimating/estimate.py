@@ -12,6 +12,7 @@ from math import sqrt
 
 from attrs import frozen
 
+from skillopt_es.counting import counted
 from skillopt_es.estimating.history import Calls, PastRun
 from skillopt_es.estimating.plan import Part, plan_of
 from skillopt_es.events.values import Role
@@ -230,7 +231,7 @@ def _time(parts: Sequence[Part], lines: Sequence[Line], past: Sequence[PastRun])
 
 
 def _counted(runs: int) -> str:
-    return "1 earlier run" if runs == 1 else f"{runs} earlier runs"
+    return counted(runs, "earlier run")
 
 
 def _pauses(run: RunData, lines: Sequence[Line]) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from skillopt_es.audit.headlines import Difference, Headline, Headlines
+from skillopt_es.counting import counted
 from skillopt_es.projections.intervals import fewest_turned
 from skillopt_es.report.html import Html, el, note, number, prose, row, section, table
-from skillopt_es.report.words import chance, change, count, counted, listed, score
+from skillopt_es.report.words import chance, change, count, listed, score
 
 _WIDTH, _HEIGHT, _EDGE = 180, 22, 6
 _MOST_NAMES = 12

@@ -6,11 +6,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 
 from skillopt_es.cli.options import shown_settings
+from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Setting
 from skillopt_es.report.facts import Facts, Session
 from skillopt_es.report.html import Html, el, fold, note, row, section, table
-from skillopt_es.report.words import counted, moment
+from skillopt_es.report.words import moment
 
 
 def environment_section(facts: Facts) -> Html:
@@ -55,7 +56,7 @@ def _data(started: RunStarted | None) -> Iterator[tuple[str, str]]:
 
 def _log(facts: Facts) -> Iterator[tuple[str, str]]:
     yield "run", f"{facts.name} ({facts.run_id})"
-    yield "log", f"{facts.head.seq:,} events, the last at {moment(facts.written)}"
+    yield "log", f"{counted(facts.head.seq, 'event')}, the last at {moment(facts.written)}"
     yield "head of the chain", facts.head.hash or "cannot be read"
     if facts.summary.imported is not None:
         yield "imported", f"from results of {facts.summary.imported.source}"

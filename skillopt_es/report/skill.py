@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from skillopt_es.audit.blame import Attributed, Blame, Maker
 from skillopt_es.audit.line_costs import BlamedLine, Cost, blamed_lines
 from skillopt_es.cli.audit_words import names
+from skillopt_es.counting import counted
 from skillopt_es.projections.chains import Chain
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, fold, join, note, row, section, table
-from skillopt_es.report.words import DASH, counted, verdict_words
+from skillopt_es.report.words import DASH, verdict_words
 
 _MOST_ITEMS = 8
 
@@ -113,7 +114,7 @@ def _card(facts: Facts, found: Blame, line: BlamedLine, name: str) -> Html:
     if behind.gate is not None and not behind.gate.alone:
         rows += [("won", _items(behind.gate.won)), ("lost", _items(behind.gate.lost))]
     if behind.items:
-        rows.append(("evidence", f"{counted(len(behind.items), 'trajectory', 'trajectories')}: {_items(behind.items)}"))
+        rows.append(("evidence", f"{counted(len(behind.items), 'trajectory')}: {_items(behind.items)}"))
     if behind.support != "trusted":
         rows.append(("trust", "nobody vouches for any of it" if behind.support == "untrusted" else "mixed"))
     if behind.cost.calls:

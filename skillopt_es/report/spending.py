@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from skillopt_es.cli.compare import shown_seconds
 from skillopt_es.cli.usage import lower_bounds, not_as_wanted, shown_cost, shown_tokens
+from skillopt_es.counting import counted
 from skillopt_es.events.values import ImportedUsage
 from skillopt_es.overview import Spent
 from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, together
@@ -26,7 +27,9 @@ def spending_section(facts: Facts) -> Html | None:
     spent = facts.spent
     said = [*(note(f"+ at least: {line}.") for line in lower_bounds(spent)), *map(_sentence, not_as_wanted(spent))]
     if spent.inherited:
-        said.append(note(f"A fork: {spent.inherited:,} calls that came along from its parent are not counted."))
+        said.append(
+            note(f"A fork: what came along from its parent ({counted(spent.inherited, 'call')}) is not counted.")
+        )
     times = {} if facts.durations is None else facts.durations.by_stage
     if facts.durations is not None:
         said.append(

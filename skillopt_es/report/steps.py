@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from skillopt_es.cli.audit_words import names, proposal_words, short
 from skillopt_es.cli.compare import shown_seconds
 from skillopt_es.cli.usage import shown_usage
+from skillopt_es.counting import counted
 from skillopt_es.events.catalog import CandidateGated
 from skillopt_es.events.values import Edit, Proposal
 from skillopt_es.projections.chains import Chain
@@ -17,7 +18,7 @@ from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.diffs import diff_block
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, fold, join, note, section
-from skillopt_es.report.words import badge, chance, count, counted, score
+from skillopt_es.report.words import badge, chance, count, score
 
 _MOST_ITEMS = 60
 _MOST_PATTERNS = 12
@@ -149,7 +150,7 @@ def _edits(chain: Chain) -> Iterator[Html]:
         words = report.edit if proposal is None else proposal_words(proposal)
         items = chain.items_behind(chain.patches_behind(report.edit)) if proposal is not None else ()
         why = f": {report.note}" if report.note else ""
-        behind = el("small", f" from {counted(len(items), 'trajectory', 'trajectories')}") if items else None
+        behind = el("small", f" from {counted(len(items), 'trajectory')}") if items else None
         rows.append(el("li", el("b", f"{_status(report.status, proposal)}{why}"), " ", words, behind))
     yield el("h3", "Edits")
     yield el("ul", *rows)

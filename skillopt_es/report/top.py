@@ -8,11 +8,12 @@ from typing import get_args
 from skillopt_es.audit.headlines import Headline, Headlines
 from skillopt_es.cli.compare import shown_seconds
 from skillopt_es.cli.usage import shown_cost
+from skillopt_es.counting import counted
 from skillopt_es.projections.lines import Outcome, outcome_of
 from skillopt_es.projections.usage import Usage
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, prose
-from skillopt_es.report.words import counted, moment, score
+from skillopt_es.report.words import moment, score
 
 _STATUS = {"completed": "good", "scored": "good", "running": "info", "paused": "bad", "stopped": "bad", "new": "idle"}
 

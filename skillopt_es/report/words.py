@@ -55,11 +55,6 @@ def count(number: int | None) -> str:
     return DASH if number is None else f"{number:,}"
 
 
-def counted(number: int, what: str, plural: str = "") -> str:
-    """How many of something."""
-    return f"{number:,} {what if number == 1 else plural or what + 's'}"
-
-
 def moment(recorded_at: str) -> str:
     """When something was recorded."""
     return f"{recorded_at[:19].replace('T', ' ')} UTC"

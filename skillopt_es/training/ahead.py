@@ -8,7 +8,7 @@ for the calls go to the journal alone, under the slots that the next step will a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 
 from attrs import evolve, frozen
@@ -48,12 +48,15 @@ class _Ahead:
 
 
 class Ahead:
-    """Begins with the gate of a step, and ends with its verdict."""
+    """Begins with the gate of a step, and ends with its verdict; `gave_up` is told what ended it before."""
 
-    def __init__(self, run: RunData, ports: RolloutPorts, calls: LiveCalls) -> None:
+    def __init__(
+        self, run: RunData, ports: RolloutPorts, calls: LiveCalls, gave_up: Callable[[Exception], None]
+    ) -> None:
         self._run = run
         self._ports = evolve(ports, calls=_Ahead(calls))
         self._calls = calls
+        self._gave_up = gave_up
         self._step = 0
         self._open: list[asyncio.Task[None]] = []
 
@@ -79,5 +82,7 @@ class Ahead:
             async with aclosing(self._ports.executor.stream(jobs, workers=workers)) as stream:
                 async for _ in stream:
                     pass
-        except (Exception, NotStarted):  # noqa: BLE001, S110 -- nobody needs it yet; who does asks again and meets it
+        except NotStarted:  # nobody wants it any more
             pass
+        except Exception as error:  # noqa: BLE001 -- nobody needs it yet; who does asks again and meets it
+            self._gave_up(error)

@@ -9,18 +9,17 @@ or the recorded one came along from the run that this one was forked from.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Protocol, cast
 
-from attrs import asdict, frozen
+from attrs import frozen
 
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased
-from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall, request_digest
+from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import (
     CallFailed,
@@ -29,14 +28,21 @@ from skillopt_es.ports import (
     ChatRequest,
     FailureKind,
     FinishReason,
-    Message,
     NotStarted,
     ToolCall,
-    Try,
     Unanswered,
-    Usage,
 )
 from skillopt_es.training.budget import bound_of
+from skillopt_es.training.call_records import (
+    Asked,
+    answered_call,
+    failed_call,
+    read_answer,
+    recorded_answer,
+    repeating_call,
+    unanswered_call,
+    wire_form,
+)
 from skillopt_es.training.exchange import Exchange
 from skillopt_es.training.places import Places
 from skillopt_es.training.purse import CutShort, Purse
@@ -144,7 +150,7 @@ class LiveCalls:
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
         """The answer, from the journal if it is there."""
-        asked = _Asked(role, request, self._models[role].identity, wire_form(request))
+        asked = Asked(role, request, self._models[role].identity, wire_form(request))
         known = self._known(request.slot, asked.model, asked.recorded)
         if known is None:
             known = await self._repeated(asked) or await self._early_answer(asked)
@@ -154,7 +160,7 @@ class LiveCalls:
             self._repeats.asked_for(request.slot, request_digest(asked.model, asked.recorded))
         return known
 
-    async def _early_answer(self, asked: _Asked) -> Answer | None:
+    async def _early_answer(self, asked: Asked) -> Answer | None:
         """The answer that the same question has had, or is about to have, ahead of its time."""
         early = self._early.pop(asked.request.slot, None)
         if early is None or early.asked != asked:
@@ -165,7 +171,7 @@ class LiveCalls:
 
     async def ask_ahead(self, role: Role, request: ChatRequest) -> Answer:
         """The answer to a question that may never be asked, when nobody else wants the place."""
-        asked = _Asked(role, request, self._models[role].identity, wire_form(request))
+        asked = Asked(role, request, self._models[role].identity, wire_form(request))
         known = self._known(request.slot, asked.model, asked.recorded)
         if known is not None:
             return known
@@ -189,15 +195,15 @@ class LiveCalls:
         for places in self._at_once.values():
             places.send_away()
 
-    async def _repeated(self, asked: _Asked) -> Answer | None:
+    async def _repeated(self, asked: Asked) -> Answer | None:
         """The answer that the same request has had elsewhere in the run, if it may serve again."""
         earlier = self._repeatable(asked)
         if earlier is None:
             return None
-        row = await self._record(_repeating(asked, earlier), [], [])
+        row = await self._record(repeating_call(asked, earlier), [], [])
         return answer_of(row, self._texts)
 
-    def _repeatable(self, asked: _Asked) -> CallRow | None:
+    def _repeatable(self, asked: Asked) -> CallRow | None:
         if self._repeats is None:
             return None
         earlier = self._repeats.find(asked.request, request_digest(asked.model, asked.recorded))
@@ -205,7 +211,7 @@ class LiveCalls:
             return None
         return earlier
 
-    async def _made(self, asked: _Asked, *, ahead: bool = False) -> Answer:
+    async def _made(self, asked: Asked, *, ahead: bool = False) -> Answer:
         role, request = asked.role, asked.request
         model = self._models[role]
         texts = [message.content for message in request.messages]
@@ -213,23 +219,25 @@ class LiveCalls:
         try:
             reply = await self._complete(asked, model, last=ahead)
         except CutShort as cut:  # what it has used is recorded; whoever goes on asks again
-            await self._record(_failed(asked, cut.failure, ahead=ahead), texts, images)
+            await self._record(failed_call(asked, cut.failure, ahead=ahead), texts, images)
             raise NotStarted from cut
         except Unanswered:
-            self._leave(_unanswered(asked), request)
+            self._leave(unanswered_call(asked), request)
             raise
         except CallFailed as failure:
             if failure.perhaps_request and await self._answers_others(model.identity):
                 failure.kind = "bad_request"
-            await self._record(_failed(asked, failure, ahead=ahead), texts, images)
+            await self._record(failed_call(asked, failure, ahead=ahead), texts, images)
             raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
         did = [steps_text(reply.steps)] if reply.steps else []
-        row = await self._record(_answered(asked, reply, ahead=ahead), [*texts, recorded_answer(reply), *did], images)
+        row = await self._record(
+            answered_call(asked, reply, ahead=ahead), [*texts, recorded_answer(reply), *did], images
+        )
         ref = row.ref
         self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
         return Answer(reply.text, reply.finish, ref, reply.tool_calls, acted=bool(reply.steps))
 
-    async def _complete(self, asked: _Asked, model: ChatModel, *, last: bool) -> ChatReply:
+    async def _complete(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
         try:
             await self._at_once[asked.role].enter(last=last)
@@ -246,7 +254,7 @@ class LiveCalls:
             self._ended.set()
             self._ended = asyncio.Event()
 
-    async def _paid(self, asked: _Asked, model: ChatModel, *, last: bool) -> ChatReply:
+    async def _paid(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
         """The answer, as far as the budget covers it; what is asked ahead is no reason to pause, nor to wait."""
 
         async def ask(request: ChatRequest) -> ChatReply:
@@ -342,167 +350,12 @@ class Texts(Protocol):
         ...
 
 
-def wire_form(request: ChatRequest) -> str:
-    """What is recorded of a request: the digests of its messages and images, and parameters, as canonical JSON."""
-    params: dict[str, object] = {"max_tokens": request.max_tokens}
-    if request.temperature is not None:
-        params["temperature"] = request.temperature
-    if request.effort:
-        params["effort"] = request.effort
-    if request.schema is not None:
-        params["schema"] = request.schema
-    if request.tools:
-        params["tools"] = [asdict(tool) for tool in request.tools]
-        params["tool_choice"] = request.tool_choice
-    used = [_tool_use(number, message) for number, message in enumerate(request.messages)]
-    if any(used):
-        params["tool_use"] = [use for use in used if use]
-    messages = [[message.role, text_digest(message.content)] for message in request.messages]
-    recorded: dict[str, object] = {"messages": messages, "params": params}
-    images = [
-        [number, image.media_type, image.detail, image.digest]
-        for number, message in enumerate(request.messages)
-        for image in message.images
-    ]
-    if images:
-        recorded["images"] = images
-    return json.dumps(recorded, sort_keys=True, separators=(",", ":"))
-
-
-def _tool_use(number: int, message: Message) -> list[object]:
-    """What a message says of tools beside its text, with its place; nothing for most."""
-    if not message.tool_calls and not message.tool_call_id:
-        return []
-    return [number, message.tool_call_id, [asdict(call) for call in message.tool_calls]]
-
-
-def recorded_answer(reply: ChatReply) -> str:
-    """What the journal keeps of an answer: its text, and beside it the tools that it asks for."""
-    if reply.finish != "tools":
-        return reply.text
-    calls = [asdict(call) for call in reply.tool_calls]
-    return json.dumps({"text": reply.text, "tool_calls": calls}, ensure_ascii=False, sort_keys=True)
-
-
-def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
-    """Text and tool calls of a recorded answer; of one that was erased, what is shown in its place."""
-    if finish != "tools" or isinstance(recorded, ErasedText):
-        return recorded, ()
-    parsed = json.loads(recorded)
-    return parsed["text"], tuple(ToolCall(**call) for call in parsed["tool_calls"])
-
-
-@frozen
-class _Asked:
-    """What a finished call's record says of the question."""
-
-    role: Role
-    request: ChatRequest
-    model: str
-    recorded: str
-
-
 @frozen
 class _Early:
     """A question that was put before anybody asked it."""
 
-    asked: _Asked
+    asked: Asked
     answer: asyncio.Future[Answer]
-
-
-def _repeating(asked: _Asked, earlier: CallRow) -> FinishedCall:
-    """A call that was not made: it has the answer of an earlier one, and cost nothing."""
-    remark = Try(kind=REPEATS, status=None, message=earlier.call.slot, waited_ms=0)
-    return FinishedCall(
-        slot=asked.request.slot,
-        role=asked.role,
-        stage=asked.request.stage,
-        model=asked.model,
-        request=asked.recorded,
-        outcome="answered",
-        response=earlier.call.response,
-        trace=earlier.call.trace,
-        finish=earlier.call.finish,
-        reply_model=earlier.call.reply_model,
-        input_tokens=0,
-        output_tokens=0,
-        cached_tokens=0,
-        reasoning_tokens=0,
-        tries=_tries((remark,)),
-    )
-
-
-def _unanswered(asked: _Asked) -> FinishedCall:
-    """The call as it will be recorded once somebody has answered it, but for the answer."""
-    return FinishedCall(
-        slot=asked.request.slot,
-        role=asked.role,
-        stage=asked.request.stage,
-        model=asked.model,
-        request=asked.recorded,
-        outcome="answered",
-    )
-
-
-def _answered(asked: _Asked, reply: ChatReply, *, ahead: bool) -> FinishedCall:
-    usage: Usage = reply.usage
-    return FinishedCall(
-        slot=asked.request.slot,
-        role=asked.role,
-        stage=asked.request.stage,
-        model=asked.model,
-        request=asked.recorded,
-        outcome="answered",
-        response=text_digest(recorded_answer(reply)),
-        trace=text_digest(steps_text(reply.steps)) if reply.steps else None,
-        finish=reply.finish,
-        reply_model=reply.model,
-        request_id=reply.request_id,
-        input_tokens=usage.input,
-        output_tokens=usage.output,
-        cached_tokens=usage.cached,
-        reasoning_tokens=usage.reasoning,
-        latency_ms=reply.latency_ms,
-        tries=_tries((*_remark(ahead), *reply.tries)),
-    )
-
-
-def _failed(asked: _Asked, failure: CallFailed, *, ahead: bool) -> FinishedCall:
-    return FinishedCall(
-        slot=asked.request.slot,
-        role=asked.role,
-        stage=asked.request.stage,
-        model=asked.model,
-        request=asked.recorded,
-        outcome="failed",
-        error_kind=failure.kind,
-        error_message=failure.message,
-        request_id=failure.request_id,
-        latency_ms=failure.latency_ms,
-        tries=_tries((*_remark(ahead), *failure.tries)),
-    )
-
-
-def _remark(ahead: bool) -> tuple[Try, ...]:
-    return (Try(kind=AHEAD, status=None, message="", waited_ms=0),) if ahead else ()
-
-
-def _tries(tries: Sequence[Try]) -> str:
-    if not tries:
-        return "[]"
-    return json.dumps([_try(one) for one in tries], sort_keys=True, separators=(",", ":"))
-
-
-def _try(one: Try) -> dict[str, object]:
-    """A try as it is recorded; without a word about tokens when none were reported."""
-    row: dict[str, object] = {
-        "kind": one.kind,
-        "status": one.status,
-        "message": one.message,
-        "waited_ms": one.waited_ms,
-    }
-    used = {name: count for name, count in asdict(one.usage).items() if count is not None}
-    return {**row, "usage": used} if used else row
 
 
 def answer_of(row: CallRow, texts: Texts) -> Answer:

@@ -8,7 +8,8 @@ from attrs import field, frozen
 
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import CallRef
-from skillopt_es.training.calls import AllCalls, Texts, read_answer
+from skillopt_es.training.call_records import read_answer
+from skillopt_es.training.calls import AllCalls, Texts
 from skillopt_es.training.exchange import Exchange
 from skillopt_es.training.steps import steps_of
 

@@ -26,7 +26,7 @@ from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.values import CallRef, text_digest
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatRequest, Message
-from skillopt_es.training.calls import wire_form
+from skillopt_es.training.call_records import wire_form
 
 BATCH = 400
 

@@ -88,6 +88,14 @@ def test_explain_has_a_whole_step_for_programs(cli: Cli, demo_run: Path) -> None
     assert {fate["reason"] for row in document["proposals"] for fate in row["fates"]} == {"taken", "ranked_out"}
 
 
+def test_explain_says_which_events_there_are(cli: Cli, demo_run: Path) -> None:
+    """A number beyond the last one is an event's, though digits may begin a hash, too."""
+    done = cli("explain", demo_run, 99999)
+    assert done.code == 2
+    assert "has no event 99999" in done.err
+    assert f"its events are 1 to {len(events_of(demo_run))}" in done.err
+
+
 def test_explain_knows_the_end_of_an_epoch(cli: Cli, demo_run: Path) -> None:
     """By its number and by its events."""
     [seq] = seqs_of(demo_run, SlowUpdateApplied, lambda event: event.epoch == 2)
@@ -162,6 +170,15 @@ def test_blame_has_every_line_of_the_best_skill(cli: Cli, demo_run: Path) -> Non
     assert rule["items"]
     assert rule["won"]
     assert rule["input_tokens"] > 0
+
+
+def test_blame_says_that_a_line_is_empty(cli: Cli, demo_run: Path) -> None:
+    """And who wrote it."""
+    lines = cli("blame", demo_run, "--json").json["lines"]
+    blank = next(line for line in lines if not line["text"])
+    shown = cli("blame", demo_run, "--line", blank["line"]).out.splitlines()
+    assert shown[0] == f"line {blank['line']} is empty"
+    assert shown[1].startswith(f"  written by event {blank['event']}: ")
 
 
 def test_blame_knows_moments_files_and_single_lines(cli: Cli, demo_run: Path) -> None:
@@ -327,7 +344,7 @@ def test_types_of_a_newer_version_are_told(cli: Cli, demo_run: Path, tmp_path: P
     [
         (("explain", "RUN", "step", 40), "has no step 40: it is a run of 12 steps"),
         (("explain", "RUN", "epoch", 9), "has no epoch 9: it is a run of 3 epochs"),
-        (("explain", "RUN", 99999), "has no skill whose hash begins with 99999"),
+        (("explain", "RUN", 99999), "has no event 99999"),
         (("explain", "RUN", "event", 99999), "has no event 99999"),
         (("explain", "RUN", "candidate", "nothex"), "has no skill whose hash begins with nothex"),
         (("explain", "RUN", "what"), "has nothing called what"),

@@ -351,7 +351,7 @@ def test_the_reading_commands_know_an_evaluation(config: Path, server: ModelServ
     assert "scored" in row
     replayed = command("replay", folder, "--check", cwd=config.parent)
     assert replayed.code == 0, replayed.err
-    assert "1 scores added up again from 8 rollouts" in replayed.out
+    assert "1 score added up again from 8 rollouts" in replayed.out
     again = evaluate(config, "--split", "all")
     checked = command("replay", again.json["folder"], "--check", "--json", cwd=config.parent).json["check"]
     assert (checked["ok"], checked["decisions"], checked["rollouts"]) == (True, 3, 32)

@@ -80,6 +80,35 @@ def test_bad_input_is_one_sentence(cli: Cli, words: list[str], says: str) -> Non
     assert says in cli("fork", *words, "--json").json["error"]["message"]
 
 
+@pytest.mark.parametrize(
+    ("moment", "change", "instead"),
+    [
+        (("seq", "20"), "evaluation.use_gate=false", "`--until seq 1`"),
+        (("seq", "100"), "evaluation.use_gate=false", "`--until seq 43`"),
+        (("seq", "150"), "evaluation.use_gate=false", "`--until step 1`"),
+        (("seq", "297"), "evaluation.use_gate=false", "`--until step 4`"),
+        (("seq", "100"), "train.batch_size=3", "a new run"),
+    ],
+)
+def test_a_change_that_comes_too_late_is_told_when_it_is_not(
+    cli: Cli, moment: tuple[str, str], change: str, instead: str
+) -> None:
+    """The moment that is named is one that works."""
+    refused = cli("fork", "demo", "--until", *moment, "--set", change)
+    assert refused.code == 2
+    hint = refused.err.splitlines()[1]
+    assert instead in hint
+    if "--until" in hint:
+        words = hint.split("`")[1].split()
+        assert cli("fork", "demo", *words, "--set", change).code == 0
+
+
+def test_one_of_something_is_not_several(cli: Cli) -> None:
+    """One step that was done is one step."""
+    assert "begins      1 step done; " in cli("fork", "demo", "--until", "step", "1").out
+    assert "begins      2 steps done; " in cli("fork", "demo", "--until", "step", "2").out
+
+
 # --- compare -------------------------------------------------------------------------------------------------------
 
 

@@ -541,6 +541,45 @@ def test_export_to_where_nothing_can_be_written(cli: Cli, demo_run: Path, tmp_pa
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+@pytest.mark.parametrize("form", ["skill", "jsonl", "sqlite", "skillopt", "datasette", "otel"])
+def test_export_over_a_run_is_refused(
+    form: str, cli: Cli, demo_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever forgot where to write is told what to type, and no file gets a run's name by accident."""
+    shutil.copytree(demo_run, tmp_path / "runs" / "mine")
+    monkeypatch.chdir(tmp_path)
+    words = [("--out", "mine"), ("mine", "--out", "mine"), ("--out", "runs/mine")]
+    for more in [*words, *([] if form == "otel" else [("mine",), ("mine", "mine"), ("runs/mine",)])]:
+        done = cli("export", *more, "--format", form)
+        assert (done.code, done.out) == (2, ""), more
+        assert "is a run, not a place to write to" in done.err
+        assert "`skillopt-es export" in done.err
+    assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+
+def test_a_file_may_have_a_runs_name(cli: Cli, demo_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If that is said plainly."""
+    shutil.copytree(demo_run, tmp_path / "runs" / "mine")
+    monkeypatch.chdir(tmp_path)
+    assert cli("export", "mine", "./mine").code == 0
+    assert (tmp_path / "mine").is_file()
+
+
+def test_runs_marks_a_run_without_its_tail(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
+    """As `status` does; the others stay as they are."""
+    shutil.copytree(demo_run, tmp_path / "runs" / "whole")
+    shutil.copytree(demo_run, tmp_path / "runs" / "cut")
+    last = len(events_of(demo_run))
+    forge(tmp_path / "runs" / "cut", f"delete from events where seq > {last - 9}")
+    said = f"the log ends at event {last - 9}, but head.json says that there were {last}"
+    done = cli("runs", "--dir", tmp_path / "runs")
+    assert "stopped, damaged" in done.out
+    assert done.out.count("damaged") == 1
+    assert done.lines[-1] == f"cut: {said}"
+    problems = {row["run"]: row["problem"] for row in cli("runs", "--dir", tmp_path / "runs", "--json").json}
+    assert problems == {"whole": None, "cut": said}
+
+
 # --- all of them ---------------------------------------------------------------------------------------------------
 
 READING = [

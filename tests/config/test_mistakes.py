@@ -148,7 +148,7 @@ OPENING: Mapping[str, tuple[dict[str, object], str]] = {
     "no-data": ({"env": {"data_path": "empty.jsonl"}}, "empty.jsonl is empty"),
     "train-size": (
         {"train": {"train_size": 9}, "env": FIELD},
-        "train.train_size is 9, but the train split has 1 items",
+        "train.train_size is 9, but the train split has 1 item",
     ),
     "train-size-file": ({"train": {"train_size": 9}, "env": FIELD}, "config.yaml: train.train_size"),
     "optimizer-backend": ({"model": {"optimizer_backend": "vlm"}, "env": FIELD}, "model.optimizer_backend is 'vlm'"),

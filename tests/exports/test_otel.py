@@ -131,6 +131,9 @@ def test_a_file_has_the_same_spans_as_otlp_json(cli: Cli, run: Path, collector: 
     assert cli("export", run, "--format", "otel", "--out", tmp_path / "one.json").code == 0
     text = (tmp_path / "one.json").read_text(encoding="utf-8")
     assert text == cli("export", run, "--format", "otel", "--out", "-").out
+    assert text == cli("export", run, "-", "--format", "otel").out
+    assert text == cli("export", "-", "--format", "otel", "--dir", run.parent).out
+    assert cli("export", run, "-", "--format", "otel", "--out", "-").code == 2
     [resource] = json.loads(text)["resourceSpans"]
     [scope] = resource["scopeSpans"]
     assert cli("export", run, "--format", "otel", "--endpoint", collector.url).code == 0
@@ -157,7 +160,7 @@ def test_a_collector_that_refuses_is_told_in_a_sentence(cli: Cli, run: Path, col
     [
         ((), "needs a place"),
         (("--endpoint", "http://x", "--out", "y"), "one of them"),
-        (("OUT",), "takes a run and no OUT"),
+        (("OUT", "MORE"), "takes a run and one OUT"),
         (("--tracking-uri", "x"), "goes with --format mlflow"),
     ],
 )

@@ -74,7 +74,7 @@ def test_refused_texts_say_what_they_lost(tmp_path: Path) -> None:
 def test_a_run_that_has_just_begun_has_a_tree(tmp_path: Path) -> None:
     """One text that nobody has measured."""
     tree = lineage(records_of(tmp_path)[:1])
-    assert drawing("new", tree).splitlines()[0] == "new: 1 texts, the best is that of start"
+    assert drawing("new", tree).splitlines()[0] == "new: 1 text, the best is that of start"
     assert "initial" in drawing("new", tree)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections import Counter
 from pathlib import Path
@@ -16,7 +17,8 @@ from skillopt_es.events.catalog import CandidateGated, Event
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.overview import spent
-from skillopt_es.ports import ChatRequest, NotStarted
+from skillopt_es.ports import CallFailed, ChatRequest, NotStarted
+from skillopt_es.run_log import RunLogFile
 from skillopt_es.session import resume, start
 from skillopt_es.training.places import Places
 
@@ -134,6 +136,29 @@ def test_an_outage_ahead_of_a_verdict_changes_nothing(tmp_path: Path) -> None:
     assert gates[1] == verdicts(events_of(plain))[1]
     assert any(row.call.ahead and row.call.outcome == "failed" for row in journal(run))
     assert asked[next(slot for slot in asked if f"/s{first_rejection + 1}/b0/" in slot)] == 2
+
+
+def test_what_broke_off_ahead_of_a_verdict_stands_in_the_runs_log_file(tmp_path: Path) -> None:
+    """And nowhere else: the events are those of a run without it."""
+    plain = trained(tmp_path / "plain", speculate=False)
+    rejected = min(step for step, action in verdicts(events_of(plain)).items() if action == "reject")
+    refused: list[str] = []
+
+    def once_without_a_key(request: ChatRequest) -> str:
+        if f"/s{rejected + 1}/b0/" in request.slot and not refused:
+            refused.append(request.slot)
+            raise CallFailed("auth", "no such key")
+        return target_reply(request)
+
+    world = ScriptedWorld(target=ScriptedModel("scripted target", once_without_a_key))
+    settings = config(tmp_path / "run", [*LONG, "env.workers=64", "train.speculate=true"])
+    run = tmp_path / "run" / "same-name"
+    with RunLogFile(run) as log_file:
+        asyncio.run(start(settings, run, world.session(ahead_gave_up=log_file.ahead_gave_up)))
+    [line] = [json.loads(line) for line in (run / "logs.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert (line["event"], line["error"]) == ("ahead_gave_up", "BackendError")
+    assert line["message"] == f"the target model at {refused[0]}: no such key"
+    assert decisions_of(run)[1:] == decisions_of(plain)[1:]
 
 
 async def _entered(places: Places, names: list[str], name: str, *, last: bool) -> None:

@@ -32,7 +32,7 @@ from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, NotSt
 from skillopt_es.projections.prices import Price
 from skillopt_es.session import read_state, resume, start
 from skillopt_es.training.budget import NOTHING, Amount, Bound, Caps, Ledger, Tariff, bound_of
-from skillopt_es.training.calls import wire_form
+from skillopt_es.training.call_records import wire_form
 from skillopt_es.training.check import check
 from skillopt_es.training.purse import CutShort, Purse
 

@@ -24,7 +24,7 @@ from skillopt_es.events.verify import verify
 from skillopt_es.ports import Ask, ChatReply, Episode, Image, Item, Message
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import resume, start
-from skillopt_es.training.calls import wire_form
+from skillopt_es.training.call_records import wire_form
 from skillopt_es.training.tasks import Task
 
 PAGE, OTHER = page(["42"]), page(["43"])
