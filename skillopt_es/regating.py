@@ -16,7 +16,8 @@ from skillopt_es.moments import Events
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import recorded_run
 from skillopt_es.training.forks import GATE_KEYS
-from skillopt_es.training.regate import Regated, regate
+from skillopt_es.training.regate import regate
+from skillopt_es.training.regated import Regated
 from skillopt_es.training.run_data import RunData
 
 

@@ -40,7 +40,8 @@ from skillopt_es.session import recorded_run
 from skillopt_es.training.call_records import wire_form
 from skillopt_es.training.calls import Answer, answer_of
 from skillopt_es.training.forks import skills_in
-from skillopt_es.training.regate import Regated, Regraded, RunAt, regate
+from skillopt_es.training.regate import RunAt, regate
+from skillopt_es.training.regated import Regated, Regraded
 from skillopt_es.training.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.sampling import comparison_seed

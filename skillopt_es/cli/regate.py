@@ -19,7 +19,7 @@ from skillopt_es.cli.options import (
 
 if TYPE_CHECKING:
     from skillopt_es.events.values import Json
-    from skillopt_es.training.regate import Regated, Verdict
+    from skillopt_es.training.regated import Regated, Verdict
 
 _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "the end, after step"}
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
 from skillopt_es.events.catalog import (
     AppendixWritten,
@@ -29,7 +29,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepSkipped,
 )
-from skillopt_es.events.values import NOT_TAKEN, Outcome, Purpose, Score, SkillTree
+from skillopt_es.events.values import NOT_TAKEN, Outcome, SkillTree
 from skillopt_es.projections.state import TrainerState, at_owed_epoch
 from skillopt_es.projections.trainer import evolve as after
 from skillopt_es.training.decisions import judge
@@ -37,83 +37,14 @@ from skillopt_es.training.forks import gate_values, skills_in
 from skillopt_es.training.gate import is_better
 from skillopt_es.training.gate_draws import Contest, final_contest, guidance_contest, judged, step_contest, too_large
 from skillopt_es.training.gate_rules import MoreDraws
+from skillopt_es.training.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.scores import mean_score, most_score
 from skillopt_es.training.stale import counts_as_measured
 from skillopt_es.training.taint import untrusted_guidance, untrusted_parts
 
-Zone = Literal["exact", "estimate"]
-Kind = Literal["candidate", "guidance", "promotion"]
 Judgement = CandidateGated | SlowUpdateApplied
 RunAt = Callable[[TrainerState], RunData]
-
-
-@frozen(kw_only=True)
-class Verdict:
-    """
-    One recorded verdict beside that of the other rule; `derived` is None where the other rule misses a result.
-
-    Where `bound`, the value is the most that the candidate could have had.
-    """
-
-    seq: int
-    kind: Kind
-    number: int
-    recorded: str
-    derived: str | None
-    changed: bool
-    zone: Zone = "exact"
-    value: float | None = None
-    against: float | None = None
-    bound: bool = False
-    why: str = ""
-
-
-@frozen(kw_only=True)
-class Rescored:
-    """One recorded evaluation beside its score by other grades; where `bound`, both are the most that they could be."""
-
-    seq: int
-    place: str
-    purpose: Purpose
-    skill: str
-    recorded: Score
-    derived: Score
-    bound: bool = False
-
-
-@frozen(kw_only=True)
-class Regraded:
-    """Other outcomes of rollouts, by the numbers of their events, and which of them nobody can tell."""
-
-    outcomes: Mapping[int, Outcome] = field(factory=dict)
-    unknown: frozenset[int] = frozenset()
-
-
-AS_RECORDED = Regraded()
-
-
-@frozen(kw_only=True)
-class Regated:
-    """
-    All verdicts in order, and the best skill by either rule (by hash).
-
-    `told` is the first step after which analysts of its epoch would have read other scores of a refused candidate, and
-    so might have answered otherwise, if there is one. `read` is the first result that has another grade, or that cannot
-    be graded again, and that analysts saw (or a verdict counts): what follows it is an estimate.
-    """
-
-    verdicts: tuple[Verdict, ...]
-    best_recorded: str
-    best_derived: str
-    told: int | None = None
-    read: int | None = None
-    evaluations: tuple[Rescored, ...] = ()
-
-    @property
-    def first_change(self) -> Verdict | None:
-        """Where the two histories part."""
-        return next((verdict for verdict in self.verdicts if verdict.changed), None)
 
 
 def regate(records: Iterable[Recorded], run_at: RunAt, graded: Regraded = AS_RECORDED) -> Regated:

@@ -20,7 +20,7 @@ from skillopt_es.forking import make_fork
 from skillopt_es.moments import seq_of
 from skillopt_es.regating import regated
 from skillopt_es.session import read_state, resume, start
-from skillopt_es.training.regate import Regated
+from skillopt_es.training.regated import Regated
 
 SMALL = ("train.batch_size=3", "optimizer.slow_update_gate_with_selection=true")
 
