@@ -60,7 +60,7 @@ def _table(spent: Spent, times: Mapping[str, float], facts: Facts) -> Html:
 
 
 def _tokens(usage: Usage) -> int:
-    return (usage.input.known or 0) + (usage.output.known or 0)
+    return usage.input.reported + usage.output.reported
 
 
 def _bar(tokens: int, most: int) -> Html:

@@ -67,7 +67,7 @@ def _numbers(facts: Facts, found: Headlines) -> list[Html]:
         if scores:
             tiles.append(_score_tile(split, scores))
     if facts.spent is not None:
-        tiles += _used(facts, facts.spent.usage.total, facts.spent.currency)
+        tiles += used(facts.spent.usage.total, facts.spent.currency)
     if facts.durations is not None and facts.durations.total:
         tiles.append(_tile("time", shown_seconds(facts.durations.total), "without pauses"))
     return tiles
@@ -82,14 +82,18 @@ def _score_tile(split: str, scores: list[Headline]) -> Html:
     return _tile(f"{split} score", values, f"{what}{items}")
 
 
-def _used(facts: Facts, total: Usage, currency: str) -> list[Html]:
+def used(total: Usage, currency: str) -> list[Html]:
+    """What the calls came to, one tile a number; what nobody reported is not called 0."""
     if not total.calls:
         return []
     tiles = [_tile("calls", f"{total.calls:,}", f"{total.failed:,} failed" if total.failed else "none failed")]
     if total.input.known is not None or total.output.known is not None:
         more = "+" if total.input.silent or total.output.silent else ""
-        tokens = (total.input.known or 0) + (total.output.known or 0)
-        tiles.append(_tile("tokens", f"{tokens:,}{more}", f"{total.output.known or 0:,} of them written"))
+        tokens = total.input.reported + total.output.reported
+        written = "nobody said how many were written"
+        if total.output.known is not None:
+            written = f"{total.output.known:,} of them written"
+        tiles.append(_tile("tokens", f"{tokens:,}{more}", written))
     if currency:
         tiles.append(_tile("cost", f"{currency} {shown_cost(total.cost)}", "by its recorded prices"))
     return tiles

@@ -32,7 +32,9 @@ from skillopt_es.events.catalog import CandidateGated, EpochCompleted, RolloutCo
 from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatRequest, Splits
+from skillopt_es.projections.usage import Tally, Usage
 from skillopt_es.report.page import MARK, page
+from skillopt_es.report.top import used
 from skillopt_es.session import start
 
 PageOf = Callable[[Path], str]
@@ -74,6 +76,15 @@ def test_the_policy_allows_the_style_sheet_and_nothing_else(demo_run: Path, page
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
     assert MARK in made[:2000]
+
+
+def test_tokens_that_nobody_reported_are_not_called_none() -> None:
+    """Where an endpoint says only what it read."""
+    silent = Usage(calls=2, tries=2, input=Tally(70, 0, 2), output=Tally(0, 2, 0))
+    tiles = "".join(map(str, used(silent, "")))
+    assert "70+" in tiles
+    assert "nobody said how many were written" in tiles
+    assert "5 of them written" in "".join(map(str, used(evolve(silent, output=Tally(5, 0, 2)), "")))
 
 
 def _luminance(colour: str) -> float:
