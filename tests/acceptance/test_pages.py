@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 from attrs import frozen
-from support.command import COMMAND, KEY, Clerk, edit, environment
+from support.command import COMMAND, Clerk, edit, environment
 from support.downloads import MADE
 from support.model_server import ModelServer
 from support.pages import ROOT, blocks_that_hide_commands, commands_in_tables, shell_commands
@@ -80,7 +80,7 @@ def _built(name: str) -> str:
     return f"skillopt-es data build {name} --from DOWNLOADS/{name} --out data/{name}_split"
 
 
-# What runs in a line's place: .ci/run does README's first two, in fresh clones; tests/exports has the extras and servers.
+# What runs in a line's place: .ci/run does README's first two in fresh clones; tests/exports has extras and servers.
 INSTEAD: Mapping[str, Mapping[str, str]] = {
     "README.md": {
         "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/skillopt-es run": "skillopt-es run",
