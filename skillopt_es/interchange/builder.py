@@ -37,6 +37,11 @@ class Builder:
         self.add(GapFound(place=place, what=what, why=why, step=step, skill=skill))
 
     @property
+    def of_original(self) -> bool:
+        """Whether the original wrote the folder, and not an export of ours, whose texts follow our rules."""
+        return "optimizer.appendix_order" not in self.original.config
+
+    @property
     def current(self) -> Standing:
         """The skill that is current."""
         assert self.state.current is not None

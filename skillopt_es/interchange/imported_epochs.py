@@ -9,6 +9,7 @@ from skillopt_es.events.values import Pair, SkillTree
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.layout import skill_hash
 from skillopt_es.interchange.original import Epoch, MetaResult, SlowResult
+from skillopt_es.interchange.original_edits import guided_by_original
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
 
 Category = Literal["improved", "regressed", "persistent_fail", "stable_success"]
@@ -95,14 +96,12 @@ def _placeholder(build: Builder, epoch: int) -> None:
 
 def _candidate(build: Builder, end: Epoch, slow: SlowResult) -> SkillTree | None:
     """The text with the guidance: the file, or what has the recorded hash."""
-    text = end.candidate
-    if text is None:
-        text = with_slow_guidance(build.current.skill.text, slow.guidance)
-        if skill_hash(text) != slow.candidate_hash:
-            return None
-    elif slow.candidate_hash and skill_hash(text) != slow.candidate_hash:
-        return None
-    return build.tree(text)
+    if end.candidate is not None and not slow.candidate_hash:
+        return build.tree(end.candidate)
+    current = build.current.skill.text
+    made = (with_slow_guidance(current, slow.guidance), guided_by_original(current, slow.guidance))
+    texts = made if end.candidate is None else (end.candidate,)
+    return next((build.tree(text) for text in texts if skill_hash(text) == slow.candidate_hash), None)
 
 
 def _apply(build: Builder, end: Epoch, slow: SlowResult, candidate: SkillTree) -> None:

@@ -23,6 +23,7 @@ from skillopt_es.interchange.imported_notes import write_notes
 from skillopt_es.interchange.imported_steps import follow_text, import_step
 from skillopt_es.interchange.layout import BEST
 from skillopt_es.interchange.original import Original
+from skillopt_es.interchange.original_edits import noted_by_original
 
 
 @frozen
@@ -44,6 +45,7 @@ def imported_run(original: Original) -> Imported:
     if why:
         build.gap("folder", "how many steps an epoch has", why)
     _baseline(build)
+    _empty_appendix(build)
     last = max(original.steps, default=0)
     for epoch in range(1, (last - 1) // per_epoch + 2 if last else 1):
         _epoch(build, epoch, per_epoch, last)
@@ -102,6 +104,17 @@ def _baseline(build: Builder) -> None:
     build.rollouts("baseline", "selection", skill, rows)
     if build.scored("baseline", "selection", skill, rows) is None:
         build.gap("baseline", "what the initial skill measured", "selection_eval_baseline/results.jsonl is not there")
+
+
+def _empty_appendix(build: Builder) -> None:
+    """With reminder notes the original's first step has another text than the one that was measured."""
+    skill = build.current.skill
+    if not build.of_original or not build.original.config.get("use_skill_aware_reflection"):
+        return
+    text = noted_by_original(skill.text, ())
+    if text != skill.text:
+        why = "it is the initial skill with an empty appendix for reminder notes, which was not measured"
+        build.gap("start", "the score of the first step's skill", why, skill=build.tree(text))
 
 
 def _epoch(build: Builder, epoch: int, per_epoch: int, last: int) -> None:
