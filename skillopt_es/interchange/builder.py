@@ -103,7 +103,8 @@ class Builder:
         if row.conversation is None:
             return ""
         records: list[Json] = [[kind, text] for kind, text in row.conversation]
-        text = json.dumps({"task": row.task, "records": records}, sort_keys=True, separators=(",", ":"))
+        blob = {"task": row.task, "records": records, **({"answers": row.answers} if row.answers else {})}
+        text = json.dumps(blob, sort_keys=True, separators=(",", ":"))
         self.texts.append(text)
         return text_digest(text)
 

@@ -16,10 +16,8 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Json, Measured, Score
 from skillopt_es.interchange.layout import meta_file, skill_file, skill_hash, slow_folder
-from skillopt_es.interchange.rollout_files import File, dumped, fail_reason, rollout_files
+from skillopt_es.interchange.rollout_files import File, Rollouts, dumped, fail_reason
 from skillopt_es.interchange.segments import Segment
-from skillopt_es.training.evidence import Evidence
-from skillopt_es.training.trajectories import unpacked
 
 Record = dict[str, Json]
 _AIM = "fix regressions and persistent failures seen across neighbouring epochs"
@@ -32,17 +30,17 @@ class EpochFiles:
     part: Segment
     imported: RunImported | None
 
-    def files(self, evidence: Evidence) -> Iterator[File]:
+    def files(self, rollouts: Rollouts) -> Iterator[File]:
         """All of its files, as far as it came."""
         applied, written = self.part.last(SlowUpdateApplied), self.part.last(MetaSkillWritten)
         folder, epoch = slow_folder(self.part.number), self.part.number
         before, after = self._compared()
-        yield from rollout_files(f"{folder}/rollout_prev", before, evidence)
-        yield from rollout_files(f"{folder}/rollout_curr", after, evidence)
-        yield from self._comparison(folder, before, after, evidence)
-        yield from rollout_files(f"{folder}/selection_eval", self.part.rollouts(f"e{epoch}/slow/gate"), evidence)
+        yield from rollouts.files(f"{folder}/rollout_prev", before)
+        yield from rollouts.files(f"{folder}/rollout_curr", after)
+        yield from self._comparison(folder, before, after, rollouts)
+        yield from rollouts.files(f"{folder}/selection_eval", self.part.rollouts(f"e{epoch}/slow/gate"))
         standing = self.part.rollouts(f"e{epoch}/slow/standing")
-        yield from rollout_files(f"{folder}/selection_eval_current", standing, evidence)
+        yield from rollouts.files(f"{folder}/selection_eval_current", standing)
         proposed = self.part.last(SlowUpdateProposed)
         if proposed is not None and proposed.candidate is not None:
             yield f"{folder}/candidate_skill.md", proposed.candidate.text
@@ -66,7 +64,7 @@ class EpochFiles:
         folder: str,
         before: Sequence[RolloutCompleted],
         after: Sequence[RolloutCompleted],
-        evidence: Evidence,
+        rollouts: Rollouts,
     ) -> Iterator[File]:
         proposed = self.part.last(SlowUpdateProposed)
         if proposed is None or not proposed.pairs:
@@ -80,7 +78,7 @@ class EpochFiles:
                 if row is not None and isinstance(row.outcome, Measured):
                     sides[name] = _side(row, row.outcome)
             now = new.get(pair.item)
-            task = unpacked(now, evidence).task if now is not None and now.trajectory else pair.item
+            task = pair.item if now is None else rollouts.task(now)
             pairs.append({"id": pair.item, "task": task, "category": pair.category, **sides})
         yield f"{folder}/comparison_pairs.json", dumped(pairs)
 

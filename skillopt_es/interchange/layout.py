@@ -15,6 +15,9 @@ BASELINE = "selection_eval_baseline"
 FINAL = "final_selection_eval"
 TESTS = {"initial": "test_eval_baseline", "best": "test_eval", "final": "test_eval_final"}
 ROWS = "results.jsonl"
+CONVERSATION = "conversation.json"
+PROMPTS = {"system": "target_system_prompt.txt", "user": "target_user_prompt.txt"}
+"""Beside a conversation: the messages that it began with."""
 KINDS = {"failure": "fail", "success": "succ"}
 STAGES = {"learning_rate": "lr_autonomous"}
 """Our stages that the original has another label for."""

@@ -23,6 +23,7 @@ class Result:
     reason: str
     prediction: str
     task: str
+    answers: tuple[str, ...]
     conversation: tuple[tuple[str, str], ...] | None
 
 

@@ -28,13 +28,14 @@ from skillopt_es.interchange.layout import (
     skill_file,
     step_folder,
 )
-from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
+from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
 from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
 from skillopt_es.interchange.step_parts import added_up, decision_line, usage_json
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.usage import RunUsage, Tally, Usage, slot_place, usage_of
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.wiring import holds_answer
 
 Record = dict[str, Json]
 FORMAT = "skillopt-0.1.0"
@@ -66,17 +67,17 @@ class _Folder:
         self.by_step = _usage_by_step(Journal(self.log.reader))
 
     def files(self) -> Iterator[File]:
-        evidence = Evidence(self.log, Journal(self.log.reader))
-        state, started = TrainerState(), False
+        state, rollouts = TrainerState(), None
         for part in segments(self.log.read()):
             state = part.after
             if state.started is None:
                 break
-            if not started:
-                started = True
+            if rollouts is None:
+                holds = holds_answer(environment_of(state.started))
+                rollouts = Rollouts(Evidence(self.log, Journal(self.log.reader)), holds)
                 yield from self._opening(state.started)
             self.seconds += sum(part.seconds.values())
-            yield from self._part(part, state.started, evidence)
+            yield from self._part(part, state.started, rollouts)
         if state.started is None:
             raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
         yield from self._closing(state, state.started)
@@ -105,33 +106,33 @@ class _Folder:
         whole: Record = {"skill_update_mode": "patch", **flat, **derived}
         return {key: whole[key] for key in sorted(whole)}
 
-    def _part(self, part: Segment, started: RunStarted, evidence: Evidence) -> Iterator[File]:
+    def _part(self, part: Segment, started: RunStarted, rollouts: Rollouts) -> Iterator[File]:
         match part.kind:
             case "start":
                 scored = part.scored("selection")
                 self.baseline = self.baseline or (scored.score if scored else None)
-                yield from rollout_files(BASELINE, part.rollouts("baseline"), evidence)
+                yield from rollouts.files(BASELINE, part.rollouts("baseline"))
             case "step":
-                yield from self._step(part, started, evidence)
+                yield from self._step(part, started, rollouts)
             case "epoch_end":
-                yield from EpochFiles(part, part.after.imported).files(evidence)
+                yield from EpochFiles(part, part.after.imported).files(rollouts)
             case "end":
-                yield from self._end(part, evidence)
+                yield from self._end(part, rollouts)
 
-    def _step(self, part: Segment, started: RunStarted, evidence: Evidence) -> Iterator[File]:
+    def _step(self, part: Segment, started: RunStarted, rollouts: Rollouts) -> Iterator[File]:
         mode = flat_config(started.config).get("lr_control_mode")
         step = StepFiles(part, started.steps_per_epoch, mode, self.by_step.get(part.number, {}))
-        yield from step.files(evidence)
+        yield from step.files(rollouts)
         self.choices.append(decision_line(part))
         record = step.record()
         if record is not None:
             self.history.append(record)
             yield f"{step_folder(part.number)}/step_record.json", dumped(record)
 
-    def _end(self, part: Segment, evidence: Evidence) -> Iterator[File]:
+    def _end(self, part: Segment, rollouts: Rollouts) -> Iterator[File]:
         final = part.scored("selection", "final/val")
         self.final = final.score if final and final.exact else None
-        yield from rollout_files(FINAL, part.rollouts("final/val"), evidence)
+        yield from rollouts.files(FINAL, part.rollouts("final/val"))
         assert part.after.started is not None
         assert part.after.best is not None
         assert part.after.current is not None
@@ -147,7 +148,7 @@ class _Folder:
             if scored is None:
                 continue
             if scored.place.endswith(f"/{name}"):  # equal texts are tried once
-                yield from rollout_files(folder, part.rollouts(scored.place), evidence)
+                yield from rollouts.files(folder, part.rollouts(scored.place))
             table: Record = {kind: _accuracy(score) for kind, score in scored.by_type.items()}
             yield f"{folder}/{SUMMARY}", dumped({**table, "overall": _accuracy(scored.score)})
 
@@ -229,6 +230,13 @@ class _Folder:
         if state.imported is not None:
             return _with_totals(state.imported.usage)
         return _with_totals({stage: _imported_usage(usage) for stage, usage in self.usage.by_stage.items()})
+
+
+def environment_of(started: RunStarted) -> str:
+    """The name of the environment that a run's items are of; empty for one that nobody knows."""
+    section = started.config.get("env")
+    name = section.get("name") if isinstance(section, dict) else None
+    return name if isinstance(name, str) else ""
 
 
 def _usage_by_step(journal: Journal) -> Mapping[int, Mapping[str, ImportedUsage]]:

@@ -24,7 +24,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import NOT_TAKEN, Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
 from skillopt_es.interchange.proposal_json import kept_json, payload, rejected_json, report_json
-from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
+from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.interchange.step_parts import (
     batch_json,
@@ -39,7 +39,6 @@ from skillopt_es.interchange.step_parts import (
 )
 from skillopt_es.projections.lines import pooled
 from skillopt_es.projections.state import Attempt, TrainerState, proposals_in
-from skillopt_es.training.evidence import Evidence
 
 _TIMED = ("rollout_s", "reflect_s", "aggregate_s", "select_s", "update_s", "evaluate_s")
 _SKIPS = {
@@ -110,14 +109,14 @@ class StepFiles:
         )
         return sum(patch.kind == kind for patch in patches)
 
-    def files(self, evidence: Evidence) -> Iterator[File]:
+    def files(self, rollouts: Rollouts) -> Iterator[File]:
         """Its files but the record, as far as the step came."""
         number, folder = self.part.number, step_folder(self.part.number)
         batches = self.batches()
         for index in range(len(batches)):
             at = batch_folder(number, index, len(batches))
             place = f"e{self.part.epoch}/s{number}/b{index}"
-            yield from rollout_files(f"{at}/rollout", self.part.rollouts(place), evidence)
+            yield from rollouts.files(f"{at}/rollout", self.part.rollouts(place))
             for patch in self.part.all(PatchProposed):
                 if patch.patch.startswith(f"{place}/") and patch.result not in ("unusable", "failed"):
                     yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch))
@@ -129,8 +128,8 @@ class StepFiles:
                 yield f"{folder}/edit_apply_report.json", dumped(self._report(built.reports))
         yield from self._rewrite(folder)
         place = f"e{self.part.epoch}/s{number}"
-        yield from rollout_files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"), evidence)
-        yield from rollout_files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"), evidence)
+        yield from rollouts.files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"))
+        yield from rollouts.files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"))
         extended = self.part.last(AppendixExtended)
         if extended is not None:
             notes: Record = {"step_notes": [report.note for report in extended.reports]}
