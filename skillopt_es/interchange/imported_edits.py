@@ -48,14 +48,13 @@ def import_edits(build: Builder, step: Step, place: str) -> Chosen:
     if chosen is None:
         build.gap(place, "which edits were chosen", "ranked_edits.json does not fit the other files")
         return Chosen(None)
-    details = step.ranked.indices is not None
     build.add(
         EditsRanked(
             step=step.number,
             budget=budget,
             pool=tuple(edit.id for edit in pool),
             chosen=tuple(edit.id for edit in chosen),
-            reasoning=step.ranked.reasoning if details else "",
+            reasoning=step.ranked.ranking,
         )
     )
     if step.rewrite is not None:
@@ -142,6 +141,7 @@ def _pool(build: Builder, merged: Proposal, patches: Sequence[PatchProposed], pl
         return proposals_in(usable[0])
     levels = [change.level for change in merged.changes if change.level is not None]
     kinds = {_KINDS[change.source] for change in merged.changes if change.source in _KINDS}
+    kinds = kinds or {patch.kind for patch in usable}
     group = next(iter(kinds)) if levels and len(kinds) == 1 else "final"
     level = max(levels) if levels and group != "final" else 0
     name = f"{place}/merge/final" if group == "final" else f"{place}/merge/{group}-{level}-0"

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Literal, cast, get_args
 
-from skillopt_es.events.catalog import ComparisonDrawn, MetaSkillWritten, SlowUpdateApplied, SlowUpdateProposed
+from skillopt_es.events.catalog import (
+    ComparisonDrawn,
+    ComparisonExtended,
+    MetaSkillWritten,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+)
 from skillopt_es.events.values import Pair, SkillTree
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.layout import skill_hash
@@ -39,7 +45,10 @@ def _comparison(build: Builder, end: Epoch) -> None:
     items = [row.item for row in end.current or ()] or [item for item, _ in end.pairs or ()]
     if not items:
         return
-    build.add(ComparisonDrawn(epoch=end.number, items=tuple(items), previous=previous, current=current))
+    drawn = tuple(item for item in items if item not in end.further)
+    build.add(ComparisonDrawn(epoch=end.number, items=drawn, previous=previous, current=current))
+    if end.further:
+        build.add(ComparisonExtended(epoch=end.number, items=end.further))
     place = f"e{end.number}/slow"
     hards = (end.slow.previous_hard, end.slow.current_hard) if end.slow else (None, None)
     if previous != current:

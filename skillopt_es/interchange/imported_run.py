@@ -151,7 +151,8 @@ def _ended(build: Builder, epoch: int) -> bool:
 def _end(build: Builder) -> None:
     """The final evaluation, the tests and the summary."""
     original, summary = build.original, build.original.summary
-    if original.final is not None or (summary and summary.final_soft is not None):
+    known = not build.of_original and build.current.skill.hash in build.state.measured  # our export repeats it
+    if not known and (original.final is not None or (summary and summary.final_soft is not None)):
         skill = build.current.skill.hash
         build.rollouts("final/val", "selection", skill, original.final)
         recorded = (summary.final_hard, summary.final_soft) if summary else (None, None)
@@ -198,6 +199,8 @@ def _test(build: Builder, name: str) -> Score | None:
     assert build.state.started is not None
     skills = {"initial": build.state.started.skill, "best": build.best.skill, "final": build.current.skill}
     skill, place = skills[name].hash, f"final/test/{name}"
+    if not build.of_original and skill in build.state.tests:  # one of equal texts was tried, and our export repeats it
+        return score_of(rows, recorded, count)
     build.rollouts(place, "test", skill, rows)
     if rows is not None or (record is not None and skill not in build.state.tests):
         build.scored(place, "test", skill, rows, recorded=recorded, measured=count)

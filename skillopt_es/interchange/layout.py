@@ -45,9 +45,14 @@ def slow_folder(epoch: int) -> str:
     return f"slow_update/epoch_{epoch:02d}"
 
 
+def meta_folder(epoch: int) -> str:
+    """All that belongs to an epoch's optimizer memory."""
+    return f"meta_skill/epoch_{epoch:02d}"
+
+
 def meta_file(epoch: int) -> str:
     """What came of an epoch's optimizer memory."""
-    return f"meta_skill/epoch_{epoch:02d}/meta_skill_result.json"
+    return f"{meta_folder(epoch)}/meta_skill_result.json"
 
 
 def skill_hash(text: str) -> str:

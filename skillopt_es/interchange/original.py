@@ -47,6 +47,7 @@ class Proposal:
     reasoning: str
     patterns: tuple[FailurePattern, ...]
     indices: tuple[int, ...] | None = None
+    ranking: str = ""
     notes: tuple[str, ...] = ()
 
 
@@ -178,6 +179,7 @@ class Epoch:
     candidate: str | None
     previous: tuple[Result, ...] | None
     current: tuple[Result, ...] | None
+    further: tuple[str, ...]
     selection: tuple[Result, ...] | None
     standing: tuple[Result, ...] | None
     meta: MetaResult | None

@@ -21,7 +21,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import NOT_TAKEN, Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
+from skillopt_es.events.values import NOT_TAKEN, Draft, Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
 from skillopt_es.interchange.proposal_json import kept_json, payload, rejected_json, report_json
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
@@ -58,8 +58,10 @@ class StepFiles:
 
     part: Segment
     per_epoch: int
-    control_mode: Json
+    config: Record
     usage: Mapping[str, ImportedUsage]
+    rollouts: Rollouts
+    origin: str
     proposals: dict[str, Proposal] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -109,27 +111,28 @@ class StepFiles:
         )
         return sum(patch.kind == kind for patch in patches)
 
-    def files(self, rollouts: Rollouts) -> Iterator[File]:
+    def files(self) -> Iterator[File]:
         """Its files but the record, as far as the step came."""
         number, folder = self.part.number, step_folder(self.part.number)
-        batches = self.batches()
+        batches, noted = self.batches(), bool(self.config.get("use_skill_aware_reflection"))
         for index in range(len(batches)):
             at = batch_folder(number, index, len(batches))
             place = f"e{self.part.epoch}/s{number}/b{index}"
-            yield from rollouts.files(f"{at}/rollout", self.part.rollouts(place))
+            yield from self.rollouts.files(f"{at}/rollout", self.part.rollouts(place))
             for patch in self.part.all(PatchProposed):
                 if patch.patch.startswith(f"{place}/") and patch.result not in ("unusable", "failed"):
-                    yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch))
+                    yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch, noted=noted))
         yield from self._selection(folder)
         built = self.part.last(CandidateBuilt)
         if built is not None:
             yield f"{folder}/candidate_skill.md", built.candidate.text
-            if built.reports:
-                yield f"{folder}/edit_apply_report.json", dumped(self._report(built.reports))
+            report = self._report(built.reports)
+            if report:
+                yield f"{folder}/edit_apply_report.json", dumped([*report])
         yield from self._rewrite(folder)
         place = f"e{self.part.epoch}/s{number}"
-        yield from rollouts.files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"))
-        yield from rollouts.files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"))
+        yield from self.rollouts.files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"))
+        yield from self.rollouts.files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"))
         extended = self.part.last(AppendixExtended)
         if extended is not None:
             notes: Record = {"step_notes": [report.note for report in extended.reports]}
@@ -153,22 +156,42 @@ class StepFiles:
     def _selection(self, folder: str) -> Iterator[File]:
         ranked, chosen = self.part.last(EditsRanked), self.part.last(LearningRateChosen)
         if chosen is not None:
-            yield f"{folder}/lr_decision.json", dumped(decision_json(chosen))
+            yield f"{folder}/lr_decision.json", dumped(decision_json(chosen, self.rollouts.evidence))
         if ranked is None:
             return
         merged = self.part.last(PatchesMerged)
         reasoning = merged.reasoning if merged else first_reasoning(self.part.all(PatchProposed))
         pool = [self.proposals[name] for name in ranked.pool]
         rows = {each.id: kept_json(each, merged) for each in pool}
-        yield f"{folder}/merged_patch.json", dumped({"reasoning": reasoning, **payload(pool, [*rows.values()])})
+        united: Record = {"reasoning": reasoning, **payload(pool, [*rows.values()])}
+        yield f"{folder}/merged_patch.json", dumped(united)
+        draft = self._draft()
+        if draft is not None:
+            taken: Record = {"selected_candidate": rows[draft.id], "merged_patch": united}
+            yield f"{folder}/full_rewrite_result.json", dumped(taken)
         picked = payload(pool, [rows[name] for name in ranked.chosen])
-        document: Record = {"reasoning": ranked.reasoning or reasoning, **picked}
+        what = "edits" if all(isinstance(each, Edit) for each in pool) else "suggestions"
+        said = f"{reasoning} [optimizer-ranked: selected {len(ranked.chosen)}/{len(pool)} {what}]"
+        document: Record = {"reasoning": said if was_ranked(ranked) else reasoning, **picked}
         if was_ranked(ranked):
             indices: list[Json] = [ranked.pool.index(edit) for edit in ranked.chosen]
             document["ranking_details"] = {"reasoning": ranked.reasoning, "selected_indices": indices}
         yield f"{folder}/ranked_edits.json", dumped(document)
 
-    def _report(self, reports: Sequence[EditReport]) -> list[Json]:
+    def _draft(self) -> Draft | None:
+        """The whole text that an analyst or a merge wrote and that took the skill's place."""
+        ranked = self.part.last(EditsRanked)
+        chosen = [self.proposals[name] for name in ranked.chosen] if ranked else []
+        return next((each for each in chosen if isinstance(each, Draft)), None)
+
+    def _rewritten(self) -> Sequence[str] | None:
+        """What a whole new text changes, in its writer's words; None where there is no such text."""
+        written, draft = self.part.last(SkillRewritten), self._draft()
+        if written is not None and written.result == "written":
+            return written.changes
+        return None if draft is None else draft.changes
+
+    def _report(self, reports: Sequence[EditReport]) -> list[Record]:
         known = {report.edit: self.proposals.get(report.edit) for report in reports}
         numbered = [(number, report, known[report.edit]) for number, report in enumerate(reports, start=1)]
         return [report_json(edit, report.status, number) for number, report, edit in numbered if isinstance(edit, Edit)]
@@ -231,12 +254,13 @@ class StepFiles:
         found: Record = {}
         if ranked is not None:
             support: list[Json] = [self.proposals[name].support for name in ranked.chosen]
+            whole = self._draft() is not None  # nothing is counted where one text takes another's place
             found |= {
                 "n_edits_merged": len(ranked.pool),
                 "n_edits_ranked": len(ranked.chosen),
-                "edit_budget": ranked.budget,
-                "lr_control_mode": self.control_mode,
-                **({"lr_decision": decision_json(chosen)} if chosen else {}),
+                "edit_budget": None if whole else ranked.budget,
+                "lr_control_mode": "none" if whole else self.config.get("lr_control_mode"),
+                **({"lr_decision": decision_json(chosen, self.rollouts.evidence)} if chosen else {}),
                 "support_counts": support,
             }
         elif self.imported is not None and self.imported.merged:
@@ -245,13 +269,14 @@ class StepFiles:
             return found
         text = built.candidate.text
         found |= {"candidate_hash": skill_hash(text), "candidate_skill_len": len(text)}
-        rewritten = self.part.last(SkillRewritten)
-        if rewritten is not None and rewritten.changes:
-            found["rewrite_change_summary"] = list(rewritten.changes)
-        if built.reports:
-            applied = sum(report.status.startswith("applied") for report in built.reports)
-            errors = sum(report.status.startswith("error") for report in built.reports)
-            total = len(built.reports)
+        rewritten = self._rewritten()
+        if rewritten is not None:
+            found["rewrite_change_summary"] = list(rewritten)
+        report = self._report(built.reports)
+        if report:
+            applied = sum(str(row["status"]).startswith("applied") for row in report)
+            errors = sum(str(row["status"]).startswith("error") for row in report)
+            total = len(report)
             skipped = total - applied - errors
             found["edit_apply_summary"] = {"total": total, "applied": applied, "skipped": skipped, "errors": errors}
         return found
@@ -282,7 +307,7 @@ class StepFiles:
             "current_score": verdict.candidate_value if taken else verdict.current_value,
             "best_score": verdict.candidate_value if best_now else verdict.best_value,
             "best_step": after.best.step,
-            "current_origin": after.current.origin,
+            "current_origin": self.origin,
             "best_origin": after.best.origin,
             **length,
         }

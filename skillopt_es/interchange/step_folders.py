@@ -228,6 +228,7 @@ def _proposal(source: Source, path: str, kind: str) -> Proposal | None:
         reasoning="" if inner is None else inner.shown("reasoning"),
         patterns=_patterns(whole),
         notes=whole.texts("appendix_notes"),
+        ranking="" if details is None else details.shown("reasoning"),
         indices=tuple(each for each in indices if isinstance(each, int)) if isinstance(indices, list) else None,
     )
 

@@ -11,8 +11,9 @@ import json
 import re
 import tarfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from support.model_server import Answer
 
@@ -24,19 +25,27 @@ RUNS = (
 )
 
 
-def unpacked(folder: Path) -> Path:
-    """A folder with all of the originals, and their data in `data`."""
+@cache
+def _files() -> Mapping[str, bytes]:
     with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
-    return folder
+        return {member.name: cast("IO[bytes]", archive.extractfile(member)).read() for member in archive}
 
 
-def config_of(originals: Path, name: str, base_url: str) -> dict[str, Any]:
+def unpacked(folder: Path, name: str) -> Path:
+    """One of the originals in a folder, with its data beside it in `data`."""
+    for path, content in _files().items():
+        if path.startswith((f"{name}/", "data/")):
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(content)
+    return folder / name
+
+
+def config_of(original: Path, base_url: str) -> dict[str, Any]:
     """The settings that a run was started with, but for the endpoint and its key, and for where the data lies."""
-    kept: dict[str, Any] = json.loads((originals / name / "config.json").read_text(encoding="utf-8"))
+    kept: dict[str, Any] = json.loads((original / "config.json").read_text(encoding="utf-8"))
     for key in ("azure_openai_api_key", "out_root", "steps_per_epoch", "batches_per_epoch", "samples_per_epoch"):
         kept.pop(key, None)
-    data = originals / "data"
+    data = original.parent / "data"
     return kept | {
         "azure_openai_endpoint": base_url,
         "split_dir": str(data),
