@@ -35,6 +35,7 @@ class Rollouts:
 
     def files(self, folder: str, rows: Sequence[RolloutCompleted]) -> Iterator[File]:
         """The results of an evaluation, and each item's conversation; what was not measured is no result."""
+        at = f"{folder}/" if folder else ""
         if not rows:
             return
         lines = []
@@ -44,8 +45,8 @@ class Rollouts:
                 found = self._row(row, row.outcome, trajectory)
                 lines.append(json.dumps(found, ensure_ascii=False, allow_nan=False))
             if trajectory is not None:
-                yield from _said(f"{folder}/predictions/{safe_name(row.item)}", trajectory)
-        yield f"{folder}/{ROWS}", "".join(f"{line}\n" for line in lines)
+                yield from _said(f"{at}predictions/{safe_name(row.item)}", trajectory)
+        yield f"{at}{ROWS}", "".join(f"{line}\n" for line in lines)
 
     def task(self, row: RolloutCompleted) -> str:
         """What an item asks."""

@@ -14,6 +14,7 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import ImportedUsage, Json, Score
 from skillopt_es.interchange.epoch_files import EpochFiles
+from skillopt_es.interchange.evaluation_files import evaluation_files
 from skillopt_es.interchange.flat_config import flat_config
 from skillopt_es.interchange.layout import (
     BASELINE,
@@ -76,8 +77,10 @@ class _Folder:
             if state.started is None:
                 break
             if rollouts is None:
-                holds = holds_answer(environment_of(state.started))
-                rollouts = Rollouts(Evidence(self.log, Journal(self.log.reader)), holds)
+                rollouts = self._rollouts(state.started)
+                if not state.started.total_steps:
+                    yield from evaluation_files(self.log, self.out, rollouts)
+                    return
                 yield from self._opening(state.started)
             self.seconds += sum(part.seconds.values())
             self.origin = _origin(state, self.origin)
@@ -86,9 +89,13 @@ class _Folder:
             raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
         yield from self._closing(state, state.started)
 
+    def _rollouts(self, started: RunStarted) -> Rollouts:
+        section = started.config.get("env")
+        name = section.get("name") if isinstance(section, dict) else None
+        holds = holds_answer(name) if isinstance(name, str) else None
+        return Rollouts(Evidence(self.log, Journal(self.log.reader)), holds)
+
     def _opening(self, started: RunStarted) -> Iterator[File]:
-        if not started.total_steps:
-            raise NotInRun(f"{self.log.run.name} is an evaluation: only training runs have results of this form")
         if len(started.skill.files) > 1:
             raise OutputRefused(
                 f"the skill of {self.log.run.name} has {len(started.skill.files)} files, and the original knows one",
@@ -247,13 +254,6 @@ class _Folder:
         if state.imported is not None:
             return _with_totals(state.imported.usage)
         return _with_totals({stage: _imported_usage(usage) for stage, usage in self.usage.by_stage.items()})
-
-
-def environment_of(started: RunStarted) -> str:
-    """The name of the environment that a run's items are of; empty for one that nobody knows."""
-    section = started.config.get("env")
-    name = section.get("name") if isinstance(section, dict) else None
-    return name if isinstance(name, str) else ""
 
 
 def _origin(state: TrainerState, before: str) -> str:
