@@ -10,7 +10,7 @@ from attrs import define, field
 
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
-from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import ImportedUsage, Json, Score
 from skillopt_es.interchange.epoch_files import EpochFiles
@@ -32,9 +32,10 @@ from skillopt_es.interchange.layout import (
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
 from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
-from skillopt_es.interchange.step_parts import added_up, decision_line, usage_json
+from skillopt_es.interchange.step_parts import decision_line
+from skillopt_es.interchange.usage_tables import counted_usage, usage_by_step, with_totals
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.usage import RunUsage, Tally, Usage, slot_place, usage_of
+from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.wiring import holds_answer
 
@@ -68,7 +69,7 @@ class _Folder:
 
     def __attrs_post_init__(self) -> None:
         self.usage = usage_of(Journal(self.log.reader).read())
-        self.by_step = _usage_by_step(Journal(self.log.reader))
+        self.by_step = usage_by_step(Journal(self.log.reader))
 
     def files(self) -> Iterator[File]:
         state, rollouts = TrainerState(), None
@@ -252,8 +253,8 @@ class _Folder:
 
     def _tokens(self, state: TrainerState) -> Record:
         if state.imported is not None:
-            return _with_totals(state.imported.usage)
-        return _with_totals({stage: _imported_usage(usage) for stage, usage in self.usage.by_stage.items()})
+            return with_totals(state.imported.usage)
+        return with_totals(counted_usage(self.usage))
 
 
 def _origin(state: TrainerState, before: str) -> str:
@@ -262,38 +263,6 @@ def _origin(state: TrainerState, before: str) -> str:
     assert state.started is not None
     origin = state.current.origin
     return before or "initial_skill" if origin.startswith(_OF_NOTES) else origin
-
-
-def _usage_by_step(journal: Journal) -> Mapping[int, Mapping[str, ImportedUsage]]:
-    rows: dict[int, list[CallRow]] = {}
-    for row in journal.read():
-        step = slot_place(row.call.slot).step
-        if step is not None:
-            rows.setdefault(step, []).append(row)
-    return {
-        step: {stage: _imported_usage(usage) for stage, usage in usage_of(calls).by_stage.items()}
-        for step, calls in rows.items()
-    }
-
-
-def _imported_usage(usage: Usage) -> ImportedUsage:
-    """A sum that leaves calls out would be a wrong number: it is unknown."""
-    return ImportedUsage(calls=usage.calls, input_tokens=_whole(usage.input), output_tokens=_whole(usage.output))
-
-
-def _whole(tally: Tally) -> int | None:
-    return None if tally.silent else tally.known
-
-
-def _with_totals(usage: Mapping[str, ImportedUsage]) -> Record:
-    table = cast("dict[str, Record]", usage_json(usage))
-    for row in table.values():
-        row["total_tokens"] = added_up(
-            (cast("int | None", row["prompt_tokens"]), cast("int | None", row["completion_tokens"]))
-        )
-    keys = ("calls", "prompt_tokens", "completion_tokens", "total_tokens")
-    total: Record = {key: added_up(cast("int | None", row[key]) for row in table.values()) for key in keys}
-    return {**table, "_total": total} if table else {}
 
 
 def _accuracy(score: Score) -> Record:

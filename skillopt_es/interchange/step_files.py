@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
@@ -14,29 +14,26 @@ from skillopt_es.events.catalog import (
     EditsRanked,
     GapFound,
     LearningRateChosen,
-    PatchesMerged,
     PatchProposed,
-    SkillRewritten,
     SkillScored,
     StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import NOT_TAKEN, Draft, Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
+from skillopt_es.events.values import NOT_TAKEN, ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
-from skillopt_es.interchange.proposal_json import kept_json, payload, rejected_json, report_json
+from skillopt_es.interchange.proposal_json import rejected_json
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.interchange.step_parts import (
     batch_json,
     decision_json,
-    first_reasoning,
     is_train_score,
     patch_counts,
     patch_json,
     patch_name,
     usage_json,
-    was_ranked,
 )
+from skillopt_es.interchange.update_files import UpdateFiles
 from skillopt_es.projections.lines import pooled
 from skillopt_es.projections.state import Attempt, TrainerState, proposals_in
 
@@ -62,14 +59,10 @@ class StepFiles:
     usage: Mapping[str, ImportedUsage]
     rollouts: Rollouts
     origin: str
-    proposals: dict[str, Proposal] = field(init=False)
+    update: UpdateFiles = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        makers: tuple[PatchProposed | PatchesMerged, ...] = (
-            *self.part.all(PatchProposed),
-            *self.part.all(PatchesMerged),
-        )
-        self.proposals = {each.id: each for maker in makers for each in proposals_in(maker)}
+        self.update = UpdateFiles(self.part, self.rollouts.evidence)
 
     @property
     def imported(self) -> StepImported | None:
@@ -122,14 +115,7 @@ class StepFiles:
             for patch in self.part.all(PatchProposed):
                 if patch.patch.startswith(f"{place}/") and patch.result not in ("unusable", "failed"):
                     yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch, noted=noted))
-        yield from self._selection(folder)
-        built = self.part.last(CandidateBuilt)
-        if built is not None:
-            yield f"{folder}/candidate_skill.md", built.candidate.text
-            report = self._report(built.reports)
-            if report:
-                yield f"{folder}/edit_apply_report.json", dumped([*report])
-        yield from self._rewrite(folder)
+        yield from self.update.files(folder)
         place = f"e{self.part.epoch}/s{number}"
         yield from self.rollouts.files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"))
         yield from self.rollouts.files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"))
@@ -142,59 +128,6 @@ class StepFiles:
         if self.verdict is not None or self.lost:
             assert self.part.after.current is not None
             yield skill_file(number), self.part.after.current.skill.text
-
-    def _rewrite(self, folder: str) -> Iterator[File]:
-        written = self.part.last(SkillRewritten)
-        if written is not None and written.result == "written":
-            document: Record = {
-                "reasoning": written.reasoning,
-                "change_summary": list(written.changes),
-                "new_skill": written.text,
-            }
-            yield f"{folder}/rewrite_result.json", dumped(document)
-
-    def _selection(self, folder: str) -> Iterator[File]:
-        ranked, chosen = self.part.last(EditsRanked), self.part.last(LearningRateChosen)
-        if chosen is not None:
-            yield f"{folder}/lr_decision.json", dumped(decision_json(chosen, self.rollouts.evidence))
-        if ranked is None:
-            return
-        merged = self.part.last(PatchesMerged)
-        reasoning = merged.reasoning if merged else first_reasoning(self.part.all(PatchProposed))
-        pool = [self.proposals[name] for name in ranked.pool]
-        rows = {each.id: kept_json(each, merged) for each in pool}
-        united: Record = {"reasoning": reasoning, **payload(pool, [*rows.values()])}
-        yield f"{folder}/merged_patch.json", dumped(united)
-        draft = self._draft()
-        if draft is not None:
-            taken: Record = {"selected_candidate": rows[draft.id], "merged_patch": united}
-            yield f"{folder}/full_rewrite_result.json", dumped(taken)
-        picked = payload(pool, [rows[name] for name in ranked.chosen])
-        what = "edits" if all(isinstance(each, Edit) for each in pool) else "suggestions"
-        said = f"{reasoning} [optimizer-ranked: selected {len(ranked.chosen)}/{len(pool)} {what}]"
-        document: Record = {"reasoning": said if was_ranked(ranked) else reasoning, **picked}
-        if was_ranked(ranked):
-            indices: list[Json] = [ranked.pool.index(edit) for edit in ranked.chosen]
-            document["ranking_details"] = {"reasoning": ranked.reasoning, "selected_indices": indices}
-        yield f"{folder}/ranked_edits.json", dumped(document)
-
-    def _draft(self) -> Draft | None:
-        """The whole text that an analyst or a merge wrote and that took the skill's place."""
-        ranked = self.part.last(EditsRanked)
-        chosen = [self.proposals[name] for name in ranked.chosen] if ranked else []
-        return next((each for each in chosen if isinstance(each, Draft)), None)
-
-    def _rewritten(self) -> Sequence[str] | None:
-        """What a whole new text changes, in its writer's words; None where there is no such text."""
-        written, draft = self.part.last(SkillRewritten), self._draft()
-        if written is not None and written.result == "written":
-            return written.changes
-        return None if draft is None else draft.changes
-
-    def _report(self, reports: Sequence[EditReport]) -> list[Record]:
-        known = {report.edit: self.proposals.get(report.edit) for report in reports}
-        numbered = [(number, report, known[report.edit]) for number, report in enumerate(reports, start=1)]
-        return [report_json(edit, report.status, number) for number, report, edit in numbered if isinstance(edit, Edit)]
 
     def _digest(self, attempt: Attempt, verdict: CandidateGated) -> Record:
         patterns: list[Json] = [
@@ -253,8 +186,8 @@ class StepFiles:
         built = self.part.last(CandidateBuilt)
         found: Record = {}
         if ranked is not None:
-            support: list[Json] = [self.proposals[name].support for name in ranked.chosen]
-            whole = self._draft() is not None  # nothing is counted where one text takes another's place
+            support: list[Json] = [self.update.proposals[name].support for name in ranked.chosen]
+            whole = self.update.draft is not None  # nothing is counted where one text takes another's place
             found |= {
                 "n_edits_merged": len(ranked.pool),
                 "n_edits_ranked": len(ranked.chosen),
@@ -269,10 +202,10 @@ class StepFiles:
             return found
         text = built.candidate.text
         found |= {"candidate_hash": skill_hash(text), "candidate_skill_len": len(text)}
-        rewritten = self._rewritten()
+        rewritten = self.update.changes
         if rewritten is not None:
             found["rewrite_change_summary"] = list(rewritten)
-        report = self._report(built.reports)
+        report = self.update.report
         if report:
             applied = sum(str(row["status"]).startswith("applied") for row in report)
             errors = sum(str(row["status"]).startswith("error") for row in report)
