@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
+from skillopt_es.config.sections import PAIR_POLICY_ALIASES
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
     MetaSkillWritten,
@@ -86,8 +87,9 @@ class EpochFiles:
         if not after:
             return
         every, proposed = self._pairs(before, after), self.part.last(SlowUpdateProposed)
-        policy = self.config.get("longitudinal_pair_policy")
-        kept = [row for row in every if row["category"] in _KEPT.get(str(policy), _ALL)]
+        named = str(self.config.get("longitudinal_pair_policy"))
+        policy = PAIR_POLICY_ALIASES.get(named, named)
+        kept = [row for row in every if row["category"] in _KEPT.get(policy, _ALL)]
         if proposed is not None:
             kept = [row for row in every if row["id"] in {pair.item for pair in proposed.pairs}]
         yield f"{folder}/comparison_pairs.json", dumped([*kept])
