@@ -52,6 +52,9 @@ from skillopt_es.version import software_version
 # Keys under `env:` that change neither what is asked nor how it is graded.
 _NOT_ASKED = {"workers", "skill_init", "seal_test"}
 
+OWN_BUDGET = tuple(f"budget.{cap}=null" for cap in ("max_minutes", "max_calls", "max_tokens", "max_cost"))
+"""A run's budget was for its training: what evaluates its skills has none, unless one is given."""
+
 
 @frozen(kw_only=True)
 class EvaluationRequest:

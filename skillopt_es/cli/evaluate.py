@@ -141,6 +141,7 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
 def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
     """The config of a run, the skill that is asked for, what to call them, and the run's seal."""
     from skillopt_es.config import with_overrides
+    from skillopt_es.evaluation import OWN_BUDGET
     from skillopt_es.events.errors import RunNotFound
     from skillopt_es.runs import find_run
     from skillopt_es.seal import seal_of_run
@@ -151,7 +152,7 @@ def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | 
     if state.started is None or state.current is None or state.best is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
     recorded = recorded_run(state.started, folder)
-    config = with_overrides(recorded.config, overrides)
+    config = with_overrides(recorded.config, (*OWN_BUDGET, *overrides))
     tell_of(config)
     known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
     skill = (known[which], ()) if skill_file is None else _skill_of(config, skill_file)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.command import KEY, Clerk, edit, project, unsealed
+from attrs import evolve
+from support.command import KEY, Clerk, command, edit, project, start, unsealed
 from support.in_process import Cli, called
 from support.model_server import Answer, ModelServer
 
@@ -136,3 +138,21 @@ def test_a_result_folder_says_what_its_skills_are(tmp_path: Path) -> None:
         "skill_v0000.md is the skill at the beginning of"
     )
     assert origin_of(tmp_path / "best_skill.md") == origin_of(tmp_path / "qa/SKILL.md") == ""
+
+
+@pytest.mark.slow
+def test_a_killed_evaluation_keeps_to_its_budget(endpoint: Endpoint, tmp_path: Path) -> None:
+    """What was in flight counts as paid for, and the same command goes on."""
+    with ModelServer(lambda body, headers: evolve(endpoint(body, headers), delay=0.4)) as up:
+        edit(Path("config.yaml"), "https://api.openai.com/v1", up.base_url)
+        edit(Path("config.yaml"), "workers: 8", "workers: 2")
+        words = ("eval", "config.yaml", "--split", "test", "--max-calls")
+        with start(*words, "6", cwd=Path.cwd()) as child:
+            assert up.wait_until(lambda server: len(server.requests) >= 3, 20)
+            child.send_signal(signal.SIGKILL)
+            child.communicate(timeout=20)
+        assert command(*words, "6", cwd=Path.cwd()).code == 3
+        assert len(up.requests) <= 6
+        done = command(*words, "20", "--json", cwd=Path.cwd())
+        assert done.json["splits"][0]["hard"] == 0.375
+        assert len(up.requests) <= 10
