@@ -154,8 +154,12 @@ def _result(ended: Execution) -> dict[str, Json] | None:
 def _without_result(ended: Execution) -> Ran:
     if ended.ended_by == "timeout":
         return Ran(output="", book=None, problem="timeout", detail="the script and reading what it saved did not end")
-    why = {"cpu": "it used up its processor time", "signal": "it was ended by a signal"}.get(ended.ended_by)
-    detail = why or "its result is missing or too large to be read"
+    ends = {
+        "cpu": "it used up its processor time",
+        "signal": "it was ended by a signal",
+        "memory": "it took more memory than it may",
+    }
+    detail = ends.get(ended.ended_by) or "its result is missing or too large to be read"
     return Ran(output=_printed(ended, _FOLDER), book=None, problem="unreadable_output", detail=detail)
 
 

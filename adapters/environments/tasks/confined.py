@@ -60,6 +60,8 @@ def _output(ended: Execution, seconds: float) -> str:
         raise GraderError(f"the command printed more than {_MAX_OUTPUT} bytes")
     if ended.ended_by in ("timeout", "cpu"):
         raise GraderError(f"the command took longer than {seconds:g} seconds, or started too many processes")
+    if ended.ended_by == "memory":
+        raise GraderError("the command took more memory than it may")
     if not ended.well:
         how = f"exit code {ended.code}" if ended.ended_by == "exit" else f"signal {-ended.code}"
         lines = ended.stderr.replace(WORK, ".").splitlines()
