@@ -2,11 +2,11 @@
 The program that builds the walls and runs a job behind them; Linux only, standard library only.
 
 It has one JSON object on its standard input and the number of a pipe for its report as its argument. It leaves the
-user's keyring, enters new mount, process, network, IPC and host name spaces (a user space, too, where it is not root), and
-forks. The fork is process 1 there: it makes a root directory in memory with the system's programs and
-libraries to read, starts the command without any privilege and behind a filter of system calls, waits, ends whatever is
-left, and reports as lines of JSON: that the command begins, and how it ended. When it ends, the kernel ends everything
-behind it. What happens before the first line is the world's fault, what happens after it the command's.
+user's keyring, enters new mount, process, network, IPC and host name spaces (a user space, too, where it is not root),
+and forks. The fork is process 1 there: it makes a root directory in memory with the system's programs and libraries to
+read, starts the command without any privilege and behind a filter of system calls, waits, ends whatever is left, and
+reports as lines of JSON: that the command begins, and how it ended. When it ends, the kernel ends everything behind it.
+What happens before the first line is the world's fault, what happens after it the command's.
 
 The command may have the user of process 1, which therefore handles no signal, cannot be traced, and is out of reach of
 the calls that slow processes down.

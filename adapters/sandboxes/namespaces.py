@@ -59,7 +59,7 @@ class Namespaces:
 
     def __init__(self, *, at_once: int | None = None) -> None:
         self._slots = asyncio.Semaphore(at_once or os.cpu_count() or 1)
-        self.python = sys.executable
+        self.python = os.path.abspath(sys.executable)  # noqa: PTH100 - links stay, `..` goes
 
     async def run(self, job: Job) -> Execution:
         """Runs it to its end or its limit."""
