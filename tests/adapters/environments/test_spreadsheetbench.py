@@ -19,6 +19,7 @@ from support.spreadsheets import SALES, record, sales, sales_with, workbook, wri
 
 from skillopt_es.adapters.environments.spreadsheetbench import workshop
 from skillopt_es.adapters.sandboxes import opening
+from skillopt_es.adapters.sandboxes.job import Execution
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import ChatReply, Environment, Episode, Splits
@@ -500,3 +501,20 @@ def test_made_workbooks_hold_what_real_ones_do() -> None:
     assert b"<f>" in first
     assert b"mergeCell" in first
     assert b't="e"' in first
+
+
+@pytest.mark.parametrize(
+    ("tried", "says"),
+    [
+        (Execution(ended_by="timeout", code=-9, stdout="", stderr="", files={}), "did not end in time"),
+        (
+            Execution(ended_by="exit", code=1, stdout="", stderr="ModuleNotFoundError: No module …", files={}),
+            "which the sandbox does not see",
+        ),
+        (Execution(ended_by="exit", code=1, stdout="", stderr="ImportError: broken", files={}), "ImportError: broken"),
+    ],
+)
+def test_a_probe_that_fails_says_why(tried: Execution, says: str) -> None:
+    """A busy machine is no missing package."""
+    with pytest.raises(ConfigError, match=says):
+        workshop.check_import(tried)
