@@ -174,6 +174,9 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
         elif isinstance(each.answer, CallFailed):
             name = "endpoint" if unreached else each.role
             yield Check(name, "problem", _said(each.answer), fix_for(each.answer, each.role, own))
+        elif not each.answer.text.strip() and each.answer.finish != "length":
+            said = f"{own.model} answers, but with an empty text"
+            yield Check(each.role, "problem", said, f"is model.{each.role} (now {own.model!r}) a chat model?")
         else:
             yield Check(each.role, "ok", f"{own.model} {_measures(each.answer)}")
             if each.role == "optimizer" and base_url:

@@ -14,6 +14,7 @@ from skillopt_es.adapters.sandboxes.unconfined import Unconfined
 from skillopt_es.errors import ConfigError
 
 Mode = Literal["confined", "unconfined"]
+_SYSTEMS = {"darwin": "macOS", "win32": "Windows"}
 
 
 async def open_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:
@@ -43,7 +44,7 @@ def proved_problem() -> str:
 async def problem_with_confinement() -> str:
     """Why code cannot be confined on this machine; nothing if it can."""
     if sys.platform != "linux":
-        return f"there is no sandbox for {sys.platform} yet"
+        return f"the walls are name spaces of Linux, and this is {_SYSTEMS.get(sys.platform, sys.platform)}"
     sandbox = Namespaces()
     try:
         tried = await asyncio.wait_for(sandbox.run(Job(command=[sandbox.python, "-I", "-S", "-c", "print(6 * 7)"])), 30)
