@@ -28,8 +28,8 @@ def confined(argv: Sequence[str], options: TaskOptions, folder: Path) -> Callabl
     if problem:
         raise ConfigError(
             f"env.grader: a command cannot be confined here: {problem}",
-            hint="grade with a Python function (env.grader: python:module:function), run on Linux with user name spaces "
-            f"allowed, or set {_UNCONFINED}",
+            hint="grade with a Python function (env.grader: python:module:function), run on a Linux that allows user "
+            f"name spaces, or set {_UNCONFINED}",
         )
     named = {word: _inside(folder, word) for word in argv if _is_file_below(folder, word)}
     files = _files(folder, [*named, *options.grader_files])
