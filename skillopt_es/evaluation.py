@@ -27,6 +27,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Role, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
+from skillopt_es.hiding import hide_answers
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
@@ -88,6 +89,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         stack.push_async_callback(model.aclose)
         check_target(model, environment)
         folder = request.directory / evaluation_name(request, splits.digests)
+        await hide_answers({"target": model}, request.config, folder)
         look = await _look(request, splits, evaluations, folder, session)
         writer = _open_writer(folder, session)
         stack.push_async_callback(asyncio.to_thread, writer.close)

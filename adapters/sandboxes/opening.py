@@ -14,7 +14,6 @@ from skillopt_es.adapters.sandboxes.unconfined import Unconfined
 from skillopt_es.errors import ConfigError
 
 Mode = Literal["confined", "unconfined"]
-_SYSTEMS = {"darwin": "macOS", "win32": "Windows"}
 
 
 async def open_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:
@@ -44,7 +43,7 @@ def proved_problem() -> str:
 async def problem_with_confinement() -> str:
     """Why code cannot be confined on this machine; nothing if it can."""
     if sys.platform != "linux":
-        return f"the walls are name spaces of Linux, and this is {_SYSTEMS.get(sys.platform, sys.platform)}"
+        return f"the walls are name spaces of Linux, and this is {system_name()}"
     sandbox = Namespaces()
     try:
         tried = await asyncio.wait_for(sandbox.run(Job(command=[sandbox.python, "-I", "-S", "-c", "print(6 * 7)"])), 30)
@@ -53,3 +52,8 @@ async def problem_with_confinement() -> str:
     except TimeoutError:
         return "a first program did not end"
     return "" if tried.stdout.strip() == "42" else f"a first program failed: {tried.stderr.strip()[-200:]}"
+
+
+def system_name() -> str:
+    """What people call the system that this runs on."""
+    return {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
