@@ -89,11 +89,11 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         stack.push_async_callback(model.aclose)
         check_target(model, environment)
         folder = request.directory / evaluation_name(request, splits.digests)
-        await hide_answers({"target": model}, request.config, folder)
+        noted = await hide_answers({"target": model}, request.config, folder, warn=session.warn)
         look = await _look(request, splits, evaluations, folder, session)
         writer = _open_writer(folder, session)
         stack.push_async_callback(asyncio.to_thread, writer.close)
-        work = await _open_scoring(request, session, splits, _Opened(environment, model, writer, folder), look)
+        work = await _open_scoring(request, session, splits, _Opened(environment, model, writer, folder, noted), look)
         try:
             return Evaluated(folder, tuple(await work.results(evaluations, progress)), look)
         except AwaitingAnswers as waiting:
@@ -157,16 +157,16 @@ def _evaluation(split: Split, draw: int, ids: Sequence[str], request: Evaluation
     return Evaluation(place=place, purpose="test", split=split, items=first, skill=request.skill, seed=seed)
 
 
-def _started(request: EvaluationRequest, splits: Splits, folder: Path) -> RunStarted:
+def _started(request: EvaluationRequest, splits: Splits, held: _Opened) -> RunStarted:
     return RunStarted(
         software=software_version(),
         config=request.config.resolved,
-        folder=recorded_place(request.config.folder, folder),
+        folder=recorded_place(request.config.folder, held.folder),
         skill=request.skill,
         splits=split_ids(splits),
         steps_per_epoch=0,
         total_steps=0,
-        notes=("an evaluation of one skill, not a training run",),
+        notes=("an evaluation of one skill, not a training run", *held.noted),
     )
 
 
@@ -185,6 +185,7 @@ class _Opened:
     model: ChatModel
     writer: RunWriter
     folder: Path
+    noted: tuple[str, ...]
 
 
 async def _open_scoring(
@@ -213,7 +214,7 @@ async def _open_scoring(
         environment=held.environment, items=items, executor=executor, calls=calls, untrusted=splits.untrusted
     )
     state = fold(recorded.event for recorded in writer.log.read())
-    started = state.started or _started(request, splits, held.folder)
+    started = state.started or _started(request, splits, held)
     run = RunData(config=request.config, started=started)
     trainer = Trainer(
         log=writer,

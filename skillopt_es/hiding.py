@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from skillopt_es.config import RunConfig
@@ -12,8 +12,10 @@ from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import Answers, ChatModel, Onlooker
 
 
-async def hide_answers(models: Mapping[Role, ChatModel], config: RunConfig, run: Path) -> tuple[str, ...]:
-    """Hides them from all models that could read them; notes on those that may. Raises ConfigError if it cannot."""
+async def hide_answers(
+    models: Mapping[Role, ChatModel], config: RunConfig, run: Path, *, warn: Callable[[str], None]
+) -> tuple[str, ...]:
+    """Hides them from all models that could read them; warns of those that may. Raises ConfigError if it cannot."""
     notes = []
     for role, model in models.items():
         if not isinstance(model, Onlooker):
@@ -32,6 +34,8 @@ async def hide_answers(models: Mapping[Role, ChatModel], config: RunConfig, run:
                 hint="run on a Linux that allows user name spaces, keep data and runs apart from what the agent needs, "
                 "or set model.agent_answers: visible for an agent that will not look",
             )
+    for note in notes:
+        warn(note)
     return tuple(notes)
 
 

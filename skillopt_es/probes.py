@@ -88,8 +88,9 @@ async def _check_target(config: RunConfig, models: Mapping[Role, ChatModel]) -> 
 async def _check_answers(config: RunConfig, models: Mapping[Role, ChatModel], runs: Path) -> AsyncIterator[Check]:
     """Whether the answers can be hidden from models that are programs on this machine."""
     for role, model in models.items():
+        notes: list[str] = []
         try:
-            notes = await hide_answers({role: model}, config, runs / "a-run")
+            await hide_answers({role: model}, config, runs / "a-run", warn=notes.append)
         except ConfigError as error:
             yield problem(role, error)
             continue

@@ -50,6 +50,7 @@ class Session:
     world: World = REAL_WORLD
     observers: Sequence[Observer] = ()
     ahead_gave_up: Callable[[Exception], None] = field(default=lambda error: None)
+    warn: Callable[[str], None] = field(default=lambda message: None)
     stopping: Callable[[], bool] = field(default=lambda: False)
     in_flight: InFlight = field(factory=InFlight)
     ask_again: bool = False
@@ -66,7 +67,7 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
         try:
             check_target(models["target"], environment)
             check_bounded(config, models)
-            noted = await hide_answers(models, config, folder)
+            noted = await hide_answers(models, config, folder, warn=session.warn)
             first = evolve(first, notes=(*first.notes, *noted))
             writer = _new_writer(folder, session)
             try:
@@ -131,7 +132,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             try:
                 check_target(models["target"], environment)
                 check_bounded(run.config, models)
-                await hide_answers(models, run.config, folder)
+                await hide_answers(models, run.config, folder, warn=session.warn)
                 resumed = RunResumed(
                     software=software_version(),
                     overrides=tuple(Setting(key, value) for key, value in changed.items()),

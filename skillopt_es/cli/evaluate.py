@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import json_option, tell_of
+from skillopt_es.cli.options import json_option, tell_of, warn
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -170,7 +170,7 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
     try:
         in_flight = InFlight()
         async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), stopping=stopping, in_flight=in_flight)
+            session = Session(now=lambda: datetime.now(UTC), warn=warn, stopping=stopping, in_flight=in_flight)
             return await evaluate(request, session, _progress)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None
