@@ -51,7 +51,7 @@ def main() -> None:
     job = json.load(sys.stdin.buffer)
     os.set_inheritable(report_to, False)
     kernel.leave_keyring()
-    own = {"user": FIRST_USER + os.getpid(), "socket_bytes": socket_bytes()}
+    job.update(user=FIRST_USER + os.getpid(), socket_bytes=socket_bytes(), **open_group(job["group"]))
     enter_spaces()
     first = os.fork()
     if first:
@@ -62,7 +62,7 @@ def main() -> None:
     try:
         processes = build_root(job["readable"], job["disk_bytes"])
         put_files(job["files"], job["programs"])
-        command, watch = begin({**job, **own}, processes)
+        command, watch = begin(job, processes)
     except OSError as error:
         tell(report_to, {"refused": f"{error.filename or 'the sandbox'}: {error.strerror}"})
         os._exit(0)
@@ -75,6 +75,16 @@ def tell(report_to: int, line: dict[str, Any]) -> None:
     """One line of the report."""
     with open(report_to, "wb", closefd=False) as out:
         out.write(json.dumps(line).encode() + b"\n")
+
+
+def open_group(folder: str) -> dict[str, int]:
+    """The files by which a process joins the job's control group, and by which its end is known; none without one."""
+    if not folder:
+        return {}
+    return {
+        "join": os.open(f"{folder}/cgroup.procs", os.O_WRONLY),
+        "events": os.open(f"{folder}/memory.events", os.O_RDONLY),
+    }
 
 
 def enter_spaces() -> None:
@@ -178,6 +188,9 @@ def begin(job: dict[str, Any], processes: int) -> tuple[int, Watch]:
 def become(job: dict[str, Any], says: int) -> NoReturn:
     """Turns this process into the command, with limits and without privileges."""
     try:
+        if "join" in job:
+            with suppress(OSError):  # then the watch alone keeps the limit
+                os.write(job["join"], b"0")
         os.closerange(3, says)
         os.closerange(says + 1, 256)
         limit(job)
@@ -236,11 +249,21 @@ def finish(job: dict[str, Any], command: int, watch: Watch) -> dict[str, Any]:
     with suppress(ChildProcessError):  # until nobody is left to change a file
         while True:
             os.waitpid(-1, 0)
+    if not ended_by and ran_out(job):
+        ended_by = "memory"
     if ended_by:
         return {"ended_by": ended_by, "code": -signal.SIGKILL, "files": collected(job)}
     code = os.waitstatus_to_exitcode(status)
     ended_by = "exit" if code >= 0 else "cpu" if code == -signal.SIGXCPU else "signal"
     return {"ended_by": ended_by, "code": code, "files": collected(job)}
+
+
+def ran_out(job: dict[str, Any]) -> bool:
+    """Whether the kernel ended the job's control group for what it took."""
+    if "events" not in job:
+        return False
+    counts = dict(line.split() for line in os.pread(job["events"], 4096, 0).splitlines())
+    return int(counts[b"oom_kill"]) > 0
 
 
 def wait(command: int, deadline: float, watch: Watch) -> tuple[str, int]:

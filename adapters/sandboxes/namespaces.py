@@ -20,6 +20,7 @@ from attrs import field, frozen
 from skillopt_es.adapters.background import in_background
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.adapters.sandboxes import inside
+from skillopt_es.adapters.sandboxes.groups import memory_group
 from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, SandboxError
 from skillopt_es.adapters.sandboxes.paths import checked_paths
 from skillopt_es.adapters.sandboxes.start import command_for
@@ -90,7 +91,8 @@ async def _run(job: Job) -> Execution:
         seconds = _BUILDING_SECONDS + job.limits.wall_seconds + _GRACE_SECONDS
         report = asyncio.ensure_future(in_background(lambda _: _read_all(reading, parts), seconds=2 * seconds))
         try:
-            ended = await run_program(_program(job, filtered, writing, seconds))
+            with memory_group(job.limits.memory_bytes) as group:
+                ended = await run_program(_program(job, filtered, writing, seconds, group))
         except NotStartedError as error:
             raise SandboxError(f"the sandbox could not be set up: {error}") from error
         except TimeoutError:  # not even killing it ends it
@@ -104,7 +106,7 @@ async def _run(job: Job) -> Execution:
     return _execution(ended, _told(b"".join(parts)))
 
 
-def _program(job: Job, filtered: bytes, report_to: int, seconds: float) -> Program:
+def _program(job: Job, filtered: bytes, report_to: int, seconds: float, group: str) -> Program:
     limits = job.limits
     wanted = {
         "command": list(job.command),
@@ -115,6 +117,7 @@ def _program(job: Job, filtered: bytes, report_to: int, seconds: float) -> Progr
         "collect": list(job.collect),
         "readable": readable_places(),
         "filter": base64.b64encode(filtered).decode(),
+        "group": group,
         "begin_until": time.monotonic() + _BUILDING_SECONDS,
         "wall_seconds": limits.wall_seconds,
         "cpu_seconds": limits.cpu_seconds,
