@@ -125,12 +125,13 @@ async def run_script(sandbox: Sandbox, source: str, case: Case, ranges: Sequence
     told = _result(ended)
     if told is None:
         return _without_result(ended)
-    output = _printed(ended, str(told.get("folder", _FOLDER)))
+    folder = told.get("folder")
+    output = _printed(ended, folder if isinstance(folder, str) else _FOLDER)
     if told.get("ended") == "timeout":
         problem: SourceProblem = "timeout"
         detail = f"the script did not end within {seconds:g} s"
     elif told.get("ended") != "exit" or told.get("code") != 0:
-        problem, detail = "exec_error", _last(output) or f"the script ended with code {told.get('code')}"
+        problem, detail = "exec_error", _last(output) or f"the script ended with code {_number(told.get('code'))}"
     elif not told.get("saved"):
         problem, detail = "no_output", "the script saved nothing at OUTPUT_PATH"
     else:
@@ -173,6 +174,11 @@ def _without_result(ended: Execution) -> Ran:
     }
     detail = ends.get(ended.ended_by) or "its result is missing or too large to be read"
     return Ran(output=_printed(ended, _FOLDER), book=None, problem="unreadable_output", detail=detail)
+
+
+def _number(told: Json) -> str:
+    """A number as text; what a script put in its place is not repeated."""
+    return str(told) if isinstance(told, int) else "?"
 
 
 def _printed(ended: Execution, folder: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.util
 import os
 import sys
@@ -18,6 +19,7 @@ from support.environments import CONFINED, SKILL, Target, attempt, data_settings
 from support.spreadsheets import SALES, record, sales, sales_with, workbook, write_records, write_task
 
 from skillopt_es.adapters.environments.spreadsheetbench import workshop
+from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError, read_book
 from skillopt_es.adapters.sandboxes import opening
 from skillopt_es.adapters.sandboxes.job import Execution
 from skillopt_es.errors import ConfigError, DataError
@@ -518,3 +520,19 @@ def test_a_probe_that_fails_says_why(tried: Execution, says: str) -> None:
     """A busy machine is no missing package."""
     with pytest.raises(ConfigError, match=says):
         workshop.check_import(tried)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None, [], {}, {"sheets": 7}, {"sheets": [], "cells": [["S", "1", 1, "int", "1"]], "formulas": []},
+        {"sheets": [], "cells": [["S", 1, 1, "int", "9" * 5000]], "formulas": []},
+        {"sheets": [], "cells": [["S", 1, 1, "timedelta", "1e300"]], "formulas": []},
+        {"sheets": [functools.reduce(lambda inner, _: [inner], range(100_000), [])], "cells": [], "formulas": []},
+    ],
+    ids=range(8),
+)  # fmt: skip
+def test_a_forged_description_of_a_workbook_cannot_be_read(told: Any) -> None:
+    """Whatever a script put in its place."""
+    with pytest.raises(UnreadableError):
+        read_book(told)
