@@ -29,7 +29,7 @@ from typing import Any, NoReturn
 
 from skillopt_es.adapters.sandboxes import kernel
 from skillopt_es.adapters.sandboxes.kernel import BIND, NO_DEV, NO_EXEC, NO_SUID, PRIVATE, READ_ONLY, RECURSIVE, REMOUNT
-from skillopt_es.adapters.sandboxes.watch import Watch, socket_bytes
+from skillopt_es.adapters.sandboxes.watch import Watch
 
 NOBODY = 65534
 # Users that no machine has, one for each job: what the kernel counts by user is then counted by job.
@@ -51,7 +51,7 @@ def main() -> None:
     job = json.load(sys.stdin.buffer)
     os.set_inheritable(report_to, False)
     kernel.leave_keyring()
-    job.update(user=FIRST_USER + os.getpid(), socket_bytes=socket_bytes(), **open_group(job["group"]))
+    job.update(user=FIRST_USER + os.getpid(), **open_group(job["group"]))
     enter_spaces()
     first = os.fork()
     if first:

@@ -10,8 +10,10 @@ import asyncio
 import base64
 import json
 import os
+import socket
 import sys
 import time
+from functools import lru_cache
 from pathlib import Path
 
 import cattrs
@@ -118,6 +120,7 @@ def _program(job: Job, filtered: bytes, report_to: int, seconds: float, group: s
         "readable": readable_places(),
         "filter": base64.b64encode(filtered).decode(),
         "group": group,
+        "socket_bytes": _socket_bytes(),
         "begin_until": time.monotonic() + _BUILDING_SECONDS,
         "wall_seconds": limits.wall_seconds,
         "cpu_seconds": limits.cpu_seconds,
@@ -137,6 +140,13 @@ def _program(job: Job, filtered: bytes, report_to: int, seconds: float, group: s
         cut=True,
         pass_fds=(report_to,),
     )
+
+
+@lru_cache(maxsize=1)
+def _socket_bytes() -> int:
+    """The most that can wait in one socket: a buffer as it is by default, and a last message of the same size."""
+    with socket.socket(socket.AF_UNIX) as one:
+        return 2 * one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
 
 
 def _told(report: bytes) -> _Report:

@@ -13,15 +13,8 @@ from contextlib import suppress
 
 _KIB = 1024
 _MEMORY_SECONDS = 0.02
-_BUFFER = "/proc/sys/net/core/wmem_default"
 _OWN = (b"RssAnon:", b"VmSwap:")
 _SHARE = (b"Pss_Anon:", b"SwapPss:")
-
-
-def socket_bytes() -> int:
-    """The most that can wait in one socket: its buffer, and a last message of the same size; asked before the walls."""
-    with open(_BUFFER, encoding="ascii") as file:
-        return 2 * int(file.read())
 
 
 class Watch:
