@@ -37,7 +37,7 @@ from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
 from skillopt_es.adapters.models.slots import Clock
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
-from skillopt_es.adapters.sandboxes import hide
+from skillopt_es.adapters.sandboxes.start import NOT_HIDDEN, WHY_NOT_HIDDEN
 from skillopt_es.ports import (
     Answers,
     CallFailed,
@@ -251,7 +251,7 @@ class Harness:
             grace=self._grace,
         )
         ended = await run_program(program)
-        if self._hides and ended.code == hide.FAILED and ended.errors.startswith(hide.MARK):
+        if self._hides and ended.code == NOT_HIDDEN and ended.errors.startswith(WHY_NOT_HIDDEN):
             raise NotStartedError(f"what holds answers {ended.errors}")
         return ended
 

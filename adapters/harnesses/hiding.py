@@ -9,9 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from skillopt_es.adapters.processes import NotStartedError, Program, run_program
-from skillopt_es.adapters.sandboxes import hide
-from skillopt_es.adapters.sandboxes.opening import system_name
-from skillopt_es.adapters.sandboxes.start import command_for
+from skillopt_es.adapters.sandboxes.start import WHY_NOT_HIDDEN, command_for, system_name
 from skillopt_es.ports import Answers
 
 _SYSTEM = (
@@ -89,6 +87,6 @@ async def hidden_from(paths: list[str]) -> tuple[str, ...]:
     except (NotStartedError, TimeoutError) as error:
         raise CannotHideError(str(error) or "a trial did not end") from error
     if ended.how != "exited" or ended.code:
-        said = ended.errors.removeprefix(hide.MARK)
+        said = ended.errors.removeprefix(WHY_NOT_HIDDEN)
         raise CannotHideError(said or "a trial did not end well")
     return tuple(words)

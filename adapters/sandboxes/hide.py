@@ -16,9 +16,7 @@ import sys
 
 from skillopt_es.adapters.sandboxes import kernel
 from skillopt_es.adapters.sandboxes.kernel import BIND, NO_DEV, NO_SUID, PRIVATE, READ_ONLY, RECURSIVE
-
-FAILED = 125
-MARK = "cannot be hidden: "
+from skillopt_es.adapters.sandboxes.start import NOT_HIDDEN, WHY_NOT_HIDDEN
 
 
 def main() -> None:
@@ -31,8 +29,8 @@ def main() -> None:
             cover(path)
         enter_spaces()
     except OSError as error:
-        os.write(2, f"{MARK}{error.filename or ''}: {error.strerror}\n".encode())
-        os._exit(FAILED)
+        os.write(2, f"{WHY_NOT_HIDDEN}{error.filename or ''}: {error.strerror}\n".encode())
+        os._exit(NOT_HIDDEN)
     if command:
         os.execv(command[0], command)
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from skillopt_es.adapters.sandboxes.job import Job, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.namespaces import Namespaces
+from skillopt_es.adapters.sandboxes.start import system_name
 from skillopt_es.adapters.sandboxes.unconfined import Unconfined
 from skillopt_es.errors import ConfigError
 
@@ -54,8 +55,3 @@ async def problem_with_confinement() -> str:
     except TimeoutError:
         return f"a first program did not end within {_SECONDS:g} seconds; is this machine very busy?"
     return "" if tried.stdout.strip() == "42" else f"a first program failed: {tried.stderr.strip()[-200:]}"
-
-
-def system_name() -> str:
-    """What people call the system that this runs on."""
-    return {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)

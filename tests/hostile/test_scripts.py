@@ -28,6 +28,8 @@ pytestmark = pytest.mark.skipif(not CONFINED, reason="this machine has no user n
 def told(request: pytest.FixtureRequest) -> Mapping[str, dict[str, Any]]:
     """What came of each script; they all run side by side, once for each user."""
     done = subprocess.run(USERS[request.param], capture_output=True, text=True, check=False)
+    if done.returncode and "[Errno 1] Operation not permitted: 'unshare'" in done.stderr:
+        pytest.skip("this root may not become another user in mount spaces of its own")
     assert done.returncode == 0, done.stderr
     return {each["script"]: each for each in json.loads(done.stdout)}
 
