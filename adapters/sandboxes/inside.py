@@ -126,6 +126,9 @@ def build_root(readable: list[str], disk_bytes: int) -> int:
         os.chmod(folder, 0o1777)
     kernel.checked(kernel.libc.umount2(b"/old", kernel.DETACH), "umount2")
     os.rmdir("/old")
+    for folder in (WORK, "/tmp"):
+        kernel.mount(folder, folder, None, BIND)
+    kernel.mount("none", "/", None, BIND | REMOUNT | READ_ONLY | NO_SUID | NO_DEV)  # of the disk only these two stay
     return processes
 
 
