@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterator, Sequence
+from contextlib import redirect_stdout
 
 from attrs import frozen
 
@@ -37,7 +39,8 @@ async def why_not_graded(environment: Environment, splits: Splits) -> str:
     """Why an answer to one of these items gets no grade; nothing when all do."""
     for item in _one_of_each_type(splits):
         try:
-            why = await asyncio.wait_for(_tried(environment, item), _SECONDS)
+            with redirect_stdout(sys.stderr):  # what a grader prints is none of the caller's output
+                why = await asyncio.wait_for(_tried(environment, item), _SECONDS)
         except TimeoutError:
             why = f"no grade came within {_SECONDS:g} seconds"
         except Exception as error:  # noqa: BLE001 - whatever somebody's environment raises is what is wrong with it

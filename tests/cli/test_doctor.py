@@ -170,7 +170,7 @@ def said_by(config: Path, answer: Answer, *words: str) -> dict[str, dict[str, An
 )
 def test_a_grader_that_breaks_is_found_before_a_call_is_paid(config: Path, body: str, said: str) -> None:
     """It is tried on a wrong answer and on a right one; with --no-calls it is not, as it may ask somebody, too."""
-    (config.parent / "grader.py").write_text(f"def grade(answer, item):\n    {body}\n")
+    (config.parent / "grader.py").write_text(f"def grade(answer, item):\n    print(answer)\n    {body}\n")
     offline = ("--set", "model.backend=simulated")
     assert said in problems(examined(config, *offline)[1])["grader"]
     assert "grader" not in examined(config, *offline, "--no-calls")[1]
