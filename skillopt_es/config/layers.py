@@ -96,6 +96,7 @@ RESUMABLE_MODEL_KEYS = (
     "ad_scope",
     "managed_identity_client_id",
     "allow_hosts",
+    "agent_answers",
     "agent_command",
     "agent_env",
     "agent_processes",

@@ -125,6 +125,7 @@ class RoleConfig:
     allow_hosts: str
     agent_command: str
     agent_access: Literal["read", "edit", "full"]
+    agent_answers: Literal["hidden", "visible"]
     agent_network: bool
     agent_env: str
     agent_processes: int = field(metadata=_limits(low=1))
