@@ -3,20 +3,25 @@ The rules of the gate: what the draws of two texts say about them. Pure: a rule 
 
 A draw is one evaluation of a text, item by item. `strict` compares one draw of each text, as the paper does. `confirm`
 wants an apparent win to happen again in fresh draws of both. `paired` wants the mean difference over several draws to
-exceed the noise of drawing, which is measured as each item's own scatter: where no item ever flips, it is zero.
+exceed the noise of drawing, which is measured as the scatter of each item over its draws, or of each family of items
+that flip together: where no item ever flips, it is zero.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
-from skillopt_es.events.values import GateRule, Measured, Score
+from skillopt_es.events.values import GateNoise, GateRule, Measured, Score
 
 Draw = Mapping[str, Measured]
+Row = tuple[Measured, ...]
+"""What one item came to in the draws of a text in which it was measured."""
+
 Worth = Callable[[float, float], float]
 """What a hard and a soft score count together; a weighted mean of both."""
 
@@ -26,6 +31,7 @@ Reason = Literal[
 ]
 
 _ROUNDING = 1e-9
+_WHOLE = (0.0, 1.0)  # what most items give each time, and of which a mean has no rounding
 _LEAST_SCATTER = 20  # degrees of freedom from which on the noise of drawing is known to about a sixth
 
 
@@ -36,8 +42,24 @@ class Rule:
     name: GateRule = "strict"
     draws: int = 1
     standard_errors: float = 0.0
+    noise: GateNoise = "families"
     no_regression: int | None = None
     min_items: int = 0
+
+
+@frozen(kw_only=True)
+class Known:
+    """
+    What a run knows of its items whatever the text: the family of each, and those that ever gave two results.
+
+    Items of one family may flip together; one that is in no family stands for itself.
+    """
+
+    families: Mapping[str, str] = field(factory=dict)
+    flipped: frozenset[str] = frozenset()
+
+
+NOTHING_KNOWN = Known()
 
 
 @frozen(kw_only=True)
@@ -106,12 +128,12 @@ class MoreDraws:
     current: int
 
 
-def judge(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling | MoreDraws:
+def judge(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known = NOTHING_KNOWN) -> Ruling | MoreDraws:
     """The rule's verdict on these draws, or the draws that it wants first."""
     if not candidate.draws or not current.draws:
         return MoreDraws(candidate=0 if candidate.draws else 1, current=0 if current.draws else 1)
     if rule.name == "paired":
-        found = _paired(rule, current, candidate, worth)
+        found = _paired(rule, current, candidate, worth, known)
     else:
         once = rule.name == "strict"
         found = _won_again(1 if once else rule.draws, _oldest(current, once), _oldest(candidate, once), worth)
@@ -150,9 +172,9 @@ def _ruled(verdict: Verdict, reason: Reason, current: Side, candidate: Side, wor
     return Ruling(verdict=verdict, reason=reason, comparison=comparison)
 
 
-def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling | MoreDraws:
+def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known) -> Ruling | MoreDraws:
     """Round by round over all draws so far; a candidate that is not ahead after a round is not drawn on."""
-    number = 0
+    number, families = 0, known.families if rule.noise == "families" else {}
     while True:
         number += 1
         if min(len(candidate.draws), len(current.draws)) < number:
@@ -160,11 +182,17 @@ def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling 
                 candidate=number if len(candidate.draws) < number else 0,
                 current=number if len(current.draws) < number else 0,
             )
-        seen = compare(current.until(number), candidate.until(number), current.bonus, candidate.bonus, worth)
+        drawn = (current.until(number), candidate.until(number))
+        seen = compare(*drawn, current.bonus, candidate.bonus, worth, families)
         if seen.gain <= _ROUNDING:
             return Ruling(verdict="reject", reason="not_better", comparison=seen)
-        if number == rule.draws or (number > 1 and seen.error == 0):  # more draws of what never flips tell nothing
+        if number == rule.draws or (number > 1 and seen.error == 0 and _steady(rule, seen, known)):
             return _beyond_noise(rule, seen)
+
+
+def _steady(rule: Rule, seen: Comparison, known: Known) -> bool:
+    """Whether more draws tell nothing: no item ever gave two results. A coin gives the same twice, every other time."""
+    return rule.noise == "items" or known.flipped.isdisjoint(seen.items)
 
 
 def _beyond_noise(rule: Rule, seen: Comparison) -> Ruling:
@@ -187,63 +215,105 @@ def _within_clauses(rule: Rule, ruling: Ruling) -> Ruling:
 
 
 def compare(
-    current: tuple[Draw, ...], candidate: tuple[Draw, ...], current_bonus: float, candidate_bonus: float, worth: Worth
+    current: tuple[Draw, ...],
+    candidate: tuple[Draw, ...],
+    current_bonus: float,
+    candidate_bonus: float,
+    worth: Worth,
+    families: Mapping[str, str] = NOTHING_KNOWN.families,
 ) -> Comparison:
     """Both texts over all these draws, each item counting once however often it was measured."""
-    ours, theirs = _by_item(candidate), _by_item(current)
-    items = tuple(item for item in ours if item in theirs)
-    left, right = mean_over([ours[item] for item in items]), mean_over([theirs[item] for item in items])
+    opposed = frozenset(chain.from_iterable(current))
+    items = tuple([item for item in dict.fromkeys(chain.from_iterable(candidate)) if item in opposed])
+    ours, theirs = _rows(candidate, items), _rows(current, items)
+    left, right = mean_over(ours), mean_over(theirs)
     return Comparison(
         items=items,
         candidate=left,
         current=right,
         candidate_value=worth(left.hard, left.soft) + candidate_bonus,
         current_value=worth(right.hard, right.soft) + current_bonus,
-        error=_noise([ours[item] for item in items], [theirs[item] for item in items], worth),
+        error=_error(items, (candidate, ours), (current, theirs), families, worth),
         candidate_draws=len(candidate),
         current_draws=len(current),
-        won=tuple(item for item in items if _separated(theirs[item], ours[item])),
-        lost=tuple(item for item in items if _separated(ours[item], theirs[item])),
+        won=_above(items, theirs, ours),
+        lost=_above(items, ours, theirs),
     )
 
 
-def mean_over(items: list[list[Measured]]) -> Score:
+def mean_over(items: Sequence[Row]) -> Score:
     """The means over items, of which each may have been measured several times."""
     count = len(items)
     return Score(
-        hard=sum(_mean([outcome.hard for outcome in each]) for each in items) / count if count else 0.0,
-        soft=sum(_mean([outcome.soft for outcome in each]) for each in items) / count if count else 0.0,
+        hard=sum([_mean([one.hard for one in each]) if each[1:] else each[0].hard for each in items]) / max(1, count),
+        soft=sum([_mean([one.soft for one in each]) if each[1:] else each[0].soft for each in items]) / max(1, count),
         measured=count,
     )
 
 
-def _by_item(draws: tuple[Draw, ...]) -> dict[str, list[Measured]]:
-    found: dict[str, list[Measured]] = {}
-    for draw in draws:
-        for item, outcome in draw.items():
-            found.setdefault(item, []).append(outcome)
-    return found
+def _rows(draws: tuple[Draw, ...], items: tuple[str, ...]) -> list[Row]:
+    """What each item came to in these draws; in some it may not have been measured."""
+    wanted = frozenset(items)
+    if all(wanted <= draw.keys() for draw in draws):
+        return [*zip(*([draw[item] for item in items] for draw in draws), strict=True)]
+    return [tuple(draw[item] for draw in draws if item in draw) for item in items]
 
 
-def _separated(lower: list[Measured], higher: list[Measured]) -> bool:
-    """Whether every draw of one is below every draw of the other: an item that only flips is neither won nor lost."""
-    return max(outcome.hard for outcome in lower) < min(outcome.hard for outcome in higher)
+def _above(items: tuple[str, ...], lower: Sequence[Row], higher: Sequence[Row]) -> tuple[str, ...]:
+    """The items whose every draw is above every draw of the other text: one that only flips is neither won nor lost."""
+    most = [max([one.hard for one in each]) if each[1:] else each[0].hard for each in lower]
+    least = [min([one.hard for one in each]) if each[1:] else each[0].hard for each in higher]
+    return tuple([item for item, low, high in zip(items, most, least, strict=True) if low < high])
 
 
-def _noise(ours: list[list[Measured]], theirs: list[list[Measured]], worth: Worth) -> float | None:
+_Drawn = tuple[tuple[Draw, ...], Sequence[Row]]
+
+
+def _error(
+    items: tuple[str, ...], candidate: _Drawn, current: _Drawn, families: Mapping[str, str], worth: Worth
+) -> float | None:
+    """The noise of items that flip each by itself, or that of families that flip together, whichever is larger."""
+    if len(candidate[0]) == len(current[0]) == 1:
+        return None
+    alone = _noise(candidate[1], current[1], worth)
+    if not alone or not families:
+        return alone
+    together = math.fsum(_family_scatter(items, drawn, families, worth) for drawn in (candidate, current))
+    return max(alone, math.sqrt(together) / len(items))
+
+
+def _family_scatter(items: tuple[str, ...], drawn: _Drawn, families: Mapping[str, str], worth: Worth) -> float:
+    """The variance of one text's mean total over its draws, where the items of a family may move together."""
+    moved: dict[tuple[int, str], float] = {}
+    for item, row in zip(items, drawn[1], strict=True):
+        if len(row) == 1:
+            continue
+        middle, family = _mean([worth(one.hard, one.soft) for one in row]), families.get(item, item)
+        for number, draw in enumerate(drawn[0]):
+            if item in draw:
+                by = worth(draw[item].hard, draw[item].soft) - middle
+                moved[number, family] = moved.get((number, family), 0.0) + by / math.sqrt(len(row) * (len(row) - 1))
+    return math.fsum(by * by for by in moved.values())
+
+
+def _noise(ours: Sequence[Row], theirs: Sequence[Row], worth: Worth) -> float | None:
     """The standard error of the mean difference if the same items were drawn again; None where nothing was repeated."""
     sides = [[worth(outcome.hard, outcome.soft) for outcome in each] for each in (*ours, *theirs)]
-    known = [_scatter(values) for values in sides if len(values) > 1]
+    scatters = [_scatter(each) if len(each) > 1 else None for each in sides]
+    known = [each for each in scatters if each is not None]
     if not known:
         return None
     usual = math.fsum(known) / len(known)  # what is assumed of an item that was measured once
-    total = math.fsum((_scatter(each) if len(each) > 1 else usual) / len(each) for each in sides)
+    found = [usual if each is None else each for each in scatters]
+    total = math.fsum([scatter / len(each) for scatter, each in zip(found, sides, strict=True)])
     return math.sqrt(total) / len(ours)
 
 
 def _scatter(values: list[float]) -> float:
+    if values[0] in _WHOLE and values.count(values[0]) == len(values):
+        return 0.0
     middle = _mean(values)
-    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
+    return math.fsum([(value - middle) ** 2 for value in values]) / (len(values) - 1)
 
 
 def _mean(values: list[float]) -> float:
