@@ -179,7 +179,7 @@ def _row(each: Worth) -> tuple[str, ...]:
     said = "the run's own" if each.own else ""
     said = f"{said}; {each.too_little}" if said and each.too_little else said or each.too_little
     null = each.null
-    itself = f"{null.itself:.0%} ({max(null.itself, null.itself_most):.0%})"
+    itself = f"{null.itself:.0%} ({null.itself_most:.0%})"
     churn = "-" if null.churn is None else f"{null.churn:.0%}"
     return (_named(each.rule), itself, churn, smallest, f"{each.first:.0f}", f"{each.later:.0f}", said)
 
@@ -247,7 +247,7 @@ def _rule_json(each: Worth) -> Json:
             **_settings(each.rule),
             "own": each.own,
             "null_accepts": each.null.itself,
-            "null_accepts_most": max(each.null.itself, each.null.itself_most),
+            "null_accepts_most": each.null.itself_most,
             "churn_accepts": each.null.churn,
             "smallest_gain": each.smallest,
             "attempts": each.first,

@@ -194,7 +194,7 @@ def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None) -> None:
 
 def _gate_words(null: Null, flips: Flips) -> Iterator[str]:
     """What the run's rule accepts that is no better: by drawing luck alone, and by items that an edit turns."""
-    most = f"at most {max(null.itself, null.itself_most):.0%}, by {counted(flips.items, 'item')} tried more than once"
+    most = f"at most {null.itself_most:.0%}, by {counted(flips.items, 'item')} tried more than once"
     yield f"gate        accepts a candidate that changes nothing in {null.itself:.0%} of cases ({most})"
     if null.churn is not None:
         yield f"            accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}"

@@ -180,7 +180,7 @@ class _Asked:
 def _null(rule: Rule, asked: _Asked, itself: Power) -> Null:
     return Null(
         itself=itself.accepted,
-        itself_most=power(rule, asked.worst, seed=SEED).accepted,
+        itself_most=max(itself.accepted, power(rule, asked.worst, seed=SEED).accepted),
         churn=power(rule, asked.worlds, churning(CHURN), seed=SEED).accepted if asked.turned > 0 else None,
         turned=asked.turned,
     )
