@@ -108,17 +108,19 @@ def test_the_recorded_rule_gives_every_recorded_verdict_again(runs: dict[str, Pa
 def test_any_rule_can_be_asked_of_any_log(runs: dict[str, Path], name: str, other: str) -> None:
     found = regated(runs[name], (f"evaluation.gate_rule={other}", "evaluation.gate_draws=3"))
     for verdict in found.verdicts:
-        assert (verdict.derived is None) == bool(verdict.why)
+        assert (verdict.derived is None) == (verdict.changed is None) == bool(verdict.why)
     untold = [verdict for verdict in found.verdicts if verdict.derived is None]
     assert all("never" in verdict.why for verdict in untold)
 
 
 def test_a_draw_that_was_not_made_ends_what_can_be_told_exactly(runs: dict[str, Path]) -> None:
     found = regated(runs["strict, told"], ("evaluation.gate_rule=confirm",))
-    first = found.first_change
+    first = found.parting
     assert first is not None
-    assert first.derived is None
-    assert first.why == "draw 2 of the candidate and draw 2 of the current skill was never made"
+    assert (first.derived, first.changed, first.zone) == (None, None, "estimate")
+    assert first.value is not None  # the one draw that there is
+    assert first.against is not None
+    assert first.why == "draw 2 of the candidate and draw 2 of the current skill were never made"
     assert {each.zone for each in found.verdicts[found.verdicts.index(first) + 1 :]} <= {"estimate"}
 
 
