@@ -1,4 +1,4 @@
-"""A key that is newer than a log has the value under which the log was made, which may be another than today's default."""
+"""A key that is newer than a log has the value under which the log was made, which may not be today's default."""
 
 from __future__ import annotations
 
