@@ -221,16 +221,16 @@ def recommended(rules: Sequence[Worth], flips: Flips) -> Worth:
     """
     The rule that sees the smallest gain and seldom takes a text against itself; of equals the run's own, the cheapest.
 
-    How seldom is told by the worst that the repeats leave open. That no item was seen to flip speaks for no other rule
-    than one that the run has for good reason.
+    How seldom is told by the worst that the repeats leave open. That no item was seen to flip speaks for no weaker
+    rule: then it is the run's own, if that is good enough, or else the one that takes a text against itself least.
     """
     able = [each for each in rules if not each.too_little] or list(rules)
     honest = [each for each in able if each.null.itself_most <= MOST_NULL_ACCEPTS]
-    if not honest:
-        return min(able, key=lambda each: each.null.itself_most)
     own = next((each for each in honest if each.own), None)
     if own is not None and flips.rate == 0:
         return own
+    if not honest or flips.rate == 0:
+        return min(able, key=lambda each: each.null.itself_most)
     return min(honest, key=lambda each: (_seen(each), not each.own, each.first, each.rule.draws))
 
 

@@ -104,7 +104,7 @@ def _trial(rule: Rule, current: Chances, change: Change, before: int, rng: rando
 
 def improved(chances: Chances, gain: float, rng: random.Random) -> Chances:
     """
-    The same items with a mean that is `gain` higher: as many as it takes come to pass in every draw.
+    The same items with a mean that is `gain` higher: as many of them as that takes pass in every draw.
 
     The worst come first, ties in a drawn order; the last one by the part of it that is left.
     """

@@ -238,7 +238,7 @@ def test_that_no_flip_was_seen_speaks_for_no_weaker_rule(own: Rule) -> None:
     found = known_of(calibrate(*repeated(40, 0, 1), own, skill="s", trials=120))
     strict = next(each for each in found.rules if each.rule.name == "strict")
     assert strict.null.itself < 0.16 < strict.null.itself_most
-    assert found.recommended == SAFE if own == SAFE else found.recommended.name != "strict"
+    assert found.recommended == SAFE
     assert all(each.null.churn is not None and each.null.churn > 0.25 for each in found.rules)
 
 
