@@ -14,7 +14,8 @@ from skillopt_es.projections.families import families_of
 from skillopt_es.projections.state import Measurement, TrainerState, open_step
 from skillopt_es.training.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
 from skillopt_es.training.evaluations import begun_draw, measure, selection, units_of
-from skillopt_es.training.gate_rules import Draw, Known, MoreDraws, Rule, Ruling, Side, compare, judge, too_little_for
+from skillopt_es.training.gate_compare import Draw, compare
+from skillopt_es.training.gate_rules import Known, MoreDraws, Rule, Ruling, Side, judge, too_little_for
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Evaluation, Rollouts, Score, Task
 

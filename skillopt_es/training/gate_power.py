@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import frozen
 
 from skillopt_es.events.values import Measured
-from skillopt_es.training.gate_rules import NOTHING_KNOWN, Draw, Known, MoreDraws, Rule, Ruling, Side, judge
+from skillopt_es.training.gate_compare import Draw
+from skillopt_es.training.gate_rules import NOTHING_KNOWN, Known, MoreDraws, Rule, Ruling, Side, judge
 
 Chances = Mapping[str, float]
 """How often each item passes under a text."""
