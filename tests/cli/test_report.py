@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from support.event_runs import forge
-from support.html_pages import Page, problems_of
 from support.in_process import Cli
+from support.pages import Page, problems_of
 from support.tamper import cut_off
 
 from skillopt_es.cli.main import main

@@ -15,7 +15,7 @@ from attrs import evolve
 from report.conftest import facts
 from support.audited import KINDS, Audited
 from support.event_runs import forge
-from support.html_pages import Page, problems_of
+from support.pages import Page, problems_of
 from support.scripted import (
     NOON,
     ScriptedEnvironment,
