@@ -57,11 +57,15 @@ def demo_config(name: str = _DEMO) -> Path:
 
 EMPTY: Mapping[str, Json] = {}
 
+_OLDER_LOGS: Tree = {"evaluation": {"gate_noise": "items"}}
+"""What ran where a log does not have the key yet: where that is another thing than today's default."""
+
 
 def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunConfig:
-    """The run that a log has recorded; a key that is newer than the log has its default, which keeps what was then."""
+    """The run that a log has recorded; a key that is newer than the log has the value that keeps what was then."""
     layers = _Layers()
-    for source, layer in (_read_yaml(packaged("base.yaml")), ("the log", copy.deepcopy(recorded))):
+    older, log = ("older logs", _OLDER_LOGS), ("the log", copy.deepcopy(recorded))
+    for source, layer in (_read_yaml(packaged("base.yaml")), older, log):
         layers.add(layer, source)
     for key, value in overrides.items():
         section, _, name = key.partition(".")

@@ -31,6 +31,7 @@ GATE_KEYS = (
     "gate_rule",
     "gate_draws",
     "gate_standard_errors",
+    "gate_noise",
     "no_regression",
     "min_items",
     "no_untrusted_only",

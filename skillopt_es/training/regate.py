@@ -158,7 +158,7 @@ class _Walk:
         return self.run
 
     def _was_refused(self, seq: int, event: StepSkipped) -> Event:
-        """A candidate that was refused for what it stands on: a rule that would try it misses its result."""
+        """A candidate that was refused untried, for what it stands on: a rule that tries it would need its result."""
         refused = self._untrusted()
         self._say(
             Verdict(
@@ -167,7 +167,7 @@ class _Walk:
                 number=event.step,
                 recorded=event.reason,
                 derived=event.reason if refused else None,
-                changed=not refused,
+                changed=False if refused else None,
                 why="" if refused else "the candidate was never measured",
             )
         )
@@ -304,7 +304,8 @@ class _Walk:
         if found.candidate and (contest.candidate.hash, found.candidate) in self.other.partial:
             return "the candidate was never measured on all items"
         sides = (("candidate", found.candidate), ("current skill", found.current))
-        return " and ".join(f"draw {draw} of the {name}" for name, draw in sides if draw) + " was never made"
+        wanted = [f"draw {draw} of the {name}" for name, draw in sides if draw]
+        return f"{' and '.join(wanted)} {'was' if len(wanted) == 1 else 'were'} never made"
 
     def _promoted(self, seq: int, recorded: str) -> None:
         """Whether the final skill takes the best one's place, by either rule."""
@@ -330,21 +331,35 @@ class _Walk:
                 number=self.other.steps_done,
                 recorded=recorded,
                 derived=derived,
-                changed=derived != recorded,
+                changed=None if derived is None else derived != recorded,
+                value=current.value,
+                against=best.value,
                 why=why,
             )
         )
 
     def _unknown(self, seq: int, kind: Kind, number: int, event: Judgement, why: str) -> Event:
         """Without the result, the other history follows the recorded verdict; from here on it is a guess."""
+        known, current = self.other.measured.get(event.candidate), self.other.current
         self._say(
-            Verdict(seq=seq, kind=kind, number=number, recorded=event.action, derived=None, changed=True, why=why)
+            Verdict(
+                seq=seq,
+                kind=kind,
+                number=number,
+                recorded=event.action,
+                derived=None,
+                changed=None,
+                value=None if known is None else known.value,
+                against=None if current is None else current.value,
+                why=why,
+            )
         )
         return event
 
     def _say(self, verdict: Verdict) -> None:
+        self.parted = self.parted or verdict.changed is None
         self.verdicts.append(evolve(verdict, zone="estimate" if self.parted else "exact"))
-        self.parted = self.parted or verdict.changed
+        self.parted = self.parted or verdict.changed is True
 
 
 def _outcomes(state: TrainerState, event: SkillScored) -> list[Outcome]:

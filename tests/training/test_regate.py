@@ -163,7 +163,8 @@ def test_a_result_that_is_missing_is_not_made_up(tmp_path: Path) -> None:
         "the skill that would be current was never measured",
         "the final skill was never measured",
     }
-    assert all(each.changed for each in unknown)
+    assert all(each.changed is None and each.zone == "estimate" for each in unknown)
+    assert found.parting is unknown[0] or found.parting is found.first_change
 
 
 @pytest.mark.parametrize("key", ["train.seed=3", "evaluation.sel_env_num=2", "evaluation.nothing=1", "x"])
