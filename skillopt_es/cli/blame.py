@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import as_found, names, problem_json, proposal_json, proposal_words
+from skillopt_es.cli.audit_words import as_found, names, problem_json, proposal_json, proposal_words, unsaid_words
 from skillopt_es.cli.moment import moment_option
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table
 from skillopt_es.counting import counted
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from skillopt_es.moments import Moment
     from skillopt_es.projections.prices import Prices
     from skillopt_es.projections.usage import Usage
+
+_MOST = 50
+"""How many of the proposals behind a line are shown, those nearest to it."""
 
 
 @click.command("blame")
@@ -72,6 +75,9 @@ def blame_command(
         if as_json:
             print_json(_json(reading, text, path, prices.currency, wanted))
         elif numbers:
+            unsaid = {merge for line in wanted for merge in line.behind.unsaid}
+            if unsaid:
+                click.echo(unsaid_words(len(unsaid)))
             for line in wanted:
                 _print_line(line, found, prices.currency)
         else:
@@ -182,9 +188,13 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     maker, behind = line.maker, line.behind
     click.echo(f"line {line.number}: {line.text}" if line.text.strip() else f"line {line.number} is empty")
     click.echo(f"  written by event {maker.seq}: {_place(maker)}")
-    for proposal in behind.proposals:
+    for proposal in behind.proposals[:_MOST]:
         role = "applied" if proposal.id in maker.proposals else "merged into it"
         click.echo(f"  {role}: {proposal.id}: {proposal_words(proposal)}")
+    if len(behind.proposals) > _MOST:
+        click.echo(f"  and {counted(len(behind.proposals) - _MOST, 'more proposal')}")
+    if behind.unplaced:
+        click.echo(f"  what {names(behind.unplaced)} came from is not recorded, and nothing is worded like it")
     if behind.patches:
         click.echo(f"  analysts: {names(behind.patches)}")
     if behind.items:
@@ -228,7 +238,10 @@ def _line_json(line: BlamedLine) -> Json:
         "step": maker.step,
         "epoch": maker.epoch,
         "proposals": list(maker.proposals),
-        "behind": [proposal_json(proposal) for proposal in behind.proposals],
+        "behind": [proposal_json(proposal) for proposal in behind.proposals[:_MOST]],
+        "behind_left_out": max(0, len(behind.proposals) - _MOST),
+        "matched_by_wording": bool(behind.unsaid),
+        "unplaced": list(behind.unplaced),
         "patches": list(behind.patches),
         "items": list(behind.items),
         "evidence": behind.support,

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from skillopt_es.cli.audit_words import fate_json, names, proposal_json, proposal_words, short
+from attrs import evolve
+
+from skillopt_es.cli.audit_words import fate_json, names, proposal_json, proposal_words, short, unsaid_words
 from skillopt_es.cli.event_lines import in_words
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
@@ -31,6 +33,8 @@ _ADVICE: Mapping[type[Event], str] = {
 
 def step_page(chain: Chain) -> Iterator[str]:
     """A step for people, in the order in which one thing led to the next."""
+    if chain.unsaid:
+        yield unsaid_words(len(chain.unsaid))
     yield from _trajectories(chain)
     yield from _analysts(chain)
     yield from _notes(chain)
@@ -63,8 +67,7 @@ def _listed(chain: Chain, made: Seen[PatchProposed] | Seen[PatchesMerged]) -> It
         into = chain.merged_into.get(proposal.id, ())
         yield f"    {proposal.id.rpartition('#')[2]:>2}  {proposal_words(proposal)}"
         if isinstance(made.event, PatchesMerged):
-            sure = ", as the merge left unsaid" if proposal.origins_assumed else ""
-            yield f"        from {names(proposal.origins) or 'what is not recorded'}{sure}"
+            yield f"        from {names(chain.sources[proposal.id]) or 'what is not recorded'}"
         if into:
             yield f"        merged into {names(into)}"
 
@@ -168,6 +171,7 @@ def step_json(chain: Chain) -> dict[str, Json]:
         "epoch": chain.epoch,
         "verdict": reason,
         "detail": detail,
+        "matched_by_wording": bool(chain.unsaid),
         "events": [_event_json(seen) for seen in chain.events],
         "proposals": [_proposal_json(chain, proposal) for proposal in chain.proposals.values()],
         "notes": [
@@ -184,7 +188,7 @@ def _event_json(seen: Seen[Event]) -> Json:
 def _proposal_json(chain: Chain, proposal: Proposal) -> Json:
     patches = chain.patches_behind(proposal.id)
     return {
-        "proposal": proposal_json(proposal),
+        "proposal": proposal_json(evolve(proposal, origins=chain.sources[proposal.id])),
         "made_by": chain.maker_of[proposal.id],
         "patches": list(patches),
         "items": list(chain.items_behind(patches)),
