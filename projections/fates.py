@@ -63,7 +63,7 @@ def _ways(chain: Chain, proposal: str) -> tuple[tuple[str, ...], ...]:
     """From a proposal to each of those that were merged no further."""
     ways: list[tuple[str, ...]] = []
     met = {proposal}
-    waiting = deque([(proposal,)])
+    waiting: deque[tuple[str, ...]] = deque([(proposal,)])
     while waiting:
         path = waiting.popleft()
         into = chain.merged_into.get(path[-1], ())

@@ -58,10 +58,19 @@ def demo_config(name: str = _DEMO) -> Path:
 EMPTY: Mapping[str, Json] = {}
 
 
+# What was done before there was a key for it, where the default is something else now.
+_BEFORE: Mapping[str, Mapping[str, Json]] = {"optimizer": {"close_gaps": False}}
+
+
 def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunConfig:
-    """The run that a log has recorded; a key that is newer than the log has its default, which keeps what was then."""
+    """The run that a log has recorded; a key that is newer than the log has the value that keeps what was then."""
     layers = _Layers()
-    for source, layer in (_read_yaml(packaged("base.yaml")), ("the log", copy.deepcopy(recorded))):
+    before: Tree = {section: dict(values) for section, values in _BEFORE.items()}
+    for source, layer in (
+        _read_yaml(packaged("base.yaml")),
+        ("before", before),
+        ("the log", copy.deepcopy(recorded)),
+    ):
         layers.add(layer, source)
     for key, value in overrides.items():
         section, _, name = key.partition(".")

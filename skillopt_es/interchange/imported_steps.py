@@ -147,8 +147,18 @@ def _candidate(build: Builder, step: Step, place: str, chosen: Chosen) -> SkillT
             return None
         reports = _reports(step, chosen)
         tree = build.tree(text)
-        parent, added = build.current.skill.hash, _added_notes(build)
-        build.add(CandidateBuilt(step=step.number, parent=parent, candidate=tree, reports=reports, notes=added))
+        parent, added = build.current.skill, _added_notes(build)
+        closed = chosen.edits is not None and apply_edits(parent, chosen.edits, close_gaps=True)[0] == tree
+        build.add(
+            CandidateBuilt(
+                step=step.number,
+                parent=parent.hash,
+                candidate=tree,
+                reports=reports,
+                notes=added,
+                gaps_closed=closed and apply_edits(parent, chosen.edits or ())[0] != tree,
+            )
+        )
         return tree
     if wanted:
         build.gap(place, "the candidate's text", "candidate_skill.md is not there")
@@ -169,7 +179,7 @@ def _possible(build: Builder, step: Step, chosen: Chosen) -> list[str]:
     wanted = step.record.candidate_hash if step.record else ""
     texts = [step.skill] if step.skill is not None else []
     if chosen.edits is not None:
-        texts.append(apply_edits(build.current.skill, chosen.edits)[0].text)
+        texts += [apply_edits(build.current.skill, chosen.edits, close_gaps=close)[0].text for close in (True, False)]
     return [text for text in texts if wanted and skill_hash(text) == wanted][:1]
 
 

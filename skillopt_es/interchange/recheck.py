@@ -123,7 +123,8 @@ class Recheck:
         edits = [each for each in (known[name] for name in step.ranked.chosen) if isinstance(each, Edit)]
         if len(edits) < len(step.ranked.chosen):
             return self._skip("candidates of rewrites")
-        texts = [apply_edits(parent, edits)[0].text, applied_by_original(parent.text, edits)]
+        texts = [apply_edits(parent, edits, close_gaps=close)[0].text for close in (True, False)]
+        texts.append(applied_by_original(parent.text, edits))
         if event.notes:
             texts = [with_appendix(text, step.notes) for text in texts]
         elif appendix_notes(event.candidate.text) != appendix_notes(parent.text):
