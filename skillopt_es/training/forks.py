@@ -33,6 +33,7 @@ GATE_KEYS = (
     "gate_standard_errors",
     "no_regression",
     "min_items",
+    "max_size",
     "no_untrusted_only",
     "promote_without_tests",
 )
