@@ -79,6 +79,17 @@ def test_a_line_names_those_who_said_it(cli: Cli) -> None:
     assert all(1 <= len(line["patches"]) < 20 and line["behind_left_out"] == 0 for line in placed)
 
 
+def test_the_page_of_a_step_of_many_analysts_is_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first proposals and the last merges are listed; of the others it says how many there are."""
+    run = unsaid_run(tmp_path, 80, 4)
+    page = called(capsys)("explain", "unsaid", "step", 1, "--dir", run.parent)
+    assert len(page.lines) < 1_500
+    assert page.out.count("    4 proposals, which --json lists") > 30
+    final = page.out.partition("\nmerges\n")[2].partition("\nranking, event")[0].rpartition(": from ")[2]
+    assert "which --json lists" not in final
+    assert "append" in final
+
+
 def test_what_programs_get_is_bounded(cli: Cli) -> None:
     """Some hundred thousand characters where there were tens of millions."""
     for words in (
