@@ -192,6 +192,7 @@ class OptimizerConfig:
     skill_aware_max_notes: int = field(metadata=_limits(low=1))
     appendix_order: AppendixOrder
     leak_span: int = field(metadata=_limits(low=0, high=1000))
+    close_gaps: bool
 
 
 @frozen(kw_only=True)

@@ -34,6 +34,7 @@ GATE_KEYS = (
     "gate_noise",
     "no_regression",
     "min_items",
+    "max_size",
     "no_untrusted_only",
     "promote_without_tests",
 )
