@@ -404,13 +404,24 @@ class Clock(Protocol):
 
 @frozen(kw_only=True)
 class AgentSettings:
-    """What a coding agent may do and what it is given; `command` is empty for the usual name, `env` names variables."""
+    """
+    What a coding agent may do and what it is given; `command` is empty for the usual name, `env` names variables.
+
+    `web_search` is as `network` says where it is None; `thinking_tokens` are left to the agent where they are None.
+    """
 
     command: str
     access: Literal["read", "edit", "full"]
     network: bool
     env: tuple[str, ...]
     processes: int
+    web_search: bool | None = None
+    thinking_tokens: int | None = None
+
+    @property
+    def web(self) -> bool:
+        """Whether it may search the web."""
+        return self.network if self.web_search is None else self.web_search
 
 
 @frozen(kw_only=True)

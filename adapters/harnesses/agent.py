@@ -23,6 +23,8 @@ class Run:
     model: str
     access: Access
     network: bool
+    web: bool = False
+    thinking_tokens: int | None = None
     effort: str
     schema: Mapping[str, Json] | None
     base_url: str

@@ -46,11 +46,11 @@ class ClaudeCode:
         arguments = ["-p", "--output-format", "stream-json", "--verbose", "--no-session-persistence"]
         arguments += ["--setting-sources", "project", "--strict-mcp-config", "--permission-mode", _MODE[run.access]]
         if run.access != "full":
-            web = _WEB if run.network and run.access != "none" else ()
+            web = _WEB if run.web and run.access != "none" else ()
             arguments += ["--tools", ",".join((*_TOOLS[run.access], *web))]
             if run.access != "none":
                 arguments += ["--allowedTools", ",".join(("Skill", *web))]
-        elif not run.network:
+        elif not run.web:
             arguments += ["--disallowedTools", ",".join(_WEB)]
         if run.model:
             arguments += ["--model", run.model]
@@ -67,6 +67,8 @@ class ClaudeCode:
             variables["CLAUDE_CONFIG_DIR"] = str(home / ".claude")
         if run.base_url:
             variables["ANTHROPIC_BASE_URL"] = run.base_url
+        if run.thinking_tokens is not None:
+            variables["MAX_THINKING_TOKENS"] = str(run.thinking_tokens)
         return variables
 
     def read(self, events: Sequence[Event], run: Run) -> Transcript:

@@ -49,7 +49,7 @@ class Copilot:
         arguments += ["-C", str(run.workspace), "--disallow-temp-dir", "--disable-builtin-mcps"]
         arguments += ["--no-custom-instructions", "--no-auto-update", "--no-ask-user"]
         arguments += ["--usage-output-file", str(run.notes / _USAGE)]
-        web = run.network and run.access != "none"
+        web = run.web and run.access != "none"
         if run.access == "full":
             arguments += ["--allow-all-tools", *(() if web else ("--excluded-tools", _WEB))]
         else:

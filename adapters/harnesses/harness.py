@@ -111,8 +111,11 @@ class Harness:
     def identity(self) -> str:
         """Names agent, model, endpoint, what it may do, and the wording of its prompts; not its version."""
         where = f" {self._settings.base_url.strip().rstrip('/')}" if self._settings.base_url else ""
-        network = " network" if self._own.network else ""
-        return f"{self._agent.name}{where} {self._settings.model} {self._access}{network} +{wording()}"
+        own = self._own
+        may = " network" if own.network else ""
+        may += "" if own.web == own.network else " web" if own.web else " no web"
+        may += "" if own.thinking_tokens is None else f" thinking={own.thinking_tokens}"
+        return f"{self._agent.name}{where} {self._settings.model} {self._access}{may} +{wording()}"
 
     @property
     def _access(self) -> Access:
@@ -217,6 +220,8 @@ class Harness:
             model="" if settings.model == DEFAULT_MODEL else settings.model,
             access=self._access,
             network=self._own.network,
+            web=self._own.web,
+            thinking_tokens=self._own.thinking_tokens,
             effort=request.effort,
             schema=None if settings.structured_output == "off" else request.schema,
             base_url=settings.base_url.strip().rstrip("/"),

@@ -122,12 +122,12 @@ class _Reader:
                 raise self._unknown(f"model.{key}", (*MODEL_KEYS, *OWN_KEYS))
             self._refuse_secrets(f"model.{key}", model[key])
         backend = backend_of(model, role)
-        name = self._text(f"model.{backend.key}", backend.value)
-        place = written(model, role, name, "model")
+        name = self._text(f"model.{backend.key}", backend.name)
+        place = written(model, role, backend, "model")
         values: dict[str, object] = {"backend": name, "model": self._text(f"model.{place.key}", place.value)}
         for key in SHARED_ROLE_KEYS:
             if key != "backend":
-                place = written(model, role, name, key)
+                place = written(model, role, backend, key)
                 values[key] = self._value(f"model.{place.key}", RoleConfig, key, place.value)
         return RoleConfig(**values)  # type: ignore[arg-type]  # each value was read with its field's type
 

@@ -128,7 +128,15 @@ class RoleConfig:
     agent_answers: Literal["hidden", "visible"]
     agent_network: bool
     agent_env: str
+    agent_web_search: bool | None
+    agent_thinking_tokens: int | None = field(metadata=_limits(low=0))
+    agent_trace: bool
     agent_processes: int = field(metadata=_limits(low=1))
+
+    @property
+    def agent_on_the_web(self) -> bool:
+        """Whether a coding agent may meet texts from the web."""
+        return self.agent_network or self.agent_web_search is True
 
     @property
     def agent_variables(self) -> tuple[str, ...]:
@@ -287,7 +295,8 @@ class RunConfig:
     """
     A whole run; `folder` is where the config file lies, to which relative paths belong.
 
-    `notices` is what the user has to be told about keys without effect, `sources` says where each key's value is from.
+    `notices` is what the user has to be told about keys without effect, `notes` how the others were understood,
+    `sources` says where each key's value is from.
     """
 
     optimizer_model: RoleConfig
@@ -303,6 +312,7 @@ class RunConfig:
     folder: str
     resolved: Mapping[str, Json]
     notices: tuple[str, ...] = field(default=(), eq=False)
+    notes: tuple[str, ...] = field(default=(), eq=False)
     sources: Mapping[str, str] = field(factory=dict, eq=False)
 
     def path(self, value: str) -> Path:

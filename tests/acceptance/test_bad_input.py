@@ -110,8 +110,8 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "wrong-word": (config(evaluation={"gate_metric": "best"}), "is 'best', but must be one of hard, soft, mixed", ""),
     "not-built": (
         config(model={"codex_exec_profile": "mine"}),
-        "config.yaml: model.codex_exec_profile is 'mine', but this setting of Codex goes by another name here",
-        "use model.agent_command",
+        "config.yaml: model.codex_exec_profile is 'mine', but a profile of Codex cannot be chosen here",
+        "say what it has to know in the skill",
     ),
     "benchmark-never-shipped": (
         config(env={"name": "sealqa"}),
