@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -35,7 +36,7 @@ def estimate_command(
 
     if config is not None and demo is not None:
         raise click.UsageError("give a CONFIG or a --demo, not both")
-    loaded = load_config(config if demo is None else demo_config(demo), overrides)
+    loaded = load_config(config if demo is None else demo_config(demo), overrides, os.environ)
     tell_of(loaded)
     print_estimate(loaded, directory, as_json=as_json)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -129,7 +130,7 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
     from skillopt_es.seal import seal_of
     from skillopt_es.start import load_skill
 
-    config = load_config(path, overrides)
+    config = load_config(path, overrides, os.environ)
     tell_of(config)
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
@@ -152,7 +153,7 @@ def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | 
     if state.started is None or state.current is None or state.best is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
     recorded = recorded_run(state.started, folder)
-    config = with_overrides(recorded.config, (*OWN_BUDGET, *overrides))
+    config = with_overrides(recorded.config, (*OWN_BUDGET, *overrides), os.environ)
     tell_of(config)
     known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
     skill = (known[which], ()) if skill_file is None else _skill_of(config, skill_file)

@@ -60,9 +60,11 @@ def forget_printed() -> None:
 
 
 def tell_of(config: RunConfig) -> None:
-    """What a config says that has no effect, on stderr: once, when it is read."""
+    """What a config says that has no effect, and how the rest was understood, on stderr: once, when it is read."""
     for notice in config.notices:
         warn(notice)
+    for note in config.notes:
+        click.echo(f"note: {note}", err=True)
 
 
 def warn(message: str) -> None:

@@ -50,6 +50,7 @@ class Progress:
     """An observer that knows where a run is and says so."""
 
     def __init__(self, folder: Path, console: Console, *, live: Live | None, quiet: bool) -> None:
+        self.opening = ""  # what is said once the run has begun
         self._folder = folder
         self._console = console
         self._live = live
@@ -95,6 +96,8 @@ class Progress:
         if self._steps_before is None:
             self._steps_before = state.steps_done
             self.say(f"run {self._folder}")
+            if self.opening:
+                self.say(self.opening)
 
     def _where(self) -> str:
         """The step that is under way, where there is one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -47,13 +48,16 @@ def run_command(
     Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers
     (`handoff`) or has reached a budget, 130 interrupted.
     """
+    from skillopt_es.cli.ground_rules import ground_rules
     from skillopt_es.config import demo_config, load_config
     from skillopt_es.runs import new_run_name
     from skillopt_es.session import start
 
     if config is not None and demo is not None:
         raise click.UsageError("give a CONFIG or a --demo, not both")
-    loaded = load_config(config if demo is None else demo_config(demo), (*overrides, *budget_settings(budget)))
+    loaded = load_config(
+        config if demo is None else demo_config(demo), (*overrides, *budget_settings(budget)), os.environ
+    )
     tell_of(loaded)
     if dry_run:
         print_estimate(loaded, directory, as_json=as_json)
@@ -65,7 +69,14 @@ def run_command(
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
     demonstrates = config is None and backends == {"simulated"}
     notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else ""
-    return _drive(lambda session: start(loaded, folder, session), folder, quiet=quiet, as_json=as_json, notice=notice)
+    return _drive(
+        lambda session: start(loaded, folder, session),
+        folder,
+        quiet=quiet,
+        as_json=as_json,
+        notice=notice,
+        opening=ground_rules(loaded),
+    )
 
 
 @click.command("resume")
@@ -115,6 +126,7 @@ def _drive(
     ask_again: bool = False,
     overrides: tuple[str, ...] = (),
     notice: str = "",
+    opening: str = "",
 ) -> int:
     """Runs a session with progress and signals; the exit code."""
     from skillopt_es.cli.process import prepare_process
@@ -129,6 +141,7 @@ def _drive(
     with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
         if notice:
             progress.say(notice)
+        progress.opening = opening
 
         in_flight = InFlight()
 
