@@ -181,7 +181,8 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
 
 
 def _said(failure: CallFailed) -> str:
-    status = f" (HTTP {failure.status})" if failure.status else ""
+    told = f"HTTP {failure.status}"
+    status = f" ({told})" if failure.status and told not in failure.message else ""
     return f"{failure.kind.replace('_', ' ')}{status}: {failure.message}"
 
 

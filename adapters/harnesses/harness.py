@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from attrs import evolve, frozen
@@ -31,7 +32,8 @@ from skillopt_es.adapters.harnesses.workspace import (
 )
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.limits import Limiter, Sleep
+from skillopt_es.adapters.models.limits import Limiter
+from skillopt_es.adapters.models.naps import Sleep
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
 from skillopt_es.adapters.models.slots import Clock
@@ -44,7 +46,9 @@ from skillopt_es.ports import (
     ModelSettings,
     Step,
     Try,
+    Wait,
     may_try_again,
+    rest,
 )
 
 MOST_STREAM = 64 * 2**20
@@ -90,6 +94,7 @@ class Harness:
             attempts=settings.attempts,
             base=settings.backoff_seconds,
             cap=settings.backoff_cap_seconds,
+            patience=settings.patience_seconds,
             seed=settings.seed,
         )
         self._limiter = Limiter(
@@ -165,20 +170,24 @@ class Harness:
     async def _attempts(self, request: ChatRequest, deadline: float, tries: list[Try]) -> _Tried:
         past = PastTries()
         while True:
-            tried = await self._try(request, deadline - self._clock(), emptied=past.empty > 0)
+            tried = await self._try(request, deadline - self._clock(), emptied="empty" in past.kinds)
             failed = tried.failure
             if failed is None:
                 return tried
             wait = self._retry.wait_after(failed, request.slot, past)
-            past = past.and_then(failed)
-            if past.empty >= _MOST_EMPTY_TRIES or (wait is not None and self._clock() + wait >= deadline):
+            past = past.and_then(failed, wait or 0.0)
+            if past.kinds.count("empty") >= _MOST_EMPTY_TRIES or (
+                wait is not None and self._clock() + wait >= deadline
+            ):
                 wait = None
             self._limiter.learn(failed, final=wait is None)
             waited_ms = round(1000 * (wait or 0.0))
             tries.append(Try(kind=failed.kind, status=failed.status, message=failed.message, waited_ms=waited_ms))
             if wait is None or not await may_try_again(request, tries[-1]):
                 return tried
-            await self._sleep(wait)
+            told = Wait(kind=failed.kind, seconds=wait, message=failed.message)
+            if not await rest(request, told, partial(self._sleep, wait)):
+                return tried
 
     async def _try(self, request: ChatRequest, seconds: float, *, emptied: bool) -> _Tried:
         rooms = await asyncio.to_thread(make_rooms)

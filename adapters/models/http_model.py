@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import time
+from collections.abc import Awaitable, Callable, Mapping
 
 from attrs import define, evolve, field, frozen
 
@@ -19,14 +20,16 @@ from skillopt_es.adapters.models.endpoint import Endpoint, setting
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import hint_for
-from skillopt_es.adapters.models.limits import Limiter, Sleep
+from skillopt_es.adapters.models.limits import Limiter
+from skillopt_es.adapters.models.naps import Sleep
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.adapters.models.retry import Draw, PastTries, RetryPolicy, seeded_draw, server_wait, spent_wait
+from skillopt_es.adapters.models.retry import Draw, PastTries, RetryPolicy, puts_off, seeded_draw
 from skillopt_es.adapters.models.slots import Clock
+from skillopt_es.adapters.models.told_waits import in_words, said_wait, server_wait, spent_wait
 from skillopt_es.adapters.models.wire import ALL_FEATURES, Feature, Wire, has, without
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, may_try_again
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest
 
 _OWN_FIELDS = frozenset({"messages", "input", "model", "stream", "n"})
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -56,7 +59,7 @@ class _Question:
     features: tuple[Feature, ...]
 
 
-@frozen
+@define
 class _Failed:
     """A failed try that reached the wire (or found the circuit open, then `on_wire` is false)."""
 
@@ -75,7 +78,12 @@ class _Course:
     tries: list[Try] = field(factory=list)
     past: PastTries = field(factory=PastTries)
     deadline: float | None = None
+    put_off_at: float | None = None
     renewed: bool = False
+
+    async def rest(self, why: str, seconds: float, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """Waits to be let through."""
+        return await rest(self.question.request, Wait(kind=why, seconds=seconds), sleep)
 
     def note(self, failed: Failure, kind: str, wait: float = 0.0) -> None:
         """One more try that gave no answer."""
@@ -113,11 +121,17 @@ class HttpModel:
         self._clock = outside.clock
         self._redactor = endpoint.redactor
         self._token = ""
-        self._exchange = Exchange(endpoint, concurrency=settings.concurrency, timeout_seconds=settings.timeout_seconds)
+        self._exchange = Exchange(
+            endpoint,
+            concurrency=settings.concurrency,
+            timeout_seconds=settings.timeout_seconds,
+            most_bytes=settings.max_reply_bytes,
+        )
         self._retry = RetryPolicy(
             attempts=settings.attempts,
             base=settings.backoff_seconds,
             cap=settings.backoff_cap_seconds,
+            patience=settings.patience_seconds,
             seed=settings.seed,
             draw=outside.draw,
         )
@@ -144,18 +158,8 @@ class HttpModel:
         """The answer, after whatever retries make sense; raises CallFailed."""
         course = _Course(self._question(request))
         while isinstance(result := await self._try(course), _Failed):
-            if self._mended(course, result):
-                if not await may_try_again(request, course.tries[-1]):
-                    raise self._call_failed(result, course.tries)
-                continue
-            wait = self._wait_after(course, result)
-            self._limiter.learn(result.failure, final=wait is None, began=result.began)
-            if result.on_wire:
-                course.note(result.failure, result.failure.kind, wait or 0.0)
-            if wait is None or not await may_try_again(request, course.tries[-1]):
+            if not await self._goes_on(course, result):
                 raise self._call_failed(result, course.tries)
-            await self._outside.sleep(wait)
-            course.past = course.past.and_then(result.failure)
         return evolve(result, tries=tuple(course.tries)) if course.tries else result
 
     async def aclose(self) -> None:
@@ -174,7 +178,28 @@ class HttpModel:
         tokens = len(body) // 4 + request.max_tokens if self._limiter.counts_tokens else 0
         return _Question(request, body, _short_hash(request.slot), tokens, features)
 
-    def _mended(self, course: _Course, result: _Failed) -> bool:
+    async def _goes_on(self, course: _Course, result: _Failed) -> bool:
+        """Whether there is another try after this one, once it is time for it."""
+        request = course.question.request
+        if not result.on_wire:
+            return False
+        if self._asks_otherwise(course, result):
+            return await may_try_again(request, course.tries[-1])
+        wait, failed = self._wait_after(course, result)
+        result.failure = failed
+        self._limiter.learn(failed, final=wait is None, began=result.began)
+        course.note(failed, failed.kind, wait or 0.0)
+        if wait is None or not await may_try_again(request, course.tries[-1]):
+            return False
+        course.past = course.past.and_then(failed, wait)
+        told = Wait(kind=failed.kind, seconds=wait, message=failed.message)
+        return await rest(request, told, lambda: self._sleep(failed, wait))
+
+    async def _sleep(self, failed: Failure, seconds: float) -> None:
+        """A wait that the server named is slept through; one that we chose ends when a dead endpoint is back."""
+        await (self._outside.sleep(seconds) if puts_off(failed) else self._limiter.before_next_try(seconds))
+
+    def _asks_otherwise(self, course: _Course, result: _Failed) -> bool:
         """Whether the same question can be asked at once in another way: without a field, or with a new token."""
         failed = result.failure
         refused = self._refused_feature(failed, course.question)
@@ -190,17 +215,33 @@ class HttpModel:
             return True
         return False
 
-    def _wait_after(self, course: _Course, result: _Failed) -> float | None:
-        """Seconds to the next try; None when there is none, or none before the call's deadline."""
-        if not result.on_wire:
-            return None
-        wait = self._retry.wait_after(result.failure, course.question.request.slot, course.past)
-        late = course.deadline is not None and wait is not None and self._clock() + wait >= course.deadline
-        return None if late else wait
+    def _wait_after(self, course: _Course, result: _Failed) -> tuple[float | None, Failure]:
+        """Seconds to the next try, None when there is none, or none before the call's deadline; and what failed."""
+        failed = result.failure
+        if puts_off(failed) and course.put_off_at is None:
+            course.put_off_at = result.began
+        wait = self._retry.wait_after(failed, course.question.request.slot, course.past)
+        if wait is None:
+            return None, self._out_of_patience(course, failed) if puts_off(failed) else failed
+        late = course.deadline is not None and self._clock() + wait >= course.deadline
+        return None if late else wait, failed
+
+    def _out_of_patience(self, course: _Course, failed: Failure) -> Failure:
+        """The last refusal: where no call can be expected to do better, the run pauses instead of asking them all."""
+        assert course.put_off_at is not None
+        told, patience = failed.server_wait or 0.0, self._settings.patience_seconds
+        if told > patience:
+            why = f"it asks to come back in {in_words(told)}"
+        elif not self._limiter.answered_since(course.put_off_at):
+            why = f"it has answered nobody for {in_words(course.past.put_off_seconds)}"
+        else:
+            return failed
+        longest = f"{setting(self._settings.role, 'patience_seconds')} is {in_words(patience)}"
+        return evolve(failed, retry=False, closed=True, message=f"{failed.message}; {why}, and {longest}")
 
     async def _try(self, course: _Course) -> ChatReply | _Failed:
         question = course.question
-        refused = await self._limiter.enter(question.tokens)
+        refused = await self._limiter.enter(question.tokens, course.rest)
         if refused is not None:
             return _Failed(refused, on_wire=False)
         start = self._clock()
@@ -223,11 +264,19 @@ class HttpModel:
         result = self._wire.read(raw.status, raw.headers, raw.body)
         spent = spent_wait(raw.headers, self._outside.wall_clock())
         if isinstance(result, Failure):
-            wait = server_wait(raw.headers, self._outside.wall_clock())
-            failed = evolve(self._redacted(result), server_wait=spent if wait is None else wait)
+            wait = self._told(result, raw.headers, spent)
+            failed = evolve(self._redacted(result), server_wait=wait)
             return _Failed(failed, latency_ms, began=start, token=token)
-        self._limiter.answered(spent)
+        self._limiter.answered(spent, began=start)
         return self._finished(result, question.tokens, latency_ms)
+
+    def _told(self, failed: Failure, headers: Mapping[str, str], spent: float | None) -> float | None:
+        """How long the endpoint asks us to stay away: in so many words, or because an allowance is spent."""
+        told = server_wait(headers, self._outside.wall_clock())
+        if told is not None or failed.kind != "rate_limit":
+            return told
+        said = said_wait(failed.message)
+        return spent if said is None else said
 
     def _finished(self, reply: ChatReply, estimated: int, latency_ms: int) -> ChatReply:
         usage = reply.usage
@@ -276,6 +325,7 @@ class HttpModel:
             latency_ms=result.latency_ms,
             tries=tuple(tries),
             perhaps_request=failed.perhaps_request,
+            closed=failed.closed,
         )
 
 

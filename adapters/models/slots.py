@@ -19,14 +19,14 @@ class Slots:
     Room for so many calls in flight: fewer after a 429, one in ten more for every round that went well.
 
     A burst of 429s is one piece of news, so only one within a second, and only for a call that began after the last
-    one, halves the room.
+    one, halves the room: that of the most calls that were in flight, for what was never used says nothing.
     """
 
     def __init__(self, most: int, clock: Clock) -> None:
         self._most = most
         self._room = float(most)
         self._clock = clock
-        self._inside = 0
+        self._inside = self._peak = 0
         self._shrunk_at = -math.inf
         self._queue: deque[asyncio.Future[None]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -40,10 +40,10 @@ class Slots:
         """Wait for a place, first come first served."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # futures belong to one event loop, the adapter may outlive it
-            self._loop, self._inside = loop, 0
+            self._loop, self._inside, self._peak = loop, 0, 0
             self._queue.clear()
         if self._inside < self.room and not self._queue:
-            self._inside += 1
+            self._came_in()
             return
         place = loop.create_future()
         self._queue.append(place)
@@ -69,12 +69,16 @@ class Slots:
         """The endpoint said 429 to a call that began then: half the room."""
         now = self._clock()
         if began > self._shrunk_at and now - self._shrunk_at >= _HALVE_AT_MOST_EVERY:
-            self._room = max(1.0, self._room / 2)
-            self._shrunk_at = now
+            self._room = max(1.0, min(self._room, self._peak or self._room) / 2)
+            self._shrunk_at, self._peak = now, self._inside
+
+    def _came_in(self) -> None:
+        self._inside += 1
+        self._peak = max(self._peak, self._inside)
 
     def _let_in(self) -> None:
         while self._queue and self._inside < self.room:
             place = self._queue.popleft()
             if not place.done():
-                self._inside += 1
+                self._came_in()
                 place.set_result(None)

@@ -165,7 +165,7 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
     from skillopt_es.errors import Interrupted
     from skillopt_es.evaluation import evaluate
     from skillopt_es.session import Session
-    from skillopt_es.training.calls import InFlight
+    from skillopt_es.training.in_flight import InFlight
 
     try:
         in_flight = InFlight()

@@ -84,7 +84,7 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.errors import Interrupted
     from skillopt_es.session import Session
-    from skillopt_es.training.calls import InFlight
+    from skillopt_es.training.in_flight import InFlight
 
     try:
         in_flight = InFlight()

@@ -123,7 +123,7 @@ def _drive(
     from skillopt_es.cli.summary import print_outcome, resume_hint
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.run_log import RunLogFile
-    from skillopt_es.training.calls import InFlight
+    from skillopt_es.training.in_flight import InFlight
 
     prepare_process()
     with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:

@@ -86,6 +86,8 @@ RESUMABLE_MODEL_KEYS = (
     "attempts",
     "backoff_seconds",
     "backoff_cap_seconds",
+    "patience_seconds",
+    "max_reply_bytes",
     "concurrency",
     "requests_per_minute",
     "tokens_per_minute",

@@ -130,14 +130,15 @@ def test_a_second_429_prolongs_the_pause() -> None:
     run(scenario())
 
 
-def test_a_wait_nobody_would_sit_out_pauses_nobody() -> None:
-    """An hour of Retry-After fails its own call and leaves the others alone."""
+def test_an_endpoint_that_is_closed_for_too_long_is_asked_no_more() -> None:
+    """An hour of Retry-After is the answer to every call that would come."""
 
     async def scenario() -> None:
         time = FakeTime()
         gate = limiter(time)
-        gate.learn(Failure(kind="rate_limit", message="slow", retry=True, server_wait=3600), final=True)
-        assert await gate.enter(0) is None
+        closed = Failure(kind="rate_limit", message="slow", retry=False, server_wait=3600, closed=True)
+        gate.learn(closed, final=True)
+        assert await gate.enter(0) is closed
         assert time.waits == []
 
     run(scenario())
