@@ -201,8 +201,8 @@ class CallFailed(Exception):
 
     A systemic kind (`SYSTEMIC`) will hit every later call too, so the run pauses; any other is this unit's own failure.
     `perhaps_request` says of a systemic one that it may be about this very request (a plain HTTP 400 or 422): where the
-    model answers other questions, it is a `bad_request` and this unit's own. `closed` says of any kind that the endpoint
-    takes nobody for longer than the config has patience: systemic, too.
+    model answers other questions, it is a `bad_request` and this unit's own. `closed` says of any kind that the
+    endpoint takes nobody for longer than the config has patience: systemic, too.
     Let it pass through an environment: the trainer turns it into a failed outcome.
     """
 

@@ -67,6 +67,7 @@ class _Failed:
     latency_ms: int = 0
     on_wire: bool = True
     began: float = 0.0
+    level: int = 0
     token: str = field(default="", repr=False)
 
 
@@ -187,7 +188,7 @@ class HttpModel:
             return await may_try_again(request, course.tries[-1])
         wait, failed = self._wait_after(course, result)
         result.failure = failed
-        self._limiter.learn(failed, final=wait is None, began=result.began)
+        self._limiter.learn(failed, final=wait is None, began=result.began, level=result.level)
         course.note(failed, failed.kind, wait or 0.0)
         if wait is None or not await may_try_again(request, course.tries[-1]):
             return False
@@ -244,7 +245,7 @@ class HttpModel:
         refused = await self._limiter.enter(question.tokens, course.rest)
         if refused is not None:
             return _Failed(refused, on_wire=False)
-        start = self._clock()
+        start, level = self._clock(), self._limiter.level
         if course.deadline is None:  # it begins when the call is first let through: a queue is nobody's fault
             course.deadline = start + self._seconds
         try:
@@ -266,8 +267,8 @@ class HttpModel:
         if isinstance(result, Failure):
             wait = self._told(result, raw.headers, spent)
             failed = evolve(self._redacted(result), server_wait=wait)
-            return _Failed(failed, latency_ms, began=start, token=token)
-        self._limiter.answered(spent, began=start)
+            return _Failed(failed, latency_ms, began=start, level=level, token=token)
+        self._limiter.answered(spent, began=start, level=level)
         return self._finished(result, question.tokens, latency_ms)
 
     def _told(self, failed: Failure, headers: Mapping[str, str], spent: float | None) -> float | None:

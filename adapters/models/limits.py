@@ -115,6 +115,11 @@ class Limiter:
             self._slots.release()
         return failed
 
+    @property
+    def level(self) -> int:
+        """How many calls are in flight."""
+        return self._slots.inside
+
     def leave(self) -> None:
         """Give the slot back."""
         self._slots.release()
@@ -123,10 +128,14 @@ class Limiter:
         """Sleeps so long, or until an endpoint that answered nobody does so again."""
         await self._retrying.nap(seconds)
 
-    def answered(self, spent_for: float | None = None, *, began: float = 0.0) -> None:
-        """A call that began then went well; `spent_for` is for how long the endpoint will take no further one."""
+    def answered(self, spent_for: float | None = None, *, began: float = 0.0, level: int = 0) -> None:
+        """
+        A call that began then, as one of so many in flight, went well.
+
+        `spent_for` is for how long the endpoint will take no further one.
+        """
         self._answered_at = self._clock()
-        self._slots.went_well()
+        self._slots.went_well(level)
         self._refused = 0
         if self._unexplained >= _DOWN_AFTER:
             self._retrying.wake()
@@ -144,7 +153,7 @@ class Limiter:
         """Whether the endpoint has answered anybody since then."""
         return self._answered_at > moment
 
-    def learn(self, failed: Failure, *, final: bool, began: float = 0.0) -> None:
+    def learn(self, failed: Failure, *, final: bool, began: float = 0.0, level: int = 0) -> None:
         """
         Less room and a pause for everybody when calls are refused one after another; the circuit when nothing can work.
 
@@ -152,6 +161,7 @@ class Limiter:
         of the endpoint's load at all.
         """
         if puts_off(failed):
+            self._slots.refused(level)
             self._refused += 1
             if self._refused >= _CLOSED_AFTER:
                 self._close(failed.server_wait or 0.0, began)

@@ -7,11 +7,15 @@ import math
 from collections import deque
 from collections.abc import Callable
 
+from skillopt_es.adapters.models.ceiling import LOOKED_AT, Seen, ceiling
+
 Clock = Callable[[], float]
 
 # How much room a round of answers gives back, and how often a 429 may take half of it.
 _GROWTH = 0.1
 _HALVE_AT_MOST_EVERY = 1.0
+# After so long without a refusal one call more at once is tried, where the endpoint has shown that it counts them.
+_TRY_MORE_AFTER = 30.0
 
 
 class Slots:
@@ -19,7 +23,8 @@ class Slots:
     Room for so many calls in flight: fewer after a 429, one in ten more for every round that went well.
 
     A burst of 429s is one piece of news, so only one within a second, and only for a call that began after the last
-    one, halves the room: that of the most calls that were in flight, for what was never used says nothing.
+    one, halves the room: that of the most calls that were in flight, for what was never used says nothing. Where
+    the refusals show how many calls an endpoint takes at once, that is the room.
     """
 
     def __init__(self, most: int, clock: Clock) -> None:
@@ -27,7 +32,9 @@ class Slots:
         self._room = float(most)
         self._clock = clock
         self._inside = self._peak = 0
-        self._shrunk_at = -math.inf
+        self._shrunk_at = self._found_at = -math.inf
+        self._seen: deque[Seen] = deque(maxlen=LOOKED_AT)
+        self._ceiling = most
         self._queue: deque[asyncio.Future[None]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -35,6 +42,11 @@ class Slots:
     def room(self) -> int:
         """How many calls may be in flight just now."""
         return int(self._room)
+
+    @property
+    def inside(self) -> int:
+        """How many are in flight."""
+        return self._inside
 
     async def acquire(self) -> None:
         """Wait for a place, first come first served."""
@@ -59,11 +71,27 @@ class Slots:
         self._inside -= 1
         self._let_in()
 
-    def went_well(self) -> None:
-        """An answer came: a little more room."""
-        if self._room < self._most:
-            self._room = min(float(self._most), self._room + 1 / self._room + _GROWTH)
+    def went_well(self, level: int = 0) -> None:
+        """An answer came to a call that was one of so many: a little more room."""
+        self._note(level, refused=False)
+        if self._ceiling < self._most and self._clock() - self._found_at >= _TRY_MORE_AFTER:
+            self._ceiling, self._found_at = self._ceiling + 1, self._clock()
+            self._seen.clear()
+        if self._room < self._ceiling:
+            self._room = min(float(self._ceiling), self._room + 1 / self._room + _GROWTH)
             self._let_in()
+
+    def refused(self, level: int = 0) -> None:
+        """A call that was one of so many was refused: perhaps that is why."""
+        self._note(level, refused=True)
+        found = ceiling(self._seen)
+        if found is not None:
+            self._ceiling, self._found_at = found, self._clock()
+            self._room = float(found)
+
+    def _note(self, level: int, *, refused: bool) -> None:
+        if level:
+            self._seen.append(Seen(level, refused))
 
     def too_many(self, began: float) -> None:
         """The endpoint said 429 to a call that began then: half the room."""

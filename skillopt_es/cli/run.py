@@ -121,6 +121,7 @@ def _drive(
     from skillopt_es.cli.progress import open_progress
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.summary import print_outcome, resume_hint
+    from skillopt_es.cli.waiting import WaitTeller
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.run_log import RunLogFile
     from skillopt_es.training.in_flight import InFlight
@@ -130,7 +131,7 @@ def _drive(
         if notice:
             progress.say(notice)
 
-        in_flight = InFlight()
+        in_flight = InFlight(WaitTeller(progress.say))
 
         async def go() -> TrainerState:
             async with until_stopped(progress.say, in_flight) as stopping:

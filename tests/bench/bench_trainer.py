@@ -62,7 +62,6 @@ def write_project(
             "base_url": base_url,
             "optimizer": "big",
             "target": "small",
-            "backoff_seconds": 0.05,
         },
         "train": {"num_epochs": epochs},
         "gradient": {"analyst_workers": workers},

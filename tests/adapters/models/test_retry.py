@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import zlib
 from collections.abc import Callable
 from email.utils import formatdate
 
@@ -15,6 +17,7 @@ from support.fake_time import FakeTime
 from support.model_server import Answer, ModelServer
 
 from skillopt_es.adapters.models.errors import Failure, failure
+from skillopt_es.adapters.models.inflating import Body, TooLongError
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy, seeded_draw
 from skillopt_es.adapters.models.told_waits import in_words, said_wait, server_wait, spent_wait
 from skillopt_es.ports import CallFailed, ChatReply
@@ -361,6 +364,98 @@ def test_no_try_begins_after_the_call_s_deadline() -> None:
         failed = asyncio.run(scenario(server.base_url))
     assert time.waits == [0.5, 1.5, 4.5]
     assert (failed.kind, len(failed.tries), failed.tries[-1].waited_ms) == ("server", 4, 0)
+
+
+def test_headers_that_trickle_are_given_up_at_the_deadline() -> None:
+    """A byte at a time, so that there is never silence; the connection is closed."""
+
+    async def scenario() -> tuple[CallFailed, bool]:
+        closed = asyncio.Event()
+
+        async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"a" * 4000:
+                    writer.write(bytes([byte]))
+                    await writer.drain()
+                    await asyncio.sleep(0.005)
+            except ConnectionError:
+                closed.set()
+            finally:
+                writer.close()
+
+        server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        model = open_chat(settings(url, attempts=2, deadline_seconds=0.2), {})
+        try:
+            await model.complete(question())
+        except CallFailed as failed:
+            await asyncio.wait_for(closed.wait(), 5)
+            return failed, closed.is_set()
+        finally:
+            await model.aclose()
+            server.close()
+        raise AssertionError("it cannot have answered")
+
+    failed, closed = asyncio.run(asyncio.wait_for(scenario(), 10))
+    assert (failed.kind, len(failed.tries), closed) == ("timeout", 1, True)
+    assert "deadline" in failed.message
+
+
+LARGE = b'{"choices": [{"message": {"content": "' + b"a" * 2_000_000 + b'"}}]}'
+
+
+@pytest.mark.parametrize("coding", ["", "gzip", "deflate", "raw deflate"])
+def test_a_reply_beyond_the_limit_is_a_failed_call(coding: str) -> None:
+    """However it is packed: it is given up on the way, not asked for again, and the setting is named."""
+    raw = {
+        "": bytes,
+        "gzip": gzip.compress,
+        "deflate": zlib.compress,
+        "raw deflate": lambda data: zlib.compress(data)[2:-4],
+    }
+    headers = {"Content-Encoding": coding.removeprefix("raw ")} if coding else {}
+    answer = Answer(raw=raw[coding](LARGE), headers=headers)
+
+    async def call(base_url: str, most: int) -> ChatReply | CallFailed:
+        model = open_chat(settings(base_url, max_reply_bytes=most), {})
+        try:
+            return await model.complete(question())
+        except CallFailed as error:
+            return error
+        finally:
+            await model.aclose()
+
+    with ModelServer(lambda _body, _headers: answer) as server:
+        failed = asyncio.run(call(server.base_url, 1_000_000))
+        assert isinstance(failed, CallFailed)
+        assert (failed.kind, failed.systemic, len(server.requests)) == ("invalid_reply", False, 1)
+        assert "more than 1000000 bytes" in failed.message
+        assert "model.max_reply_bytes" in failed.hint
+        reply = asyncio.run(call(server.base_url, 3_000_000))
+        assert isinstance(reply, ChatReply)
+        assert len(reply.text) == 2_000_000
+
+
+def test_a_bomb_is_never_unpacked_beyond_the_limit() -> None:
+    """A thousand times as large as it looks: what is kept of it ends at the limit."""
+    bomb = gzip.compress(bytes(50_000_000))
+    body = Body("gzip", 100_000)
+    with pytest.raises(TooLongError):
+        body.add(bomb)
+    assert sum(map(len, body._pieces)) <= 100_000
+
+
+@given(
+    st.lists(st.binary(max_size=200), max_size=6), st.integers(1, 50), st.sampled_from(["gzip", "deflate", "identity"])
+)
+def test_a_packed_body_is_what_was_packed(parts: list[bytes], cut: int, coding: str) -> None:
+    """In pieces of any size; a gzip may have several members."""
+    plain = b"".join(parts)
+    packed = {"gzip": b"".join(map(gzip.compress, parts)), "deflate": zlib.compress(plain), "identity": plain}[coding]
+    body = Body(coding, 10_000)
+    for at in range(0, len(packed), cut):
+        body.add(packed[at : at + cut])
+    assert body.whole == plain
 
 
 def test_a_reply_that_never_ends_is_given_up_at_the_deadline() -> None:
