@@ -75,7 +75,7 @@ _RESUMABLE = {
     "env": ("workers", "exec_timeout", "max_completion_tokens"),
     "gradient": ("analyst_workers",),
     "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
-    "rollout": ("max_failed_share", "max_failed_share_train"),
+    "rollout": ("max_failed_share", "max_failed_share_train", "max_unanswered_share"),
     "prices": ("unit", "models"),
     "budget": ("max_cost", "max_tokens", "max_calls", "max_minutes"),
 }

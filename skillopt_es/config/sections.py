@@ -201,6 +201,7 @@ class RolloutConfig:
 
     max_failed_share: float = field(metadata=_limits(low=0, high=1))
     max_failed_share_train: float = field(metadata=_limits(low=0, high=1))
+    max_unanswered_share: float = field(metadata=_limits(low=0, high=1))
 
 
 @frozen(kw_only=True)
