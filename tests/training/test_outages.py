@@ -174,7 +174,7 @@ def test_an_optimizer_that_cannot_be_reached_pauses_the_run(tmp_path: Path) -> N
     assert isinstance(last, RunPaused)
     assert (last.reason, last.message) == (
         "optimizer",
-        "none of the 2 analysts of e1/s1 could be reached; first, server: 500",
+        "none of the 2 analysts of e1/s1 gave an answer; first, server: 500",
     )
     assert not any(isinstance(event, StepSkipped) for event in events_of(run))
     down[0] = False
@@ -414,6 +414,34 @@ def test_an_endpoint_that_answers_nothing_is_not_a_score(tmp_path: Path) -> None
     whole = train(tmp_path / "whole", ScriptedWorld())
     assert healed.calls == len(call_slots(whole))
     assert check_passes(run)
+
+
+@pytest.mark.parametrize("kind", ["empty", "invalid_reply"])
+def test_an_optimizer_that_says_nothing_pauses_the_run(tmp_path: Path, kind: FailureKind) -> None:
+    """No analyst had a word to say: that is no step with nothing to fix. One silent analyst among others is only that."""
+
+    def mute(request: ChatRequest) -> str:
+        raise CallFailed(kind, "the reply holds no text", status=200)
+
+    run = train(tmp_path / "all", ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", mute)))
+    paused = read_state(run).paused
+    assert paused is not None
+    assert paused.reason == "optimizer"
+    asyncio.run(resume(run, ScriptedWorld().session()))
+    assert read_state(run).status == "completed"
+    assert check_passes(run)
+
+    muted: list[str] = []
+
+    def once(request: ChatRequest) -> str:
+        if request.stage == "analyst" and not muted:
+            muted.append(request.slot)
+            mute(request)
+        return optimizer_reply(request)
+
+    run = train(tmp_path / "one", ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", once)))
+    assert read_state(run).status == "completed"
+    assert muted
 
 
 def test_a_target_that_says_nothing_in_time_to_anybody_is_not_a_score(tmp_path: Path) -> None:
