@@ -418,7 +418,7 @@ def test_an_endpoint_that_answers_nothing_is_not_a_score(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("kind", ["empty", "invalid_reply"])
 def test_an_optimizer_that_says_nothing_pauses_the_run(tmp_path: Path, kind: FailureKind) -> None:
-    """No analyst had a word to say: that is no step with nothing to fix. One silent analyst among others is only that."""
+    """No analyst had a word to say: that is no step with nothing to fix. One silent analyst is only that."""
 
     def mute(request: ChatRequest) -> str:
         raise CallFailed(kind, "the reply holds no text", status=200)
