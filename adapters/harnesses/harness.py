@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.adapters.harnesses.agent import DEFAULT_MODEL, Access, Agent, Run, Transcript
 from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, child_environment
-from skillopt_es.adapters.harnesses.failures import failure_in
+from skillopt_es.adapters.harnesses.failures import failure_in, meant_by
 from skillopt_es.adapters.harnesses.hints import hint_for
 from skillopt_es.adapters.harnesses.installation import command_of, own_settings
 from skillopt_es.adapters.harnesses.prompts import prompt_for, wording
@@ -55,6 +55,9 @@ MOST_STREAM = 64 * 2**20
 GRACE_SECONDS = 5.0
 _VERSION_SECONDS = 30.0
 _MOST_EMPTY_TRIES = 2
+_REFUSED_ENOUGH = 2
+# With less of its time left an agent only begins: it would be late, and hide why it was asked again.
+_SHORTEST_SHARE = 0.1
 
 
 @frozen
@@ -176,9 +179,8 @@ class Harness:
                 return tried
             wait = self._retry.wait_after(failed, request.slot, past)
             past = past.and_then(failed, wait or 0.0)
-            if past.kinds.count("empty") >= _MOST_EMPTY_TRIES or (
-                wait is not None and self._clock() + wait >= deadline
-            ):
+            soonest = self._clock() + (wait or 0.0) + _SHORTEST_SHARE * self._settings.timeout_seconds
+            if past.kinds.count("empty") >= _MOST_EMPTY_TRIES or soonest >= deadline:
                 wait = None
             self._limiter.learn(failed, final=wait is None)
             waited_ms = round(1000 * (wait or 0.0))
@@ -246,8 +248,27 @@ class Harness:
             seconds=max(seconds, 0.0),
             most_output=MOST_STREAM,
             grace=self._grace,
+            hopeless=self._hopeless(run) if run is not None and self._agent.retrying else None,
         )
         return await run_program(program)
+
+    def _hopeless(self, run: Run) -> Callable[[bytes], bool]:
+        """
+        Whether the agent goes on asking where no later request can do better: a refused key, say.
+
+        Once is not enough: some renew what they signed in with.
+        """
+        refused = 0
+
+        def hopeless(line: bytes) -> bool:
+            nonlocal refused
+            if self._agent.retrying not in line:
+                return False
+            complaint = self._agent.read(read_stream(line).events, run).complaint
+            refused = refused + 1 if complaint is not None and meant_by(complaint).systemic else 0
+            return refused >= _REFUSED_ENOUGH
+
+        return hopeless
 
     async def _asked(self, arguments: Sequence[str], rooms: Rooms, *, kind: FailureKind = "config") -> str:
         """What the command prints for some harmless arguments; raises CallFailed when it refuses them."""
