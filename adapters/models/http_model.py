@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from attrs import define, evolve, field, frozen
 
+from skillopt_es.adapters.models.connections import most_connections
 from skillopt_es.adapters.models.credentials import Credential
 from skillopt_es.adapters.models.endpoint import Endpoint, setting
 from skillopt_es.adapters.models.errors import Failure
@@ -122,9 +123,11 @@ class HttpModel:
         self._clock = outside.clock
         self._redactor = endpoint.redactor
         self._token = ""
+        fit = most_connections()
+        concurrency = settings.concurrency if fit is None else min(settings.concurrency, fit)
         self._exchange = Exchange(
             endpoint,
-            concurrency=settings.concurrency,
+            concurrency=concurrency,
             timeout_seconds=settings.timeout_seconds,
             most_bytes=settings.max_reply_bytes,
         )
@@ -137,7 +140,7 @@ class HttpModel:
             draw=outside.draw,
         )
         self._limiter = Limiter(
-            concurrency=settings.concurrency,
+            concurrency=concurrency,
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
             clock=outside.clock,

@@ -47,6 +47,7 @@ def run_command(
     Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers
     (`handoff`) or has reached a budget, 130 interrupted.
     """
+    from skillopt_es.cli.process import prepare_process, too_few_files
     from skillopt_es.config import demo_config, load_config
     from skillopt_es.runs import new_run_name
     from skillopt_es.session import start
@@ -64,7 +65,8 @@ def run_command(
     folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
     demonstrates = config is None and backends == {"simulated"}
-    notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else ""
+    prepare_process()
+    notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
     return _drive(lambda session: start(loaded, folder, session), folder, quiet=quiet, as_json=as_json, notice=notice)
 
 
