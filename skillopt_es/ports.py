@@ -148,11 +148,17 @@ async def may_try_again(request: ChatRequest, failed: Try) -> bool:
 
 @frozen(kw_only=True)
 class Wait:
-    """Why a call waits before it is sent, or sent again, and for how many seconds at most."""
+    """
+    Why a call waits before it is sent, or sent again, and for how many seconds at most.
+
+    `holds` says that it has something meanwhile that other calls wait for (a slot of the model's own): then it keeps its
+    place in the run, too, for it might not get another one before they had what it holds.
+    """
 
     kind: str
     seconds: float
     message: str = ""
+    holds: bool = False
 
 
 Rest = Callable[[Wait, Callable[[], Awaitable[object]]], Awaitable[bool]]

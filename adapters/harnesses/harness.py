@@ -187,7 +187,7 @@ class Harness:
             tries.append(Try(kind=failed.kind, status=failed.status, message=failed.message, waited_ms=waited_ms))
             if wait is None or not await may_try_again(request, tries[-1]):
                 return tried
-            told = Wait(kind=failed.kind, seconds=wait, message=failed.message)
+            told = Wait(kind=failed.kind, seconds=wait, message=failed.message, holds=True)
             if not await rest(request, told, partial(self._sleep, wait)):
                 return tried
 

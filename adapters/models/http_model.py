@@ -85,7 +85,7 @@ class _Course:
 
     async def rest(self, why: str, seconds: float, sleep: Callable[[], Awaitable[object]]) -> bool:
         """Waits to be let through."""
-        return await rest(self.question.request, Wait(kind=why, seconds=seconds), sleep)
+        return await rest(self.question.request, Wait(kind=why, seconds=seconds, holds=True), sleep)
 
     def note(self, failed: Failure, kind: str, wait: float = 0.0) -> None:
         """One more try that gave no answer."""

@@ -26,8 +26,8 @@ class Held:
     """
     One call's place: given back while the call waits, so that another can be made.
 
-    What is asked ahead of its time keeps its place, because nobody would give it back. `stopped` says that a wait was
-    broken off because the run is stopping.
+    What is asked ahead of its time keeps its place, because nobody would give it back; so does what holds something
+    that others wait for. `stopped` says that a wait was broken off because the run is stopping.
     """
 
     def __init__(
@@ -53,9 +53,10 @@ class Held:
 
     async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
         """Sleeps while others have the place; false when the run stops meanwhile."""
+        keeps = self._last or wait.holds
         self._in_flight.waits(wait)
         self._in_flight.waiting += 1
-        if not self._last:
+        if not keeps:
             self._went_out()
         try:
             self.stopped = not await self._slept(sleep)
@@ -63,7 +64,7 @@ class Held:
             self._in_flight.waiting -= 1
         if self.stopped:
             return False
-        if not self._last:
+        if not keeps:
             await self._places.enter(before=True)
             self._came_in()
         return True

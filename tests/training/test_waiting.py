@@ -6,7 +6,10 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from attrs import evolve
+from support.chat import open_chat, question, settings
 from support.logs import events_of
+from support.model_server import Answer, ModelServer
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli.waiting import WaitTeller
@@ -74,6 +77,43 @@ def test_a_cancelled_wait_takes_no_place_with_it() -> None:
         assert (in_flight.count, in_flight.waiting) == (0, 0)
 
     asyncio.run(asyncio.wait_for(scenario(), 5))
+
+
+def test_who_holds_a_slot_of_the_model_keeps_its_place() -> None:
+    """Else the one with the slot would wait for a place, and those with the places for the slot, for ever."""
+
+    async def scenario() -> None:
+        places, in_flight, slot = Places(1), InFlight(), asyncio.Lock()
+
+        async def call() -> None:
+            async with (held := Held(places, in_flight, lambda: False)), slot:
+                assert await held.rest(evolve(PUT_OFF, holds=True), lambda: asyncio.sleep(0.01))
+
+        await asyncio.gather(*(call() for _ in range(3)))
+
+    asyncio.run(asyncio.wait_for(scenario(), 5))
+
+
+def test_a_model_with_little_room_serves_many_workers() -> None:
+    """Two places, a single slot, refusals that hold everybody back: all calls come to their end."""
+    refusals = iter([Answer(status=429, error="slow", headers={"Retry-After": "0.05"})] * 12)
+
+    async def scenario(base_url: str) -> list[ChatReply]:
+        model = open_chat(settings(base_url, concurrency=1), {})
+        places, in_flight = Places(2), InFlight()
+
+        async def call(number: int) -> ChatReply:
+            async with (held := Held(places, in_flight, lambda: False)):
+                return await model.complete(question(number, rest=held.rest))
+
+        try:
+            return await asyncio.gather(*(call(number) for number in range(8)))
+        finally:
+            await model.aclose()
+
+    with ModelServer(lambda _body, _headers: next(refusals, Answer())) as server:
+        replies = asyncio.run(asyncio.wait_for(scenario(server.base_url), 20))
+    assert sum(len(reply.tries) for reply in replies) == 12
 
 
 class PutOffModel(ScriptedModel):
