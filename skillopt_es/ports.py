@@ -151,8 +151,8 @@ class Wait:
     """
     Why a call waits before it is sent, or sent again, and for how many seconds at most.
 
-    `holds` says that it has something meanwhile that other calls wait for (a slot of the model's own): then it keeps its
-    place in the run, too, for it might not get another one before they had what it holds.
+    `holds` says that it has something meanwhile that other calls wait for (a slot of the model's own): then it keeps
+    its place in the run, too, for it might not get another one before they had what it holds.
     """
 
     kind: str
