@@ -181,9 +181,9 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
 
 
 def _said(failure: CallFailed) -> str:
-    told = f"HTTP {failure.status}"
-    status = f" ({told})" if failure.status and told not in failure.message else ""
-    return f"{failure.kind.replace('_', ' ')}{status}: {failure.message}"
+    status = f" (HTTP {failure.status})" if failure.status else ""
+    message = failure.message.removeprefix(f"HTTP {failure.status}").lstrip(": ,")  # it is said already
+    return f"{failure.kind.replace('_', ' ')}{status}" + (f": {message}" if message else "")
 
 
 def _measures(reply: ChatReply) -> str:
