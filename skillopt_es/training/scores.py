@@ -68,9 +68,8 @@ def _unanswered_pause(evaluation: tasks.Evaluation, first: RolloutCompleted, sil
     return RunPaused(
         reason="unanswered",
         message=f"{silent} of {tried} items at {evaluation.place} had no answer in them (first, {first.item}: "
-        f"{first.detail or first.failure}): the endpoint does not work, or the skill silences the model. `resume` "
-        "tries these items again; with `--set rollout.max_unanswered_share=1` what is still empty then counts as the "
-        "model's 0",
+        f"{first.detail or first.failure}): the endpoint does not work, or the skill silences the model. These items "
+        "are tried again; with `--set rollout.max_unanswered_share=1` what is still empty then counts as the model's 0",
     )
 
 
