@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
+import os
 from pathlib import Path
 
 import pytest
 from sweep.dose import KINDS, Sweep
 
-pytestmark = pytest.mark.skipif(not hasattr(sys, "getuid"), reason="signals and forks are the trial")
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="signals and forks are the trial")
 
 
 @pytest.mark.parametrize("kind", KINDS)
