@@ -92,8 +92,6 @@ def _read(
     if choices is not None and not isinstance(choices, list):
         return failure("invalid_reply", "`choices` is not a list", status=status, request_id=request_id)
     message = as_object(choice.get("message"))
-    if not isinstance(message.get("content"), str | list | None):
-        return failure("invalid_reply", "`content` is neither a text nor a list", status=status, request_id=request_id)
     refusal = as_text(message.get("refusal"))
     text = refusal or _content(message.get("content"))
     if split_thinking:
