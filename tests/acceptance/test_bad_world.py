@@ -141,7 +141,6 @@ def test_an_endpoint_that_puts_off_everybody_for_too_long_stops_the_run(
     desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path
 ) -> None:
     """As long as there is patience it is asked again, more often than `attempts`; then nobody else is."""
-    project.set(model={"patience_seconds": 0.1})
     endpoint.change = failing(429, "slow down")
     done = desk.run("run", "config.yaml", "--run", "one", "--quiet")
     assert_one_sentence(done, "HTTP 429: slow down; it has answered nobody for", "resume the run then")
