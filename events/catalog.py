@@ -133,7 +133,7 @@ class TextsErased(Event):
 class RunPaused(Event):
     """The run stopped before its end, and why; `resume` goes on from here."""
 
-    reason: Literal["interrupt", "error", "unmeasured", "optimizer", "handoff", "budget"]
+    reason: Literal["interrupt", "error", "unmeasured", "unanswered", "optimizer", "handoff", "budget"]
     message: str
 
 

@@ -69,6 +69,7 @@ from skillopt_es.projections.state import (
     Standing,
     StepState,
     TrainerState,
+    is_silent,
     stated_score,
 )
 from skillopt_es.projections.step_events import (
@@ -102,7 +103,9 @@ def _resumed(state: TrainerState, event: RunResumed) -> TrainerState:
     resumed = replace(state, status="running", paused=None, counts=counts, overrides=overrides)
     match state.paused:
         case RunPaused(reason="unmeasured"):
-            return replace(resumed, rollouts=_to_be_tried_again(state), partial=_without_failures(state))
+            return _to_be_tried_again(resumed, _failed)
+        case RunPaused(reason="unanswered"):
+            return _to_be_tried_again(resumed, lambda row: _failed(row) or is_silent(row))
         case RunPaused(reason="optimizer"):
             return replace(resumed, step=_to_be_asked_again(state.step))
         case _:
@@ -138,17 +141,22 @@ def _revalued(standing: Standing | None, values: Mapping[str, float]) -> Standin
     return replace(standing, value=values.get(standing.stale_from or standing.skill.hash, standing.value))
 
 
-def _to_be_tried_again(state: TrainerState) -> Mapping[str, Rollouts]:
-    """Evaluations that are still open forget what the world did not answer."""
-    return {place: done if place in state.scored else _without_failed(done) for place, done in state.rollouts.items()}
+def _failed(row: RolloutCompleted) -> bool:
+    return isinstance(row.outcome, Failed)
 
 
-def _without_failures(state: TrainerState) -> Mapping[tuple[str, int], Partial]:
-    """Draws that ended early forget it, too, should they be completed."""
-    return {
-        key: replace(begun, rows={item: row for item, row in begun.rows.items() if not isinstance(row.outcome, Failed)})
-        for key, begun in state.partial.items()
-    }
+def _to_be_tried_again(state: TrainerState, again: Callable[[RolloutCompleted], bool]) -> TrainerState:
+    """Evaluations that are still open forget these; draws that ended early do, too, should they be completed."""
+    return replace(
+        state,
+        rollouts={
+            place: done if place in state.scored else _without(done, again) for place, done in state.rollouts.items()
+        },
+        partial={
+            key: replace(begun, rows={item: row for item, row in begun.rows.items() if not again(row)})
+            for key, begun in state.partial.items()
+        },
+    )
 
 
 def _to_be_asked_again(step: StepState | None) -> StepState | None:
@@ -171,13 +179,12 @@ def _to_be_asked_again(step: StepState | None) -> StepState | None:
     )
 
 
-def _without_failed(done: Rollouts) -> Rollouts:
-    """The rollouts that the world answered."""
-    if not any(isinstance(row.outcome, Failed) for row in done.values()):
+def _without(done: Rollouts, again: Callable[[RolloutCompleted], bool]) -> Rollouts:
+    if not any(again(row) for row in done.values()):
         return done
     kept: Rollouts = Ledger()
     for item, row in done.items():
-        if not isinstance(row.outcome, Failed):
+        if not again(row):
             kept = kept.put(item, row)
     return kept
 

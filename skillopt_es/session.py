@@ -30,8 +30,9 @@ from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
 from skillopt_es.start import run_started, split_ids
 from skillopt_es.training.ahead import Ahead
-from skillopt_es.training.calls import InFlight, LiveCalls
+from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.in_flight import InFlight
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
 from skillopt_es.training.purse import Purse

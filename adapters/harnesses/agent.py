@@ -93,6 +93,11 @@ class Agent(Protocol):
         ...
 
     @property
+    def retrying(self) -> bytes:
+        """What a line holds that says that a request to its model failed and will be repeated; empty for no such."""
+        ...
+
+    @property
     def signed_in(self) -> tuple[str, ...]:
         """Arguments that exit with an error when nobody is signed in; empty when there are none."""
         ...

@@ -36,6 +36,7 @@ class Codex:
     key_variables = (_KEY, _KEY)
     state_variables = ("CODEX_HOME",)
     skills = ".agents/skills"
+    retrying = b""
     signed_in = ("login", "status")
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:

@@ -35,6 +35,7 @@ class Copilot:
     key_variables = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
     state_variables = ("COPILOT_HOME", "GH_CONFIG_DIR")
     skills = ".github/skills"
+    retrying = b""
     signed_in = ()
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:

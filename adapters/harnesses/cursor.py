@@ -35,6 +35,7 @@ class Cursor:
     key_variables = ("CURSOR_API_KEY", "CURSOR_API_KEY")
     state_variables = ("CURSOR_CONFIG_DIR",)
     skills = ".cursor/skills"
+    retrying = b""
     signed_in = ("status",)
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:

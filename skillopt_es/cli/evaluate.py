@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -176,14 +177,16 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 
 async def _evaluate(request: EvaluationRequest) -> Evaluated:
     from skillopt_es.cli.signals import until_stopped
+    from skillopt_es.cli.waiting import WaitTeller
     from skillopt_es.errors import BudgetReached, Interrupted
     from skillopt_es.evaluation import evaluate
     from skillopt_es.session import Session
-    from skillopt_es.training.calls import InFlight
+    from skillopt_es.training.in_flight import InFlight
 
     try:
-        in_flight = InFlight()
-        async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
+        say = partial(click.echo, err=True)
+        in_flight = InFlight(WaitTeller(say))
+        async with until_stopped(say, in_flight) as stopping:
             session = Session(now=lambda: datetime.now(UTC), warn=warn, stopping=stopping, in_flight=in_flight)
             return await evaluate(request, session, _progress)
     except BudgetReached as reached:

@@ -127,9 +127,14 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def _report(error: Exception, *, as_json: bool) -> int:
     """Prints an error in one sentence; the exit code it calls for."""
+    from skillopt_es.cli.process import few_files
     from skillopt_es.events.errors import SkillOptError
 
-    if isinstance(error, SkillOptError):
+    few = few_files(error)
+    if few:
+        message, code = few, 1
+        hint = "`ulimit -n 1024` allows more (then `skillopt-es resume`), and a smaller env.workers needs fewer"
+    elif isinstance(error, SkillOptError):
         message, hint, code = str(error), error.hint, error.exit_code
     elif isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""

@@ -49,6 +49,7 @@ def run_command(
     (`handoff`) or has reached a budget, 130 interrupted.
     """
     from skillopt_es.cli.ground_rules import ground_rules
+    from skillopt_es.cli.process import prepare_process, too_few_files
     from skillopt_es.config import demo_config, load_config
     from skillopt_es.runs import new_run_name
     from skillopt_es.session import start
@@ -68,7 +69,8 @@ def run_command(
     folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
     demonstrates = config is None and backends == {"simulated"}
-    notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else ""
+    prepare_process()
+    notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
     return _drive(
         lambda session: start(loaded, folder, session),
         folder,
@@ -133,9 +135,10 @@ def _drive(
     from skillopt_es.cli.progress import open_progress
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.summary import print_outcome, resume_hint
+    from skillopt_es.cli.waiting import WaitTeller
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.run_log import RunLogFile
-    from skillopt_es.training.calls import InFlight
+    from skillopt_es.training.in_flight import InFlight
 
     prepare_process()
     with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
@@ -143,7 +146,7 @@ def _drive(
             progress.say(notice)
         progress.opening = opening
 
-        in_flight = InFlight()
+        in_flight = InFlight(WaitTeller(progress.say))
 
         async def go() -> TrainerState:
             async with until_stopped(progress.say, in_flight) as stopping:

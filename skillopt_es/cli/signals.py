@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from skillopt_es.errors import Interrupted
-from skillopt_es.training.calls import InFlight
+from skillopt_es.training.in_flight import InFlight
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -15,7 +15,7 @@ from skillopt_es.overview import Spent, spent
 from skillopt_es.projections.snapshot import counted_verdicts
 from skillopt_es.projections.state import TrainerState
 
-_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3, "budget": 3}
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3}
 
 
 def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:

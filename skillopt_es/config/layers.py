@@ -60,7 +60,11 @@ def demo_config(name: str = _DEMO) -> Path:
 
 EMPTY: Mapping[str, Json] = {}
 
-_OLDER_LOGS: Tree = {"evaluation": {"gate_noise": "items"}, "optimizer": {"close_gaps": False}}
+_OLDER_LOGS: Tree = {
+    "evaluation": {"gate_noise": "items"},
+    "optimizer": {"close_gaps": False},
+    "rollout": {"max_unanswered_share": 1.0},
+}
 """What ran where a log does not have the key yet: where that is another thing than today's default."""
 
 
@@ -82,7 +86,7 @@ _RESUMABLE = {
     "env": ("workers", "exec_timeout", "max_completion_tokens"),
     "gradient": ("analyst_workers",),
     "optimizer": ("max_completion_tokens", "rewrite_max_completion_tokens"),
-    "rollout": ("max_failed_share", "max_failed_share_train"),
+    "rollout": ("max_failed_share", "max_failed_share_train", "max_unanswered_share"),
     "prices": ("unit", "models"),
     "budget": ("max_cost", "max_tokens", "max_calls", "max_minutes"),
 }
@@ -93,6 +97,8 @@ RESUMABLE_MODEL_KEYS = (
     "attempts",
     "backoff_seconds",
     "backoff_cap_seconds",
+    "patience_seconds",
+    "max_reply_bytes",
     "concurrency",
     "requests_per_minute",
     "tokens_per_minute",

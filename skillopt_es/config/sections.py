@@ -104,6 +104,8 @@ class RoleConfig:
     attempts: int = field(metadata=_limits(low=1, high=100))
     backoff_seconds: float = field(metadata=_limits(low=0))
     backoff_cap_seconds: float = field(metadata=_limits(low=0))
+    patience_seconds: float = field(metadata=_limits(low=0))
+    max_reply_bytes: int = field(metadata=_limits(low=1024))
     concurrency: int = field(metadata=_limits(low=1))
     requests_per_minute: int = field(metadata=_limits(low=0))
     tokens_per_minute: int = field(metadata=_limits(low=0))
@@ -209,6 +211,7 @@ class RolloutConfig:
 
     max_failed_share: float = field(metadata=_limits(low=0, high=1))
     max_failed_share_train: float = field(metadata=_limits(low=0, high=1))
+    max_unanswered_share: float = field(metadata=_limits(low=0, high=1))
 
 
 @frozen(kw_only=True)

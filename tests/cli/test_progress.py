@@ -23,7 +23,7 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import start
-from skillopt_es.training.calls import InFlight
+from skillopt_es.training.in_flight import InFlight
 from skillopt_es.training.tasks import Job, Rollouts, Unit
 
 
