@@ -6,7 +6,7 @@ import errno
 import sqlite3
 from pathlib import Path
 
-from skillopt_es.events.errors import LogDamaged, LogError, LogUnwritable
+from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable, LogUnwritable
 
 _SAFE = "everything committed before is safe"
 _UNWRITABLE = {
@@ -18,6 +18,8 @@ _UNWRITABLE = {
     sqlite3.SQLITE_BUSY: ("another program holds it locked", "close the program that has the log open, then resume"),
     sqlite3.SQLITE_LOCKED: ("another program holds it locked", "close the program that has the log open, then resume"),
 }
+# What SQLite adds to SQLITE_IOERR when the system refused to read, size up, find or seek; a short read is damage.
+_READING = {sqlite3.SQLITE_IOERR | number << 8 for number in (1, 7, 13, 22, 24)}
 _DAMAGED = {
     sqlite3.SQLITE_CORRUPT: "its pages are malformed",
     sqlite3.SQLITE_NOTADB: "it is not an SQLite database",
@@ -40,6 +42,8 @@ QUERY_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 def sqlite_fault(error: Exception, path: Path) -> LogError:
     """The error to raise for one of SQLite's."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code == sqlite3.SQLITE_IOERR and getattr(error, "sqlite_errorcode", 0) in _READING:
+        return LogUnreadable(f"{path} cannot be read: the disk reports an error ({error})")
     if code in _UNWRITABLE:
         why, hint = _UNWRITABLE[code]
         return LogUnwritable(f"{path} cannot be used: {why} ({error})", hint=hint)
@@ -51,3 +55,8 @@ def system_fault(error: OSError, path: Path) -> LogError:
     code = _ERRNO.get(error.errno or 0, sqlite3.SQLITE_IOERR)
     why, hint = _UNWRITABLE[code]
     return LogUnwritable(f"{path} cannot be written: {why} ({error.strerror or error})", hint=hint)
+
+
+def read_fault(error: OSError, path: Path) -> LogError:
+    """The error to raise when the system cannot read a file of a run: that says nothing about what is in it."""
+    return LogUnreadable(f"{path} cannot be read: the system says {error.strerror or error}")

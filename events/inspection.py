@@ -9,9 +9,9 @@ from typing import cast
 
 from attrs import define, field, frozen
 
-from skillopt_es.events.blobs import blob_problem
+from skillopt_es.events.blobs import checked_blob
 from skillopt_es.events.catalog import Event, TextsErased
-from skillopt_es.events.chain import call_hash, event_hash
+from skillopt_es.events.chain import event_hash
 from skillopt_es.events.codec import clean_text, decode
 from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged, LogError
@@ -103,7 +103,7 @@ def check_blobs(seen: Inspection) -> None:
         digest = hex_digest(columns[0])
         seen.digests.add(digest)
         try:
-            problem = blob_problem(*cast("tuple[bytes, str, int, int, bytes]", tuple(columns)))
+            _, problem = checked_blob(*cast("tuple[bytes, str, int, int, bytes]", tuple(columns)))
         except ODD as error:
             problem = str(error)
         if problem:
@@ -115,9 +115,9 @@ def check_calls(seen: Inspection) -> None:
     prev_hash, attempts = bytes.fromhex(seen.first_prev_hash), Counter[str]()
     for columns in _rows(seen, _CALLS):
         n = cast("int", columns[0])
-        if (n, columns[-2]) != (seen.last_call + 1, prev_hash):
+        if (n, columns[-3]) != (seen.last_call + 1, prev_hash):
             seen.say("call", f"call {n} does not follow call {seen.last_call}", n)
-        seen.calls, seen.last_call, prev_hash = seen.calls + 1, n, cast("bytes", columns[-1])
+        seen.calls, seen.last_call, prev_hash = seen.calls + 1, n, cast("bytes", columns[-2])
         try:
             _check_call(seen, columns, attempts)
         except ODD as error:
@@ -126,8 +126,6 @@ def check_calls(seen: Inspection) -> None:
 
 def _check_call(seen: Inspection, columns: Columns, attempts: Counter[str]) -> None:
     n = cast("int", columns[0])
-    if call_hash(columns[:-1]) != columns[-1]:
-        seen.say("call", f"call {n} was changed after it was recorded", n)
     row = call_row(columns)
     seen.refs.add(row.ref)
     attempts[row.call.slot] += 1

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
+from hashlib import sha256
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from attrs import field, frozen
 
@@ -172,16 +173,38 @@ _FACTS = (
     "error_message",
 )
 _facts = attrgetter(*_FACTS)
-CALLS_QUERY = (
-    "select n, slot, attempt, role, stage, model, request, texts, outcome, response, trace,"  # noqa: S608 -- our own names
-    f" {', '.join(_FACTS)}, recorded_at, prev_hash, hash from calls left join forms on forms.id = calls.form"
+# The same JSON as `call_hash` makes, but by SQLite, four times as fast. Where it differs (other than ASCII), nothing is
+# concluded from it.
+_SEALED = (
+    "json_array(n, slot, attempt, role, stage, model, request, lower(hex(texts)), outcome,"
+    " iif(response is null, null, lower(hex(response))), iif(trace is null, null, lower(hex(trace))),"
+    f" {', '.join(_FACTS)}, recorded_at, lower(hex(prev_hash)))"
 )
-"""Asks for calls, each with what its form says, in the order in which `call_row` takes them and they are hashed."""
+_JOINED = "from calls left join forms on forms.id = calls.form"
+CALLS_QUERY = (
+    "select n, slot, attempt, role, stage, model, request, texts, outcome, response, trace,"
+    f" {', '.join(_FACTS)}, recorded_at, prev_hash, hash, {_SEALED} {_JOINED}"
+)
+"""Asks for calls, each with what its form says, in the order in which they are hashed, as `call_row` takes them."""
 
 _CHARGES_QUERY = (
     "select n, slot, role, stage, outcome, input_tokens, output_tokens, cached_tokens, reasoning_tokens, tries,"
-    " error_kind, form, texts from calls left join forms on forms.id = calls.form"
+    f" error_kind, form, texts, hash, {_SEALED} {_JOINED}"
 )
+
+
+def is_sealed(sealed: object, hash_: object) -> bool:
+    """Whether the JSON that SQLite makes of a call's columns has the call's hash."""
+    try:
+        return type(sealed) is str and sha256(sealed.encode()).digest() == hash_
+    except UnicodeEncodeError:
+        return False
+
+
+def is_intact(columns: Columns) -> bool:
+    """Whether a row of CALLS_QUERY is what was recorded, by its own hash."""
+    *cells, hash_, sealed = columns
+    return is_sealed(sealed, hash_) or call_hash(cells) == hash_
 
 
 def seal_call(
@@ -199,12 +222,14 @@ def seal_call(
 
 
 def call_row(columns: Columns) -> CallRow:
-    """The journal's entry from a row of CALLS_QUERY."""
+    """The journal's entry from a row of CALLS_QUERY; raises LogDamaged for one that was changed."""
     cells: Any = columns
-    n, slot, attempt, role, stage, model, form, texts, outcome, response, trace, *facts, recorded_at, prev, hash_ = (
+    n, slot, attempt, role, stage, model, form, texts, outcome, response, trace, *facts, recorded_at, prev, hash_, _ = (
         cells
     )
     try:
+        if not is_intact(columns):
+            raise LogDamaged(f"call {n!r} was changed after it was recorded")
         call = FinishedCall(
             slot=slot,
             role=role,
@@ -229,8 +254,7 @@ class Journal:
 
     def answers(self, slot: str) -> list[CallRow]:
         """The calls of a slot that were answered, whatever they asked, in the order of their attempts."""
-        rows = self._reader.rows(f"{CALLS_QUERY} where slot = ? and outcome = 'answered' order by attempt", (slot,))
-        return [call_row(row) for row in rows]
+        return [row for row in self.attempts(slot) if row.call.outcome == "answered"]
 
     def slots(self) -> frozenset[str]:
         """The slots that have a successful call, as of now."""
@@ -260,11 +284,16 @@ class Journal:
         """What all calls after number `after` cost, in their order; several times as quick as reading them whole."""
         while rows := self._reader.rows(f"{_CHARGES_QUERY} where n > ? order by n limit {_CHUNK}", (after,)):
             for row in rows:
-                cells: Any = row
+                *cells, hash_, sealed = cast("tuple[Any, ...]", row)
                 after = cells[0]
-                if type(cells[2]) is not str:
-                    raise LogDamaged(f"call {after!r} is damaged: what it has in common with others is missing")
+                if not is_sealed(sealed, hash_):
+                    self._check(after)
                 yield ChargeRow(after, Charge(*cells[1:]))
+
+    def _check(self, number: int) -> None:
+        """Raises LogDamaged for a call that was changed."""
+        for columns in self._reader.rows(f"{CALLS_QUERY} where n = ?", (number,)):
+            call_row(columns)
 
     def asked(self) -> int:
         """How many calls asked somebody: all but those that have the answer of another one."""

@@ -32,6 +32,7 @@ from skillopt_es.events.catalog import (
     MinibatchesPlanned,
     PatchesMerged,
     PatchProposed,
+    Recorded,
     RolloutCompleted,
     RunCompleted,
     RunForked,
@@ -49,6 +50,7 @@ from skillopt_es.events.catalog import (
     TextsErased,
     TrainingStopped,
 )
+from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.projections.epoch_events import (
     comparison,
@@ -342,3 +344,22 @@ def fold(events: Iterable[Event], state: TrainerState | None = None) -> TrainerS
     for event in events:
         state = evolve(state, event)
     return state
+
+
+def fold_log(log: Iterable[Recorded], state: TrainerState | None = None) -> tuple[TrainerState, int]:
+    """
+    The state after all these events of a log, and the number of the last one (0 for none).
+
+    Raises LogDamaged at the first that cannot follow what stands before it.
+    """
+    state, seq = TrainerState() if state is None else state, 0
+    for recorded in log:
+        try:
+            state = evolve(state, recorded.event)
+        except (AssertionError, LookupError, ValueError) as error:
+            name = type(recorded.event).__name__
+            raise LogDamaged(
+                f"event {recorded.seq} ({name}) cannot follow what stands before it", seq=recorded.seq
+            ) from error
+        seq = recorded.seq
+    return state, seq

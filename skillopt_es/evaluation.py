@@ -30,7 +30,7 @@ from skillopt_es.handoff import Desk
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
-from skillopt_es.projections.trainer import fold
+from skillopt_es.projections.trainer import fold_log
 from skillopt_es.scoring import Progress, Scoring, SplitResult
 from skillopt_es.seal import Look, Seal, opened
 from skillopt_es.session import Session
@@ -210,12 +210,12 @@ async def _open_scoring(
     rollouts = RolloutPorts(
         environment=held.environment, items=items, executor=executor, calls=calls, untrusted=splits.untrusted
     )
-    state = fold(recorded.event for recorded in writer.log.read())
+    state, head = fold_log(writer.log.read())
     started = state.started or _started(request, splits, held.folder)
     run = RunData(config=request.config, started=started)
     trainer = Trainer(
         log=writer,
-        head=writer.log.head().seq,
+        head=head,
         state=state,
         run=run,
         ports=Ports(calls=calls, evidence=Evidence(writer.log, writer.journal), executor=executor, rollouts=rollouts),
@@ -228,5 +228,5 @@ async def _open_scoring(
         await trainer.append([RunResumed(software=software_version())])
     if look is not None and look not in trainer.state.looks.opened:
         await trainer.append([look])
-        await trainer.settled()
+    await trainer.settled()  # whatever is paid for belongs to an evaluation that can be gone on with
     return Scoring(run, trainer, rollouts, writer)
