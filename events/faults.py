@@ -8,6 +8,7 @@ from pathlib import Path
 
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable, LogUnwritable
 
+_PIECE = 1 << 20
 _SAFE = "everything committed before is safe"
 _UNWRITABLE = {
     sqlite3.SQLITE_FULL: ("the disk is full", f"free some space and resume; {_SAFE}"),
@@ -44,10 +45,27 @@ def sqlite_fault(error: Exception, path: Path) -> LogError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_IOERR and getattr(error, "sqlite_errorcode", 0) in _READING:
         return LogUnreadable(f"{path} cannot be read: the disk reports an error ({error})")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):  # SQLite says so, too, where the disk fails it
+        failed = _failing(path) or _failing(path.with_name(f"{path.name}-wal"))
+        if failed is not None:
+            return failed
     if code in _UNWRITABLE:
         why, hint = _UNWRITABLE[code]
         return LogUnwritable(f"{path} cannot be used: {why} ({error})", hint=hint)
     return LogDamaged(f"{path} is damaged: {_DAMAGED.get(code, 'it cannot be read')} ({error})")
+
+
+def _failing(path: Path) -> LogError | None:
+    """Why a file cannot be read to its end, if it cannot; what is in it does not matter."""
+    try:
+        with path.open("rb") as file:
+            while file.read(_PIECE):
+                pass
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return read_fault(error, path)
+    return None
 
 
 def system_fault(error: OSError, path: Path) -> LogError:

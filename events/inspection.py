@@ -14,7 +14,7 @@ from skillopt_es.events.catalog import Event, TextsErased
 from skillopt_es.events.chain import event_hash
 from skillopt_es.events.codec import clean_text, decode
 from skillopt_es.events.erasures import Erasures, read_text
-from skillopt_es.events.errors import LogDamaged, LogError
+from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.forms import FORMS_QUERY
 from skillopt_es.events.journal import CALLS_QUERY, call_row
 from skillopt_es.events.reader import Columns, Reader
@@ -164,6 +164,8 @@ def check_events(seen: Inspection) -> None:
         parent_seen = parent_seen or hex_digest(prev_hash) == seen.parent_head
         try:
             _check_event(seen, columns)
+        except LogUnreadable:
+            raise
         except ODD as error:
             seen.say("event", str(error), seq)
     seen.head_hash = hex_digest(prev_hash)
@@ -209,6 +211,8 @@ def _rows(seen: Inspection, sql: str) -> Iterator[Columns]:
     while True:
         try:
             rows = seen.reader.rows(sql, (after, limit))
+        except LogUnreadable:
+            raise
         except LogError as error:
             if limit == 1:
                 raise LogDamaged(f"what follows number {after} cannot be read: {error}") from error

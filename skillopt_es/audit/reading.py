@@ -12,7 +12,7 @@ from attrs import define, field
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunStarted
 from skillopt_es.events.ends import Ends, said_ends
-from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew
+from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.links import first_break
 from skillopt_es.events.log import EventLog, Head, RunInfo
@@ -45,6 +45,8 @@ class Reading:
             reading = cls(log)
             try:
                 reading._look(folder)
+            except LogUnreadable:
+                raise
             except LogError as error:
                 reading.problem = reading.problem or error
             try:
@@ -83,6 +85,8 @@ class Reading:
         """Rows of another table as far as they can be read; what is wrong with the rest is then in `problem`."""
         try:
             yield from rows
+        except LogUnreadable:
+            raise
         except LogError as error:
             self.problem = self.problem or error
 

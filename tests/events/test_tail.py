@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from support.event_runs import copy_live, create, fill, reopen, resumed, ticking
 from skillopt_es.events.anchor import Anchor
 from skillopt_es.events.ends import said_ends
 from skillopt_es.events.errors import LogDamaged, LogUnreadable, LogUnwritable
+from skillopt_es.events.faults import sqlite_fault
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.tail import TailFile, read_tail
 from skillopt_es.events.verify import verify
@@ -132,3 +134,14 @@ def test_what_cannot_be_read_is_not_called_damaged(killed: Path) -> None:
     for reading in (lambda: verify(killed), lambda: reopen(killed), lambda: said_ends(killed)):
         with pytest.raises(LogUnreadable, match=r"head\.json cannot be read"):
             reading()
+
+
+def test_a_disk_that_fails_is_not_a_damaged_log(tmp_path: Path) -> None:
+    """SQLite says that pages are malformed when the disk does not give them: the file is read once more to tell."""
+    said = sqlite3.DatabaseError("database disk image is malformed")
+    said.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+    (tmp_path / "log.db").write_bytes(b"anything")
+    assert isinstance(sqlite_fault(said, tmp_path / "log.db"), LogDamaged)
+    (tmp_path / "log.db").unlink()
+    (tmp_path / "log.db").mkdir()
+    assert isinstance(sqlite_fault(said, tmp_path / "log.db"), LogUnreadable)

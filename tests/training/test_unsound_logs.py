@@ -94,7 +94,7 @@ def test_a_history_that_cannot_be_is_no_bug(finished: Path, tmp_path: Path) -> N
         scored = next(recorded.event for recorded in log.read(types=("EpochPlanned", "RolloutCompleted")))
     with RunWriter.create(tmp_path / "odd", run_id="odd", name="odd", now=lambda: NOON) as writer:
         asyncio.run(writer.append([scored, scored], expected=0))
-    with pytest.raises(LogDamaged, match="cannot follow what stands before it"):
+    with pytest.raises(LogDamaged, match="what stands before event 2 of the log cannot lead to it"):
         read_state(tmp_path / "odd")
 
 
