@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 from attrs import frozen
 
@@ -59,8 +60,7 @@ def verify(folder: Path, kept: Path | None = None) -> VerifyReport:
     if not (folder / LOG_FILE).exists() and not (folder / ANCHOR_FILE).exists():
         raise RunNotFound(f"there is no run at {folder}")
     try:
-        # A text that is no longer UTF-8 must fail at its own row, not take the rows around it along.
-        reader = Reader(folder, text_errors="surrogateescape")
+        reader = Reader(folder)
     except LogUnreadable:
         raise
     except LogError as error:
@@ -72,6 +72,7 @@ def verify(folder: Path, kept: Path | None = None) -> VerifyReport:
 
 
 def _report(seen: Inspection, folder: Path, kept: Anchor | None) -> VerifyReport:
+    pages = _checking_pages(folder)
     ends = said_ends(folder)  # before the log: a writer may be at work, and the log only ever gets longer
     for where, step in (
         ("file", lambda seen: seen.reader.hold()),
@@ -82,9 +83,10 @@ def _report(seen: Inspection, folder: Path, kept: Anchor | None) -> VerifyReport
         ("form", check_forms),
         ("event", check_events),
         ("anchor", lambda seen: _check_ends(seen, ends, kept)),
-        ("file", _check_pages),
     ):
         _attempt(seen, where, step)
+    for message in pages():
+        seen.say("file", message)
     return VerifyReport(
         ok=not seen.problems,
         events=seen.events,
@@ -149,7 +151,30 @@ def _check_ends(seen: Inspection, ends: Ends, kept: Anchor | None) -> None:
         )
 
 
-def _check_pages(seen: Inspection) -> None:
-    for (message,) in seen.reader.rows("pragma integrity_check"):
-        if message != "ok":
-            seen.say("file", str(message))
+def _checking_pages(folder: Path) -> Callable[[], list[str]]:
+    """Begins SQLite's own check, on the side; what is returned waits for it and says what it found."""
+    found: list[str] = []
+    failed: list[LogUnreadable] = []
+
+    def check() -> None:
+        try:
+            reader = Reader(folder)
+            try:
+                found.extend(str(message) for (message,) in reader.rows("pragma integrity_check") if message != "ok")
+            finally:
+                reader.close()
+        except LogUnreadable as error:
+            failed.append(error)
+        except ODD as error:
+            found.append(str(error))
+
+    thread = Thread(target=check, name="integrity check")
+    thread.start()
+
+    def result() -> list[str]:
+        thread.join()
+        if failed:
+            raise failed[0]
+        return found
+
+    return result
