@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from attrs import define, field, fields, frozen
@@ -34,6 +35,7 @@ class SlotPlace:
     step: int | None = None
 
 
+@lru_cache(maxsize=8192)
 def slot_place(slot: str) -> SlotPlace:
     """The place that a call's slot names, read from the left: what follows may be an item's id, slashes and all."""
     parts = slot.split("/")
