@@ -12,7 +12,15 @@ from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
 from skillopt_es.audit.durations import Durations, durations, moments_of
 from skillopt_es.audit.line_costs import slots_behind
 from skillopt_es.audit.reading import Reading
-from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunForked, RunResumed, RunStarted, SkillScored
+from skillopt_es.events.catalog import (
+    BY_NAME,
+    Recorded,
+    RolloutCompleted,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    SkillScored,
+)
 from skillopt_es.events.inspection import ODD
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import Head
