@@ -171,8 +171,8 @@ class Store:
             return
         raise LogDamaged(
             f"{self._path} is not whole: {problems[0].message}",
-            hint=f"bring the run's folder back from a copy; or `skillopt-es resume {self._run.name} --accept-loss` goes "
-            "on from what is left, and asks and pays again for what is missing"
+            hint=f"bring the run's folder back from a copy; or `skillopt-es resume {self._run.name} --accept-loss` "
+            "goes on from what is left, and asks and pays again for what is missing"
             if lost
             else "",
         )
