@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.audit.reading import Reading
 from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted, TrainingStopped
-from skillopt_es.events.errors import LogError
+from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import NOT_TAKEN
+from skillopt_es.events.values import NOT_TAKEN, Json
 from skillopt_es.liveness import Status, status_now
+from skillopt_es.overview_index import MISFITS, Entry, Index, converter, marks_of
 from skillopt_es.projections.ahead import Ahead, AheadTally
-from skillopt_es.projections.prices import recorded_prices
-from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
+from skillopt_es.projections.prices import Prices, recorded_prices
+from skillopt_es.projections.summary import DETAILS, OVERVIEW, OpenStep, Summary, summarize
 from skillopt_es.projections.usage import RunUsage, crashes, usage_of
 from skillopt_es.runs import run_folders
+from skillopt_es.usage_sums import WORTH_IT, keep, kept_sums, with_later
 
 
 @frozen(kw_only=True)
@@ -46,7 +48,13 @@ def overview(folder: Path) -> Overview:
     with EventLog.open(folder) as log:
         reading = Reading(log)
         reading.look_at_end(folder)
-        return _overview(reading, folder, summarize(recorded.event for recorded in log.read(types=OVERVIEW)))
+        return _overview(reading, folder, _slim(summarize(recorded.event for recorded in log.read(types=OVERVIEW))))
+
+
+def _slim(summary: Summary) -> Summary:
+    """What is shown of one run among many: no steps, and of the evaluations the tests alone."""
+    tests = tuple(evolve(line, by_type={}) for line in summary.tests)
+    return evolve(summary, lines=(), evaluations=tests, open=OpenStep(), slow=None)
 
 
 def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
@@ -69,13 +77,37 @@ def status_of(summary: Summary, folder: Path) -> Status:
 
 def overviews(directory: Path) -> list[Overview | Unreadable]:
     """All runs of a directory, the most recently written last."""
+    index = Index.read(directory)
     found: list[Overview | Unreadable] = []
+    entries: dict[str, Entry] = {}
     for folder in run_folders(directory):
-        try:
-            found.append(overview(folder))
-        except LogError as error:
-            found.append(Unreadable(folder, error.message))
+        marks = marks_of(folder)
+        known = index.value(folder.name, marks)
+        there = None if known is None else _known(known, folder)
+        each = _looked_at(folder) if there is None else there
+        found.append(each)
+        if isinstance(each, Overview):
+            value = known if there is not None else converter.unstructure(evolve(each, folder=Path(folder.name)))
+            entries[folder.name] = (marks, value)
+    if entries != index.known:
+        index.write(entries)
     return found
+
+
+def _looked_at(folder: Path) -> Overview | Unreadable:
+    try:
+        return overview(folder)
+    except LogError as error:
+        return Unreadable(folder, error.message)
+
+
+def _known(value: Json, folder: Path) -> Overview | None:
+    """An overview from the index, with what may have changed since; None for one that does not fit."""
+    try:
+        found: Overview = converter.structure(value, Overview)
+    except MISFITS:
+        return None
+    return evolve(found, folder=folder, status=status_of(found.summary, folder))
 
 
 @frozen(kw_only=True)
@@ -117,8 +149,7 @@ def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
     forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
     inherited = forks[-1].inherited if forks else 0
     tally = AheadTally()
-    charges = Journal(reading.log.reader).charges(after=inherited)
-    usage = usage_of(tally.passing(charges if strict else reading.whole(charges)), prices)
+    usage = _used(reading, inherited, tally, prices, strict=strict)
     verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated", "TrainingStopped"))]
     stops = [event.step for event in verdicts if isinstance(event, TrainingStopped)]
     taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action not in NOT_TAKEN}
@@ -129,6 +160,34 @@ def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
         crashes=crashes(sessions),
         inherited=inherited,
     )
+
+
+def _used(reading: Reading, after: int, tally: AheadTally, prices: Prices, *, strict: bool) -> RunUsage:
+    """What the calls after number `after` came to, as far as they are what was recorded."""
+    log, folder = reading.log, reading.log.path.parent
+    journal = Journal(log.reader)
+    try:
+        kept = kept_sums(folder, log, after)
+        changed = journal.first_changed(kept.calls)
+        until = len(journal) if changed is None else changed - 1
+        if changed is not None:
+            damage = LogDamaged(f"call {changed} was changed after it was recorded")
+            if strict:
+                raise damage
+            reading.problem = reading.problem or damage
+        if journal.has_ahead():  # then each call matters, and which one came first
+            return usage_of(tally.passing(journal.charges(after, until)), prices)
+        known, kept = kept.calls, with_later(kept, log, until)
+        if until - known >= WORTH_IT and reading.problem is None:
+            keep(folder, kept)
+        return usage_of(tally.passing(journal.charges(after, until, plain=False)), prices, kept.sums)
+    except LogUnreadable:
+        raise
+    except LogError as error:
+        if strict:
+            raise
+        reading.problem = reading.problem or error
+        return usage_of(())
 
 
 @frozen(kw_only=True)

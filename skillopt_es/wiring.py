@@ -21,6 +21,7 @@ from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.origins import place_of, written_as
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
     AgentSettings,
@@ -45,6 +46,7 @@ def registered(group: str) -> dict[str, EntryPoint]:
 
 def _find(group: str, name: str, config: RunConfig, key: str) -> object:
     """The adapter of that name, or the one that the name also stands for."""
+    require_locks()  # adapters are for those who write a run, and need much else that only such systems have
     known = registered(group)
     name = name if name in known else BACKEND_NAMES.get(name, name)
     if name not in known and name in ADAPTERS:

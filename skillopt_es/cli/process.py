@@ -8,6 +8,8 @@ import sqlite3
 import sys
 from contextlib import suppress
 
+from skillopt_es.events.lock import require_locks
+
 SWITCH_SECONDS = 0.0005
 GARBAGE_THRESHOLD = 20_000
 MOST_OPEN_FILES = 8192
@@ -17,12 +19,15 @@ _FILES_BESIDE = 64
 
 def prepare_process() -> None:
     """
+    Refuses a system on which no run can be written.
+
     Lets the log's writer thread in quickly while the event loop is busy with replies, and looks for garbage less often.
 
     Python's default of 5 ms makes each commit wait longer than the disk takes; a collection for every 700 new objects
     costs a few percent and finds next to nothing (`tests/bench/bench_trainer.py`). As many files may be open as the
     system lets us have.
     """
+    require_locks()
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.set_threshold(GARBAGE_THRESHOLD, 20, 20)
     with suppress(ImportError):  # Windows has neither the module nor the limit

@@ -154,10 +154,10 @@ def _evidence(item: str | None, trajectory: str | None, reading: Reading) -> Evi
 
 def _forked(folder: Path, evidence: Evidence, name: str | None, reason: str, by: str) -> Retracted:
     from skillopt_es.retracting import retracted
-    from skillopt_es.runs import fork_name
+    from skillopt_es.runs import fork_folder
 
-    fork = folder.parent / fork_name(name, folder.name, "retracted", folder.parent)
-    return retracted(folder, evidence, fork, reason=reason, by=by, now=lambda: datetime.now(UTC))
+    with fork_folder(name, folder, "retracted") as fork:
+        return retracted(folder, evidence, fork, reason=reason, by=by, now=lambda: datetime.now(UTC))
 
 
 def _erased(folder: Path, evidence: Evidence, reason: str, by: str, also: Sequence[str]) -> Erased:

@@ -51,7 +51,7 @@ def run_command(
     from skillopt_es.cli.ground_rules import ground_rules
     from skillopt_es.cli.process import prepare_process, too_few_files
     from skillopt_es.config import demo_config, load_config
-    from skillopt_es.runs import new_run_name
+    from skillopt_es.runs import new_run_folder
     from skillopt_es.session import start
 
     if config is not None and demo is not None:
@@ -66,24 +66,22 @@ def run_command(
     stem = demo or "demo" if config is None else config.resolve().stem
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
-    folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
     demonstrates = config is None and backends == {"simulated"}
     prepare_process()
     notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
-    return _drive(
-        lambda session: start(loaded, folder, session),
-        folder,
-        quiet=quiet,
-        as_json=as_json,
-        notice=notice,
-        opening=ground_rules(loaded),
-    )
+    with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
+        work: Work = lambda session: start(loaded, folder, session)  # noqa: E731
+        opening = ground_rules(loaded)
+        return _drive(work, folder, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
 
 
 @click.command("resume")
 @run_argument
 @click.option("--ask-again", is_flag=True, help="Ask anew where the journal has another request or a cut reply.")
+@click.option(
+    "--accept-loss", is_flag=True, help="Go on from what is left of a log whose end is missing; the rest is asked anew."
+)
 @click.option(
     "--set",
     "overrides",
@@ -98,6 +96,7 @@ def run_command(
 def resume_command(
     run: str | None,
     ask_again: bool,
+    accept_loss: bool,
     overrides: tuple[str, ...],
     quiet: bool,
     directory: Path,
@@ -115,6 +114,7 @@ def resume_command(
         quiet=quiet,
         as_json=as_json,
         ask_again=ask_again,
+        accept_loss=accept_loss,
         overrides=(*overrides, *budget_settings(budget)),
     )
 
@@ -126,6 +126,7 @@ def _drive(
     quiet: bool,
     as_json: bool,
     ask_again: bool = False,
+    accept_loss: bool = False,
     overrides: tuple[str, ...] = (),
     notice: str = "",
     opening: str = "",
@@ -159,6 +160,7 @@ def _drive(
                         stopping=stopping,
                         in_flight=in_flight,
                         ask_again=ask_again,
+                        accept_loss=accept_loss,
                         overrides=overrides,
                     )
                 )

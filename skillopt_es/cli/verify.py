@@ -20,13 +20,23 @@ from skillopt_es.counting import counted
     metavar="FOLDER",
     help="Check an exported skill by itself and, when RUN is given, against that run's log.",
 )
+@click.option(
+    "--anchor",
+    "kept",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Also check against a copy of the run's head.json that you kept elsewhere.",
+)
 @directory_option
 @json_option
-def verify_command(run: str | None, exported: Path | None, directory: Path, as_json: bool) -> int:
+def verify_command(run: str | None, exported: Path | None, kept: Path | None, directory: Path, as_json: bool) -> int:
     """
-    Check that a run's log is what was written: every hash, text and reference, and the end against head.json.
+    Check that a run's log is what was written: every hash, text and reference, and its end against head.json.
 
     Exit code 1 when it is not. `replay --check` checks more: that each decision follows.
+
+    Whoever may write the folder can change the log, hash it anew and write head.json anew: nothing in the folder tells.
+    A copy of head.json that they cannot reach does: --anchor checks that the log still begins as it was then.
 
     With --export, checks the folder of a skill as `export` or `install` wrote it: its files, the hash of the skill that
     was measured, and with RUN that this log has that skill, chain head, verdict and scores.
@@ -34,18 +44,21 @@ def verify_command(run: str | None, exported: Path | None, directory: Path, as_j
     from attrs import asdict
 
     if exported is not None:
+        if kept is not None:
+            raise click.UsageError("--anchor is about a run's log, --export about a folder: give one of them")
         return _verify_export(exported, run, directory, as_json=as_json)
     from skillopt_es.events.verify import verify
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
-    report = verify(folder)
+    report = verify(folder, kept)
     if as_json:
         print_json(asdict(report))
         return 0 if report.ok else 1
     counts = f"{counted(report.events, 'event')}, {counted(report.calls, 'call')}, {counted(report.blobs, 'text')}"
     if report.ok:
-        click.echo(f"{folder.name}: ok; {counts}; head {report.head_hash[:12]}")
+        since = "" if kept is None else f"; begins as {kept} says"
+        click.echo(f"{folder.name}: ok; {counts}; head {report.head_hash[:12]}{since}")
         if report.parent:
             click.echo(f"  a fork: up to {report.parent_head[:12]} it is run {report.parent}, and it stands on its own")
     else:

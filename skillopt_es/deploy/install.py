@@ -10,7 +10,6 @@ the next process puts back what was.)
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,11 @@ from skillopt_es.deploy.exchange import exchange
 from skillopt_es.deploy.folder import RECEIPT, SKILL_FILE
 from skillopt_es.deploy.receipt import Receipt, changed_since, read_receipt, receipt_text
 from skillopt_es.errors import OutputRefused
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is installed there, but the rest can be read
+    fcntl = None  # type: ignore[assignment]
 
 STORE = ".skillopt-es"
 
@@ -210,6 +214,11 @@ def _refuse_changed(shelf: _Shelf, receipt: Receipt, what: str, *, force: bool) 
 @contextmanager
 def _opened(skills: Path, name: str, *, make: bool) -> Iterator[_Shelf]:
     """One skill's shelf, in order, for one process at a time; what the system refuses becomes a sentence."""
+    if fcntl is None:
+        raise OutputRefused(
+            "this system has no lock (flock) that keeps two installations apart",
+            hint="`skillopt-es export` writes the folder: copy it where the agent looks",
+        )
     shelf = _Shelf(skills, name)
     try:
         if make:
