@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, shown_settings, shown_value
+from skillopt_es.cli.terminal import print_error
 from skillopt_es.events.values import Json, Score
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
         click.echo("\nThe gates' values are by different rules and cannot be compared; hard and soft scores can.")
     for each in found:
         if each.problem is not None:
-            click.echo(f"error: {each.name}: {each.problem}; it is shown as far as it can be read", err=True)
+            print_error(f"{each.name}: {each.problem}; it is shown as far as it can be read")
     return code
 
 

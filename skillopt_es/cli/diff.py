@@ -11,6 +11,7 @@ import click
 
 from skillopt_es.cli.audit_words import names, short, two_words
 from skillopt_es.cli.options import directory_option, json_option, print_json, shown_value
+from skillopt_es.cli.terminal import print_error
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.values import Json
 
@@ -54,7 +55,7 @@ def diff_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
         click.echo(f"--- {old_name}\n+++ {new_name}")
         _print(found)
     for problem in problems:
-        click.echo(f"error: {problem}", err=True)
+        print_error(problem)
     return 1 if problems else 0
 
 
