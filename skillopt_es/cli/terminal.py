@@ -128,14 +128,13 @@ def say(*parts: str | Toned, err: bool = False) -> None:
     """A line of parts, each made safe, those with a tone in colour."""
     stream = sys.stderr if err else sys.stdout
     coloured = has_colour(stream)
-    line = "".join(_styled(part, coloured=coloured) for part in parts)
+    line = "".join(shown(part) if isinstance(part, str) else in_tone(part, coloured=coloured) for part in parts)
     raw(stream).write(f"{line}\n")
     stream.flush()
 
 
-def _styled(part: str | Toned, *, coloured: bool) -> str:
-    if isinstance(part, str):
-        return shown(part)
+def in_tone(part: Toned, *, coloured: bool) -> str:
+    """A piece made safe, with the codes of its tone around it where there are colours."""
     styles = _STYLES.get(part.tone)
     if not coloured or styles is None or not part.text:
         return shown(part.text)
