@@ -171,6 +171,7 @@ class Progress:
             values = f"current {shown_value(state.current.value)} best {shown_value(state.best.value)}"
         tokens = f"{self._tokens:,}{'+?' if self._unreported else ''} tokens"
         parts = (where, stage, values, tokens, self._time())
+        line, over = "", 0
         for left_out in ((), (tokens,), (tokens, values), (tokens, values, where)):
             line = " · ".join(part for part in parts if part and part not in left_out)
             over = len(line) - self._console.width
@@ -230,6 +231,7 @@ def open_progress(folder: Path, *, quiet: bool) -> Iterator[Progress]:
         yield Progress(folder, console, live=None, quiet=quiet)
         return
     # What others write meanwhile goes through our own streams, which are safe; rich would pass it on as it is.
-    redirects = {"redirect_stdout": False, "redirect_stderr": False}
-    with Live(console=console, refresh_per_second=8, transient=True, **redirects) as live:
+    with Live(
+        console=console, refresh_per_second=8, transient=True, redirect_stdout=False, redirect_stderr=False
+    ) as live:
         yield Progress(folder, console, live=live, quiet=False)
