@@ -105,9 +105,9 @@ def _run_and_place(words: tuple[str, ...], out: str | None) -> tuple[str | None,
 def _refuse_run(out: str, form: str, run: str | None, directory: Path) -> None:
     """Raises OutputRefused for a place that is a run, or that somebody who meant the run may have called so."""
     from skillopt_es.errors import OutputRefused
-    from skillopt_es.runs import is_run
+    from skillopt_es.runs import dir_option, is_run
 
-    where = "" if directory == Path("runs") else f" --dir {directory}"
+    where = dir_option(directory)
     form_said = "" if form == "skill" else f" --format {form}"
     to = _USUAL.get(form, "SKILL.md")
     if is_run(Path(out)):

@@ -15,6 +15,7 @@ from skillopt_es.cli.terminal import Toned, print_warning, say, width
 from skillopt_es.events.values import Json, Setting
 from skillopt_es.presenting.escaping import shown_json
 from skillopt_es.presenting.palette import Tone, tone_of
+from skillopt_es.runs import USUAL
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -28,7 +29,7 @@ def directory_option(command: F) -> F:
         "--dir",
         "directory",
         type=click.Path(path_type=Path, file_okay=False),
-        default=Path("runs"),
+        default=USUAL,
         show_default=True,
         help="Where the run folders are.",
     )(command)

@@ -43,7 +43,7 @@ async def until_stopped(say: Callable[[str], None], in_flight: InFlight) -> Asyn
     except asyncio.CancelledError:
         if not at_once:
             raise
-        raise Interrupted("stopped at once; calls in flight may be paid again") from None
+        raise Interrupted("stopped at once, as asked; calls in flight may be paid again") from None
     finally:
         for number in heard:
             loop.remove_signal_handler(number)

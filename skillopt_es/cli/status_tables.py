@@ -20,6 +20,7 @@ from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
+from skillopt_es.runs import dir_option
 
 _STEP_HEADERS = (
     "step",
@@ -275,7 +276,7 @@ def _hard(score: Score | None) -> str:
 
 def _next(each: Overview, directory: Path) -> str:
     name = each.folder.name
-    where = "" if directory == Path("runs") else f" --dir {directory}"
+    where = dir_option(directory)
     if each.summary.imported is not None:
         return f"skillopt-es replay {name} --check{where}"
     if each.status == "completed":

@@ -11,7 +11,7 @@ import io
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO
 
@@ -139,6 +139,20 @@ def in_tone(part: Toned, *, coloured: bool) -> str:
     if not coloured or styles is None or not part.text:
         return shown(part.text)
     return click.style(shown(part.text), **styles)  # type: ignore[arg-type]  # each is one of its own
+
+
+def field(label: str, value: str, tone: Tone = "plain") -> None:
+    """A line of a page's head: what it is, and its value."""
+    say(Toned(f"{label:<12}", "faint"), Toned(value, tone))
+
+
+def print_next(steps: Sequence[tuple[str, str]]) -> None:
+    """What to type next, each with what it is good for."""
+    longest = max(len(words) for words, _ in steps)
+    for label, (words, why) in zip(("next", *[""] * len(steps)), steps, strict=False):
+        room = " " * (longest - len(words)) if why else ""
+        note = (Toned(f"{room}   ({why})", "faint"),) if why else ()
+        say(Toned(f"{label:<12}", "faint"), Toned(f"skillopt-es {words}", "place"), *note)
 
 
 def print_error(message: str, hint: str = "") -> None:
