@@ -31,6 +31,9 @@ _STYLES: Mapping[Tone, Mapping[str, object]] = {
 }
 
 
+_DIFF: Mapping[str, Tone] = {"+": "good", "-": "bad", "@": "place"}
+
+
 @frozen
 class Toned:
     """A piece of a line in a tone."""
@@ -144,6 +147,13 @@ def in_tone(part: Toned, *, coloured: bool) -> str:
 def field(label: str, value: str, tone: Tone = "plain") -> None:
     """A line of a page's head: what it is, and its value."""
     say(Toned(f"{label:<12}", "faint"), Toned(value, tone))
+
+
+def print_diff(lines: Iterable[str]) -> None:
+    """The lines of a unified diff."""
+    for line in lines:
+        sign = "" if line.startswith(("+++", "---")) else line[:1]
+        say(Toned(line, _DIFF.get(sign, "plain")))
 
 
 def print_next(steps: Sequence[tuple[str, str]]) -> None:

@@ -267,6 +267,18 @@ def test_follow_sees_what_is_appended_and_stops_after_the_last_event(demo_run: P
     assert (process.returncode, err) == (0, "")
 
 
+def test_follow_waits_for_a_run_that_is_not_there_yet(demo_run: Path, tmp_path: Path) -> None:
+    """It says so, and shows the run from its first event on."""
+    with follow(tmp_path / "soon") as process:
+        assert process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr.readline() == f"waiting for run {tmp_path / 'soon'} in runs\n"
+        cut_off(demo_run, tmp_path / "soon", 3)
+        assert "RunStarted" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+
+
 def test_ctrl_c_ends_following(demo_run: Path, tmp_path: Path) -> None:
     """With the exit code of an interrupt and no traceback."""
     cut = cut_off(demo_run, tmp_path / "cut", 10)
