@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skillopt_es.audit.reading import Reading
 from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted, TrainingStopped
@@ -16,13 +16,17 @@ from skillopt_es.liveness import Status, status_now
 from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
-from skillopt_es.projections.usage import RunUsage, crashes, usage_of
+from skillopt_es.projections.usage import Money, RunUsage, crashes, usage_of
 from skillopt_es.runs import run_folders
 
 
 @frozen(kw_only=True)
 class Overview:
-    """One run: what its log says, whether somebody is writing it, and what is wrong with it, if anything."""
+    """
+    One run: what its log says, whether somebody is writing it, and what is wrong with it, if anything.
+
+    `cost` is its own, of a run whose config has prices in a `currency`.
+    """
 
     folder: Path
     status: Status
@@ -31,6 +35,8 @@ class Overview:
     calls: int
     written: str
     problem: str
+    currency: str = ""
+    cost: Money = field(factory=Money)
 
 
 @frozen
@@ -46,10 +52,12 @@ def overview(folder: Path) -> Overview:
     with EventLog.open(folder) as log:
         reading = Reading(log)
         reading.look_at_end(folder)
-        return _overview(reading, folder, summarize(recorded.event for recorded in log.read(types=OVERVIEW)))
+        events = [recorded.event for recorded in log.read(types=OVERVIEW)]
+        used = spent_in(reading) if recorded_prices(events).currency else None  # only prices are worth all calls
+        return _overview(reading, folder, summarize(events), used)
 
 
-def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
+def _overview(reading: Reading, folder: Path, summary: Summary, used: Spent | None) -> Overview:
     return Overview(
         folder=folder,
         status=status_of(summary, folder),
@@ -58,6 +66,8 @@ def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
         calls=reading.calls(),
         written=reading.last_written(),
         problem="" if reading.problem is None else str(reading.problem),
+        currency="" if used is None else used.currency,
+        cost=Money() if used is None else used.usage.total.cost,
     )
 
 
@@ -154,4 +164,5 @@ def detailed(reading: Reading, folder: Path) -> Detailed:
     if first is None and reading.problem is not None:
         raise reading.problem
     started = first.event if first is not None and isinstance(first.event, RunStarted) else None
-    return Detailed(overview=_overview(reading, folder, full), started=started, spent=spent_in(reading))
+    used = spent_in(reading)
+    return Detailed(overview=_overview(reading, folder, full, used), started=started, spent=used)

@@ -29,7 +29,7 @@ def skills_of(words: Sequence[str]) -> tuple[str | None, SkillName, SkillName] |
     *run, before, after = ("", *words) if len(words) == 2 else words if len(words) == 3 else ("", "", "")
     if before not in SKILLS or after not in SKILLS:
         return None
-    return run[0] or None, cast("SkillName", before), cast("SkillName", after)
+    return run[0] or None, before, after
 
 
 def sides_of(words: Sequence[str]) -> tuple[Side, Side] | None:

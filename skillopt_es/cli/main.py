@@ -53,6 +53,13 @@ COMMANDS = {
 }
 
 
+PAGED = {
+    *("estimate", "log", "runs", "status", "show", "compare", "regate", "rescore", "lineage", "explain", "why-not"),
+    *("blame", "diff", "retract", "bisect", "usage"),
+}
+"""The commands whose output may be longer than a screen."""
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands' names and imports one only to run it."""
 
@@ -66,7 +73,11 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"skillopt_es.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
-        return command
+        if cmd_name not in PAGED or any(each.name == "no_pager" for each in command.params):
+            return command
+        from skillopt_es.cli.pager import with_pager
+
+        return with_pager(command)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click says so
         """Runs the command; when the reader of our output has gone (`| head`), that is no failure."""

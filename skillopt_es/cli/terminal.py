@@ -18,7 +18,7 @@ from typing import TextIO
 import click
 from attrs import frozen
 
-from skillopt_es.presenting.escaping import shown
+from skillopt_es.presenting.escaping import shown, shown_inline
 from skillopt_es.presenting.palette import Tone
 
 _STYLES: Mapping[Tone, Mapping[str, object]] = {
@@ -146,7 +146,13 @@ def in_tone(part: Toned, *, coloured: bool) -> str:
 
 def field(label: str, value: str, tone: Tone = "plain") -> None:
     """A line of a page's head: what it is, and its value."""
-    say(Toned(f"{label:<12}", "faint"), Toned(value, tone))
+    say(Toned(f"{label:<12}", "faint"), Toned(shown_inline(value), tone))
+
+
+def print_page(lines: Iterable[str]) -> None:
+    """Lines of an outline, each on one line whatever it quotes; those that are not indented are headings."""
+    for line in lines:
+        say(Toned(shown_inline(line), "plain" if line.startswith(" ") else "strong"))
 
 
 def print_diff(lines: Iterable[str]) -> None:
