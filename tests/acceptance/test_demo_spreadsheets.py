@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from support.desk import Desk
 from support.environments import CONFINED
+from support.extras import needs
 from support.logs import events_of
-from support.make_demo_spreadsheets import COUNTS, make_all
 
 from skillopt_es.events.catalog import RolloutCompleted, RunStarted
 from skillopt_es.session import read_state
+
+needs("openpyxl", extra="spreadsheet")
 
 DEMO = Path(__file__).parents[2] / "configs" / "demo" / "spreadsheetbench.yaml"
 
@@ -44,6 +46,8 @@ def test_the_demo_learns_to_write_scripts(desk: Desk) -> None:
 
 def test_the_workbooks_are_what_their_script_makes(tmp_path: Path) -> None:
     """Same instructions, same positions, a pair of workbooks for each."""
+    from support.make_demo_spreadsheets import COUNTS, make_all
+
     made = make_all(tmp_path)
     there = json.loads((DEMO.parent / "spreadsheetbench" / "dataset.json").read_text())
     assert made == there

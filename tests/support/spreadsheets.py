@@ -10,7 +10,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-from openpyxl import Workbook
+from support.extras import needs
 
 Sheets = Mapping[str, Mapping[str, Any]]
 
@@ -32,7 +32,7 @@ NAMINGS = {
 
 def workbook(sheets: Sheets, *, merged: Sequence[str] = ()) -> bytes:
     """An xlsx file with these cells; `merged` are ranges of the first sheet."""
-    book = Workbook()
+    book = needs("openpyxl", extra="spreadsheet").Workbook()
     book.remove(book.active)
     for name, cells in sheets.items():
         sheet = book.create_sheet(name)
