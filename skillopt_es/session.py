@@ -111,7 +111,8 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             )
         if state.imported is not None:
             raise ConfigError(
-                f"{folder.name} was imported from results of {state.imported.source}: it can be read, not gone on with",
+                f"{folder.name} was imported from results of {state.imported.source}: "
+                "it can be read, but not continued",
                 hint="`skillopt-es export` writes its skill, from which a new run can start",
             )
         changed = resume_overrides(session.overrides)

@@ -132,7 +132,7 @@ def read_skill(path: Path) -> str:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise DataError(
-            f"{path}: no such skill file", hint="mend env.skill_init, or leave it empty to start from nothing"
+            f"{path}: no such skill file", hint="fix env.skill_init, or leave it empty to start from nothing"
         ) from None
     except UnicodeDecodeError as error:
         raise DataError(f"{path}: not UTF-8 text (byte {error.start})", hint="save the skill as UTF-8") from None

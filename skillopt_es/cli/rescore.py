@@ -26,7 +26,7 @@ _MOST = 20
 @run_argument
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE",
-    help="Another grader, such as env.grader=contains, or mended data; without it, the recorded one.",
+    help="Another grader, such as env.grader=contains, or corrected data; without it, the recorded one.",
 )  # fmt: skip
 @directory_option
 @json_option
@@ -39,7 +39,7 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
 
     \b
     skillopt-es rescore my-run --set env.grader=contains
-    skillopt-es rescore my-run --set env.data_path=mended.jsonl
+    skillopt-es rescore my-run --set env.data_path=corrected.jsonl
     """
     from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.audit_words import as_found, problem_json

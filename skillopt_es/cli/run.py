@@ -70,7 +70,7 @@ def run_command(
 
 @click.command("resume")
 @run_argument
-@click.option("--ask-again", is_flag=True, help="Ask anew where the journal has another request or a cut reply.")
+@click.option("--ask-again", is_flag=True, help="Ask again where an answer is to another request, or was cut off.")
 @click.option(
     "--set",
     "overrides",
