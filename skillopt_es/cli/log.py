@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.terminal import print_hanging
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunCompleted
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.log import EventLog
@@ -75,7 +76,10 @@ def log_command(
 
     with Reading.of(_awaited(run, directory) if follow else find_run(run, directory)) as reading:
         for recorded in reading.whole(_events(reading, types, after, last, follow=follow)):
-            click.echo(canonical_json(plain_event(recorded)) if as_json else event_line(recorded))
+            if as_json:
+                click.echo(canonical_json(plain_event(recorded)))
+            else:
+                print_hanging(event_line(recorded), hang=8)
         return as_found(reading, shown=False)
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
 from skillopt_es.cli.options import print_json, shown_value
 from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
-from skillopt_es.cli.terminal import Toned, print_error, print_hint, print_next, say
+from skillopt_es.cli.terminal import Toned, field, print_error, print_hint, print_next, say
 from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score
@@ -126,20 +124,21 @@ def _baseline(state: TrainerState) -> Score | None:
 def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     assert state.best is not None
     counts = state.counts
-    click.echo(f"run         {folder.name} ({state.status})")
+    field("run", f"{folder.name} ({state.status})")
     stopped = "" if state.stopped is None else f"; stopped by {state.stopped.reason} after step {state.stopped.step}"
-    click.echo(f"steps       {counted_verdicts(counts)}{stopped}")
+    field("steps", f"{counted_verdicts(counts)}{stopped}")
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)
-    click.echo(f"validation  {before} -> {after}")
+    field("validation", f"{before} -> {after}")
     print_tests(_tests(state))
-    click.echo(f"used        {shown_usage(used.usage.total, used.currency)}")
-    click.echo(f"best skill  {best} (from {state.best.origin})")
+    field("used", f"{shown_usage(used.usage.total, used.currency)}")
+    field("best skill", f"{best} (from {state.best.origin})")
     print_test_types(_tests(state))
     note = _nothing_learned(state)
     if note:
-        click.echo(f"\nnote        {note}")
+        say()
+        field("note", note)
     say()
     print_next(next_steps(state, folder))
 

@@ -11,6 +11,7 @@ import io
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TextIO
@@ -40,6 +41,9 @@ class Toned:
 
     text: str
     tone: Tone
+
+
+NOTHING = Toned("", "plain")
 
 
 class SafeStream(io.TextIOBase):
@@ -146,13 +150,28 @@ def in_tone(part: Toned, *, coloured: bool) -> str:
 
 def field(label: str, value: str, tone: Tone = "plain") -> None:
     """A line of a page's head: what it is, and its value."""
-    say(Toned(f"{label:<12}", "faint"), Toned(shown_inline(value), tone))
+    print_hanging(value, lead=Toned(f"{label:<12}", "faint"), hang=12, tone=tone)
 
 
 def print_page(lines: Iterable[str]) -> None:
     """Lines of an outline, each on one line whatever it quotes; those that are not indented are headings."""
     for line in lines:
-        say(Toned(shown_inline(line), "plain" if line.startswith(" ") else "strong"))
+        indent = len(line) - len(line.lstrip(" "))
+        print_hanging(line, hang=indent + 4, tone="plain" if indent else "strong")
+
+
+def print_hanging(text: str, *, hang: int, lead: Toned = NOTHING, tone: Tone = "plain") -> None:
+    """A line on stdout; where a terminal is too narrow for it, it goes on between words, `hang` columns in."""
+    line, columns = lead.text + shown_inline(text), width()
+    lines = [line]
+    if columns is not None and len(line) > columns > 2 * hang:
+        lines = textwrap.wrap(
+            line, columns, subsequent_indent=" " * hang, expand_tabs=False, replace_whitespace=False,
+            break_long_words=False, break_on_hyphens=False,
+        )  # fmt: skip
+    say(lead, Toned(lines[0][len(lead.text) :], tone))
+    for more in lines[1:]:
+        say(Toned(more, tone))
 
 
 def print_diff(lines: Iterable[str]) -> None:

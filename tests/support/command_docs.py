@@ -18,7 +18,14 @@ outside (`handoff`) or for more budget, 130 interrupted.
 With `--json`, stdout holds one document whatever happens (`log`: one line an event). A command that fails before it has
 a result prints `{"error": {"message": …, "hint": …, "exit_code": …}}`; a result that is no success says so itself: a
 paused run in `paused`, an evaluation that is no score in its splits' `problem`, a check that fails in `mismatch`.
-`skillopt-es --debug …` shows tracebacks. This page is generated from the commands' own help.
+`skillopt-es --debug …` shows tracebacks.
+
+A terminal gets colours (`NO_COLOR=1` takes them away, `FORCE_COLOR=1` gives them to a pipe, too), tables that fit its
+width, and a pager for what is longer than the screen (`PAGER`, by default `less`; `--no-pager` is without). A pipe gets
+one line a row. What models, endpoints, items and skills say is printed with everything spelled out that would act on a
+terminal or hide in it, such as `\\x1b` or `\\u202e`; `--json` and files have it exactly.
+
+This page is generated from the commands' own help.
 """
 
 
