@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.options import json_option, tell_of
+from skillopt_es.cli.terminal import say_for_now
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -178,5 +179,4 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
 
 def _progress(split: Split, done: int, total: int) -> None:
     if sys.stderr.isatty():
-        # The return comes last, so that whatever is said next begins a line and covers this.
-        click.echo(f"{split} {done}/{total}" + ("" if done == total else "\r"), err=True, nl=done == total)
+        say_for_now(f"{split} {done}/{total}", last=done == total)

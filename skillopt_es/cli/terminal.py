@@ -140,6 +140,12 @@ def say(*parts: str | Toned, err: bool = False) -> None:
     stream.flush()
 
 
+def say_for_now(text: str, *, last: bool) -> None:
+    """A line on stderr that whatever is said next covers, unless it is the last of its kind."""
+    raw(sys.stderr).write(shown(text) + ("\n" if last else "\r"))
+    sys.stderr.flush()
+
+
 def in_tone(part: Toned, *, coloured: bool) -> str:
     """A piece made safe, with the codes of its tone around it where there are colours."""
     styles = _STYLES.get(part.tone)
