@@ -47,7 +47,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
 from skillopt_es.skill.alignment import lines_of
 
-_CONTENT = 100  # of a text that a model wrote, in a line that is about something else
+_CONTENT = 80  # of a text that a model wrote, in a line that is about something else
 _REASONS = {
     "better": "better than current",
     "confirmed": "better than current, and once more in fresh draws",

@@ -92,7 +92,7 @@ class Progress:
         """A line that stays."""
         if not self._quiet:
             line = in_tone(Toned(text, tone), coloured=self._console.color_system is not None)
-            self._console.print(Text.from_ansi(line), soft_wrap=True)
+            self._console.print(Text.from_ansi(line), soft_wrap=self._live is None)
 
     def planned(self, task: Task, state: TrainerState) -> None:
         """Notes the stage and how much of it there is to do."""

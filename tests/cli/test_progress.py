@@ -112,7 +112,9 @@ def test_the_time_stays_on_a_narrow_line(tmp_path: Path, width: int) -> None:
     assert any("tokens" in line for line in screen.lines) == (width > 50)
 
 
-@pytest.mark.parametrize(("count", "words"), [(0, "with no call"), (1, "the 1 call"), (7, "the 7 calls")])
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "no call is"), (1, "finishing the 1 call"), (7, "finishing the 7 calls")]
+)
 def test_ctrl_c_says_how_many_calls_it_waits_for(count: int, words: str) -> None:
     """Whoever pays for them wants to know."""
     said: list[str] = []
@@ -126,7 +128,7 @@ def test_ctrl_c_says_how_many_calls_it_waits_for(count: int, words: str) -> None
             assert stopping()
 
     asyncio.run(go())
-    assert said == [f"stopping: finishing {words} in flight (Ctrl-C once more to stop at once)"]
+    assert said == [f"stopping: {words} in flight (Ctrl-C once more to stop at once)"]
 
 
 def test_calls_that_are_being_answered_are_counted(tmp_path: Path) -> None:
