@@ -116,4 +116,4 @@ def _print_zone(verdicts: list[Verdict], by: str) -> None:
         )
         for each in verdicts
     ]
-    print_table(("", "at", "current", "candidate", "recorded", by, ""), rows, right=(2, 3))
+    print_table(("", "at", "current", "candidate", "recorded", by, ""), rows, right=(2, 3), verdicts=(4, 5))

@@ -23,7 +23,7 @@ Work = Callable[[Session], Awaitable[TrainerState]]
 @click.command("run")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
-@click.option("--run", "name", help="The new run's name; by default the config's name and the time.")
+@click.option("--run", "--name", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @budget_options
 @click.option("--dry-run", is_flag=True, help="Say what the run will come to, as `estimate` does, and start nothing.")
