@@ -148,15 +148,15 @@ def next_steps(state: TrainerState, folder: Path) -> list[tuple[str, str]]:
     name, where = folder.name, dir_option(folder.parent)
     if state.completed is None:
         return [(f"resume {name}{where}", "")]
-    steps = [(f"report {name}{where}", "the run as a page to look at")]
+    steps = [(f"report {name}{where}", "the run as a page")]
     if _backends(state) == {"simulated"}:  # the demo: there is nothing to deliver
         if state.steps_done:
-            steps.append((f"replay {name} --until step {min(2, state.steps_done)}{where}", "the state as it was then"))
+            steps.append((f"replay {name} --until step {min(2, state.steps_done)}{where}", "the state then"))
         return [*steps, (f"blame {name}{where}", "who wrote each line"), ("init my-project", "your own tasks")]
     if not state.counts.accepted:
         return [*steps, (f"why-not {name}{where}", "what was proposed, and why it was not taken")]
     return [
         *steps,
-        (f"install {name} --to claude{where}", "or codex, or a folder of skills: where agents find it"),
-        (f"eval --run {folder if where else name} --split val", "try the best skill again"),
+        (f"install {name} --to claude{where}", "or codex, or a folder of skills"),
+        (f"eval --run {folder if where else name} --split val", "score the best skill again"),
     ]

@@ -189,7 +189,9 @@ def print_diff(lines: Iterable[str]) -> None:
 
 def print_next(steps: Sequence[tuple[str, str]]) -> None:
     """What to type next, each with what it is good for."""
-    longest = max(len(words) for words, _ in steps)
+    longest, columns = max(len(words) for words, _ in steps), width()
+    whole = 12 + len("skillopt-es ") + longest + max(len(f"   ({why})") for _, why in steps)
+    longest = 0 if columns is not None and whole > columns else longest
     for label, (words, why) in zip(("next", *[""] * len(steps)), steps, strict=False):
         room = " " * (longest - len(words)) if why else ""
         note = (Toned(f"{room}   ({why})", "faint"),) if why else ()
