@@ -1,7 +1,7 @@
 """
 The one printer of the command: what it writes to stdout and stderr, in colour where a terminal has it.
 
-While a command runs, both streams are a `SafeStream`: whatever is written to them, by whom ever, is made safe to look
+While a command runs, both streams are a `SafeStream`: whatever is written to them, by whomever, is made safe to look
 at. Colours get through by `say` alone, which knows what is ours; what is a file's content, by `write_exactly`.
 """
 
@@ -30,8 +30,6 @@ _STYLES: Mapping[Tone, Mapping[str, object]] = {
     "faint": {"dim": True},
     "place": {"fg": "cyan"},
 }
-
-
 _DIFF: Mapping[str, Tone] = {"+": "good", "-": "bad", "@": "place"}
 
 
@@ -88,9 +86,9 @@ class SafeStream(io.TextIOBase):
 def safe_streams() -> Iterator[None]:
     """Makes stdout and stderr safe to look at while a command runs."""
     before = sys.stdout, sys.stderr
-    for raw in before:
-        if isinstance(raw, io.TextIOWrapper):  # a terminal without UTF-8 gets what it can show
-            raw.reconfigure(errors="backslashreplace")
+    for stream in before:
+        if isinstance(stream, io.TextIOWrapper):  # a terminal without UTF-8 gets what it can show
+            stream.reconfigure(errors="backslashreplace")
     sys.stdout, sys.stderr = SafeStream(before[0]), SafeStream(before[1])
     try:
         yield
@@ -174,7 +172,7 @@ def print_hanging(text: str, *, hang: int, lead: Toned = NOTHING, tone: Tone = "
         lines = textwrap.wrap(
             line, columns, subsequent_indent=" " * hang, expand_tabs=False, replace_whitespace=False,
             break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
+        ) or [""]  # fmt: skip
     say(lead, Toned(lines[0][len(lead.text) :], tone))
     for more in lines[1:]:
         say(Toned(more, tone))
