@@ -13,8 +13,8 @@ FILE = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 HEAD = """# Commands
 
 Data goes to stdout, progress and errors to stderr; `--json` is for programs. RUN is a name or a folder and defaults to
-the newest run. Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers from
-outside (`handoff`) or for more budget, 130 interrupted.
+the newest run, which is the one that was written to last. Exit codes: 0 done, 1 failed or paused by an error, 2 usage,
+config or data, 3 waits for answers from outside (`handoff`) or for more budget, 130 interrupted.
 With `--json`, stdout holds one document whatever happens (`log`: one line an event). A command that fails before it has
 a result prints `{"error": {"message": …, "hint": …, "exit_code": …}}`; a result that is no success says so itself: a
 paused run in `paused`, an evaluation that is no score in its splits' `problem`, a check that fails in `mismatch`.
