@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.hostile import ALL, KEY_NAME, TEXTS, Enemy, enemy_server, hostile_project, hostile_tasks, said_raw
 from support.in_process import Cli, called
+from support.on_terminal import CODES, on_terminal
 
 from skillopt_es.presenting.escaping import shown, shown_inline, shown_json
 
@@ -151,6 +152,18 @@ def test_a_run_and_its_errors_print_nothing_that_acts_on_a_terminal(
         assert words[0] == "runs" or "wrong key" in done.out + done.err, words
         assert not said_raw(done.out + done.err), words
         assert "\nrun         other" not in done.out + done.err, "a forged line"
+
+
+def test_a_live_line_and_what_stays_above_it_are_safe(enemy: tuple[Enemy, str], tmp_path: Path) -> None:
+    """A terminal gets the codes that move its cursor and colour its lines from us alone."""
+    config = hostile_project(tmp_path / "p", enemy[1])
+    environ = {KEY_NAME: "sk-hostile-0123456789abcdef", "LINES": "100"}
+    shown_there = on_terminal("run", config, "--dir", tmp_path / "runs", **environ)
+    assert "elapsed" in shown_there
+    assert "\\x1b]52" in shown_there
+    assert not said_raw(CODES.sub("", shown_there).replace("\r", ""))
+    assert "\x1b[2J" not in shown_there, "only a cursor that moves within its lines is ours"
+    assert "\x1b[8m" not in shown_there
 
 
 def test_every_text_of_the_corpus_is_spelled_out() -> None:
