@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import frozen
 
 from skillopt_es.audit.reading import Reading
 from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted, TrainingStopped
@@ -16,7 +16,7 @@ from skillopt_es.liveness import Status, status_now
 from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
-from skillopt_es.projections.usage import Money, RunUsage, crashes, usage_of
+from skillopt_es.projections.usage import RunUsage, crashes, usage_of
 from skillopt_es.runs import run_folders
 
 
@@ -25,7 +25,7 @@ class Overview:
     """
     One run: what its log says, whether somebody is writing it, and what is wrong with it, if anything.
 
-    `cost` is its own, of a run whose config has prices in a `currency`.
+    `cost` is its own, of a run whose config has prices in a `currency`; not whole, it is a lower bound.
     """
 
     folder: Path
@@ -36,7 +36,8 @@ class Overview:
     written: str
     problem: str
     currency: str = ""
-    cost: Money = field(factory=Money)
+    cost: float | None = None
+    cost_is_whole: bool = True
 
 
 @frozen
@@ -58,6 +59,7 @@ def overview(folder: Path) -> Overview:
 
 
 def _overview(reading: Reading, folder: Path, summary: Summary, used: Spent | None) -> Overview:
+    money = used.usage.total.cost if used is not None and used.currency else None
     return Overview(
         folder=folder,
         status=status_of(summary, folder),
@@ -67,7 +69,8 @@ def _overview(reading: Reading, folder: Path, summary: Summary, used: Spent | No
         written=reading.last_written(),
         problem="" if reading.problem is None else str(reading.problem),
         currency="" if used is None else used.currency,
-        cost=Money() if used is None else used.usage.total.cost,
+        cost=None if money is None or money.known is None else float(money.known),
+        cost_is_whole=money is None or not money.unknown,
     )
 
 

@@ -181,8 +181,8 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
 
 
 def _said(failure: CallFailed) -> str:
-    """The message says an HTTP status itself."""
-    return f"{failure.kind.replace('_', ' ')}: {failure.message}"
+    status = f" (HTTP {failure.status})" if failure.status else ""
+    return f"{failure.kind.replace('_', ' ')}{status}: {failure.message}"
 
 
 def _measures(reply: ChatReply) -> str:

@@ -219,4 +219,8 @@ def _export_to_tracker(
         if form == "mlflow":
             click.echo(send_to_mlflow(log, tracking_uri, experiment))
         else:
-            click.echo(send_to_otel(log, endpoint, out, force=force), nl=out != "-")
+            told = send_to_otel(log, endpoint, out, force=force)
+            if out == "-":
+                write_exactly((told.encode(),))
+            else:
+                click.echo(told)

@@ -12,9 +12,17 @@ from attrs import asdict
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.looks import is_sealed, looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
-from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
+from skillopt_es.cli.score_tables import (
+    Scored,
+    print_by_type,
+    print_test_types,
+    print_tests,
+    score_json,
+    tests_by_name,
+    tests_json,
+)
 from skillopt_es.cli.terminal import Toned, field, print_next, say
-from skillopt_es.cli.usage import shown_cost, shown_usage, total_json
+from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.values import Json, Score
@@ -70,7 +78,7 @@ def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
         shown_value(summary.best.value),
         shown_value(tested.score.hard if tested is not None and tested.score.measured else None),
         "-" if summary.imported is not None else f"{each.calls:,}",
-        f"{each.currency} {shown_cost(each.cost)}" if each.currency else "-",
+        "-" if each.cost is None else f"{each.currency} {each.cost:.4f}{'' if each.cost_is_whole else '+'}",
         shown_time(each.written)[:-3],
     )
 
@@ -96,8 +104,8 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "events": each.events,
         "calls": each.calls,
         "currency": each.currency or None,
-        "cost": None if not each.currency or each.cost.known is None else float(each.cost.known),
-        "tests": tests_json(_tests(summary)),
+        "cost": each.cost,
+        "test_scores": {name: score_json(scored.score) for name, scored in _tests(summary).items()},
         "last_written": each.written,
         "forked_from": fork_json(summary.forked),
         "retracted": [item for event in summary.retracted for item in event.items],
@@ -123,6 +131,7 @@ def status_json(found: Detailed, null_accepts: float | None) -> dict[str, Json]:
         **cast("dict[str, Json]", overview_json(found.overview)),
         "resumed": summary.resumed,
         "usage": total_json(found.spent),
+        "tests": tests_json(_tests(summary)),
         "null_accepts": null_accepts,
         "test_looks": looks_json(summary.looks, sealed=found.started is not None and is_sealed(found.started)),
         "lines": lines,

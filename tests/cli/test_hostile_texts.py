@@ -124,6 +124,8 @@ def test_json_and_files_stay_exact(trained: Path, cli: Cli, tmp_path: Path) -> N
     assert ITEM in {event["data"]["item"] for event in logged}
     assert cli("export", "h", tmp_path / "SKILL.md", *where).code == 0
     assert f"RULE {TEXTS['clipboard']}" in (tmp_path / "SKILL.md").read_bytes().decode()
+    assert cli("report", "h", "--out", tmp_path / "page.html", *where).code == 0
+    assert cli("report", "h", "--out", "-", *where).out == (tmp_path / "page.html").read_bytes().decode()
     assert cli("export", "h", "-", *where).out.encode() == (tmp_path / "SKILL.md").read_bytes()
 
 
