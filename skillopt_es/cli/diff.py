@@ -11,7 +11,7 @@ import click
 
 from skillopt_es.cli.audit_words import names, short, two_words
 from skillopt_es.cli.options import directory_option, json_option, print_json, shown_value
-from skillopt_es.cli.terminal import print_diff, print_error
+from skillopt_es.cli.terminal import print_diff, print_error, print_hanging
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.values import Json
 
@@ -142,7 +142,7 @@ def _print(found: StateDiff, *, whole: bool) -> None:
         click.echo(f"\n{score.which} skill  {_score(score)}")
         for how, items in (("won", score.won), ("lost", score.lost)):
             if items:
-                click.echo(f"  {how}: {names(items)}")
+                print_hanging(f"  {how}: {names(items)}", hang=4)
         [skill] = [skill for skill in found.skills if skill.which == score.which]
         if skill.before == skill.after:
             click.echo(f"  the same text, {skill.after[:12]}")
@@ -177,7 +177,7 @@ def _print_changed(title: str, rows: tuple[Changed, ...]) -> None:
             f"{'…' if same else ''}{short(text[same:])}" if there else "(not there)"
             for text, there in ((before, row.was_there), (after, row.is_there))
         ]
-        click.echo(f"  {row.key}: {' -> '.join(shown)}")
+        print_hanging(f"  {row.key}: {' -> '.join(shown)}", hang=4)
 
 
 def _shared(one: str, other: str) -> int:
