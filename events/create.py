@@ -24,7 +24,7 @@ from skillopt_es.events.faults import sqlite_fault, system_fault
 from skillopt_es.events.group import event_row
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE, TABLES, connect, create_tables, prepare_writer
-from skillopt_es.events.values import raw_digest
+from skillopt_es.events.values import raw_digest, text_digest
 
 
 @frozen
@@ -40,11 +40,21 @@ class ForkPoint:
     opening: Callable[[int], Sequence[Event]] | None = None
 
 
-def create_log(folder: Path, *, run_id: str, name: str, created_at: str, fork: ForkPoint | None) -> None:
+@frozen
+class Contents:
+    """What a log has from its beginning: its first events, and the texts that they refer to."""
+
+    events: Sequence[Event]
+    texts: Sequence[str]
+
+
+def create_log(
+    folder: Path, *, run_id: str, name: str, created_at: str, fork: ForkPoint | None, contents: Contents | None = None
+) -> None:
     """Puts a new log into a folder that has none; the caller holds the run's lock."""
     _refuse_existing(folder)
     run = _describe(RunInfo(run_id, name, created_at), fork)
-    _put(folder, lambda draft: _lay_out(draft, run, fork))
+    _put(folder, lambda draft: _lay_out(draft, run, fork, contents))
 
 
 def create_from_rows(folder: Path, run: RunInfo, rows: Mapping[str, Sequence[Row]]) -> None:
@@ -89,7 +99,7 @@ def _describe(run: RunInfo, fork: ForkPoint | None) -> RunInfo:
     return evolve(run, hash=run.computed_hash())
 
 
-def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
+def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None, contents: Contents | None) -> None:
     with closing(connect(draft, "mode=rwc")) as connection:
         prepare_writer(connection, draft)
         if fork is not None:
@@ -102,6 +112,10 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None) -> None:
             _copy_prefix(connection, fork.seq)
             if fork.opening is not None:
                 _open(connection, run, fork, fork.opening)
+        if contents is not None:
+            texts = {text_digest(text): text for text in contents.texts}
+            put_blobs(connection, {digest: blob_row(digest, text.encode()) for digest, text in texts.items()})
+            _insert(connection, contents.events, 1, run.first_prev_hash, run.created_at)
         connection.execute("commit")
         # Closing would move the rows into the file as well, but does not say when the disk is too full for it.
         connection.execute("pragma main.wal_checkpoint(truncate)").fetchall()
@@ -136,10 +150,15 @@ def _open(
     [(calls,)] = connection.execute("select count(*) from calls").fetchall()
     assert run.parent_head is not None
     first, *others = opening(calls)
-    prev_hash = raw_digest(run.parent_head)
-    for number, event in enumerate((first, *_erased_later(fork), *others), start=fork.seq + 1):
+    _insert(connection, (first, *_erased_later(fork), *others), fork.seq + 1, run.parent_head, run.created_at)
+
+
+def _insert(connection: sqlite3.Connection, events: Sequence[Event], first: int, after: str, recorded_at: str) -> None:
+    """Adds events, numbered from `first`, after the event (or the run) that has the hash `after`."""
+    prev_hash = raw_digest(after)
+    for number, event in enumerate(events, start=first):
         encoded = encode(event)
-        row, prev_hash = event_row(encoded, number, prev_hash, run.created_at, None)
+        row, prev_hash = event_row(encoded, number, prev_hash, recorded_at, None)
         put_blobs(connection, {digest: blob_row(digest, raw) for digest, raw in encoded.blobs})
         insert_rows(connection, "events", [row])
 

@@ -23,7 +23,7 @@ from skillopt_es.events.blobs import blob_row
 from skillopt_es.events.bulk import Row
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.codec import encode
-from skillopt_es.events.create import ForkPoint, create_log
+from skillopt_es.events.create import Contents, ForkPoint, create_log
 from skillopt_es.events.errors import WrongExpectedSeq
 from skillopt_es.events.faults import system_fault
 from skillopt_es.events.group import Append, Record, Result, Write, timestamp
@@ -81,9 +81,20 @@ class RunWriter:
 
     @classmethod
     def create(
-        cls, folder: Path, *, run_id: str, name: str, now: Callable[[], datetime], fork: ForkPoint | None = None
+        cls,
+        folder: Path,
+        *,
+        run_id: str,
+        name: str,
+        now: Callable[[], datetime],
+        fork: ForkPoint | None = None,
+        contents: Contents | None = None,
     ) -> RunWriter:
-        """A new run in a folder that has none; a fork starts with a copy of its parent's events and journal."""
+        """
+        A new run in a folder that has none; a fork starts with a copy of its parent's events and journal.
+
+        With `contents` the run is there with all of these, or not at all.
+        """
         start = timestamp(now())
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -91,7 +102,7 @@ class RunWriter:
             raise system_fault(error, folder) from error
         lock = RunLock(folder, start=start)
         try:
-            create_log(folder, run_id=run_id, name=name, created_at=start, fork=fork)
+            create_log(folder, run_id=run_id, name=name, created_at=start, fork=fork, contents=contents)
             return cls(folder, lock, now=now)
         except BaseException:
             lock.release()

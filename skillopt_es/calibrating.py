@@ -6,9 +6,9 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from skillopt_es.config import RunConfig
+from skillopt_es.config import RunConfig, with_overrides
 from skillopt_es.errors import ConfigError
-from skillopt_es.evaluation import Evaluated, EvaluationRequest, evaluate, evaluation_name
+from skillopt_es.evaluation import OWN_BUDGET, Evaluated, EvaluationRequest, evaluate, evaluation_name
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.journal import Journal
@@ -77,7 +77,7 @@ def measured_null_accepts(folder: Path) -> float | None:
 
 
 def _request(of: Subject, which: str) -> EvaluationRequest:
-    config: RunConfig = of.run.config
+    config: RunConfig = with_overrides(of.run.config, OWN_BUDGET)
     return EvaluationRequest(
         config=config,
         skill=of.skill(which),

@@ -11,6 +11,7 @@ SkillOptError
 ├── CassetteDamaged    a file that is no cassette, or not the one that was written (exit 2)
 ├── NotInRun           a moment, event, call or skill that this run does not have (exit 2)
 ├── OutputRefused      a file that was asked for exists already or cannot be written (exit 2)
+├── BudgetReached      what may be used is used up (exit 3)
 ├── AwaitingAnswers    questions wait for answers from outside (exit 3)
 └── Interrupted        the user asked to stop (exit 130)
 """
@@ -76,6 +77,12 @@ class OutputRefused(SkillOptError):
     """A file that was asked for exists already, or the system refuses to write it."""
 
     exit_code = 2
+
+
+class BudgetReached(SkillOptError):
+    """A budget does not cover the next call; everything that was answered is recorded."""
+
+    exit_code = 3
 
 
 class AwaitingAnswers(SkillOptError):

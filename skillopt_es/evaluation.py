@@ -1,9 +1,10 @@
 """
 Scoring any skill on any split, outside a training run.
 
-An evaluation has a folder with a log of its own. Its calls are journaled under `eval/<split>/<item>`, so one that was
-interrupted goes on where it stopped, and one that is repeated costs nothing. Answers are graded anew each time (a
-grader may have been mended since); only results that the log does not have yet are recorded, as another pass.
+An evaluation has a folder with a log of its own. Its calls are journaled under `eval/<split>/item/<item>`, so one that
+was interrupted goes on where it stopped, and a score that is recorded stays: nobody is asked again, not even for what
+could not be measured. Answers are graded anew each time (a grader may have been fixed since); only results that the log
+does not have yet are recorded, as another pass. A new draw of everything has slots of its own.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ from typing import cast
 
 from attrs import frozen
 
+from skillopt_es.accounts import check_bounded, has_budget, open_purse, spent_before
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import RunResumed, RunStarted, SealedTestOpened
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import Role, SkillTree, Split, digest_of
+from skillopt_es.events.values import LostCall, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
+from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
 from skillopt_es.projections.trainer import fold
+from skillopt_es.recorded_scores import drawn_at, next_draw, standing_rows
 from skillopt_es.scoring import Progress, Scoring, SplitResult
 from skillopt_es.seal import Look, Seal, opened
 from skillopt_es.session import Session
@@ -39,6 +43,7 @@ from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.loop import Trainer
 from skillopt_es.training.perform import Ports
+from skillopt_es.training.purse import Purse
 from skillopt_es.training.rollout import RolloutPorts
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Evaluation
@@ -47,6 +52,9 @@ from skillopt_es.version import software_version
 # Keys under `env:` that change neither what is asked nor how it is graded.
 _NOT_ASKED = {"workers", "skill_init", "seal_test"}
 
+OWN_BUDGET = tuple(f"budget.{cap}=null" for cap in ("max_minutes", "max_calls", "max_tokens", "max_cost"))
+"""A run's budget was for its training: what evaluates its skills has none, unless one is given."""
+
 
 @frozen(kw_only=True)
 class EvaluationRequest:
@@ -54,17 +62,19 @@ class EvaluationRequest:
     Which skill to score on what, and where that is recorded.
 
     No `splits` means every one that has items; `limit` takes the first items of each, 0 takes all. Each of several
-    `draws` asks every item again, under slots of its own.
+    `draws` asks every item again, under slots of its own; `again` is one more draw than there are.
     """
 
     config: RunConfig
     skill: SkillTree
+    notes: tuple[str, ...] = ()
     splits: tuple[Split, ...]
     limit: int
     directory: Path
     stem: str
     seal: Seal | None = None
     draws: int = 1
+    again: bool = False
 
 
 @frozen
@@ -87,11 +97,15 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         model = session.world.target(request.config)
         stack.push_async_callback(model.aclose)
         check_target(model, environment)
+        check_bounded(request.config, {"target": model})
         folder = request.directory / evaluation_name(request, splits.digests)
         look = await _look(request, splits, evaluations, folder, session)
         writer = _open_writer(folder, session)
         stack.push_async_callback(asyncio.to_thread, writer.close)
-        work = await _open_scoring(request, session, splits, _Opened(environment, model, writer, folder), look)
+        started = StartedCalls(folder)
+        held = _Opened(environment, model, writer, folder, started)
+        stack.callback(started.close)
+        work, evaluations = await _open_scoring(request, session, splits, held, evaluations, look)
         try:
             return Evaluated(folder, tuple(await work.results(evaluations, progress)), look)
         except AwaitingAnswers as waiting:
@@ -151,7 +165,7 @@ def _evaluations(splits: Splits, request: EvaluationRequest) -> list[Evaluation]
 def _evaluation(split: Split, draw: int, ids: Sequence[str], request: EvaluationRequest) -> Evaluation:
     first = tuple(ids[: request.limit] if request.limit else ids)
     seed = request.config.train.seed
-    place = f"eval/{split}" if draw == 1 else f"eval/{split}/draw-{draw}"
+    place = drawn_at(f"eval/{split}", draw)
     return Evaluation(place=place, purpose="test", split=split, items=first, skill=request.skill, seed=seed)
 
 
@@ -164,7 +178,7 @@ def _started(request: EvaluationRequest, splits: Splits, folder: Path) -> RunSta
         splits=split_ids(splits),
         steps_per_epoch=0,
         total_steps=0,
-        notes=("an evaluation of one skill, not a training run",),
+        notes=("an evaluation of one skill, not a training run", *request.notes),
     )
 
 
@@ -183,36 +197,49 @@ class _Opened:
     model: ChatModel
     writer: RunWriter
     folder: Path
+    started: StartedCalls
 
 
 async def _open_scoring(
-    request: EvaluationRequest, session: Session, splits: Splits, held: _Opened, look: SealedTestOpened | None
-) -> Scoring:
-    """The evaluation's log, begun or gone on with."""
+    request: EvaluationRequest,
+    session: Session,
+    splits: Splits,
+    held: _Opened,
+    evaluations: Sequence[Evaluation],
+    look: SealedTestOpened | None,
+) -> tuple[Scoring, list[Evaluation]]:
+    """The evaluation's log, begun or gone on with, and which draws are meant."""
     writer = held.writer
-    # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
-    at_once: dict[Role, int] = {"target": request.config.env.workers}
+    state = fold(recorded.event for recorded in writer.log.read())
+    run = RunData(config=request.config, started=state.started or _started(request, splits, held.folder))
+    meant = [next_draw(state, writer.journal, each) if request.again else each for each in evaluations]
+    lost = lost_calls(held.folder, writer.log, writer.journal)
+    pays = has_budget(run.config) and not all(standing_rows(state, run, each) for each in meant)
+    purse = _purse(run, held, lost, session) if pays else None
+
+    def stopping() -> bool:
+        return session.stopping() or bool(purse is not None and purse.reached)
+
     desk = Desk(held.folder)
     desk.clear()
+    # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
     calls = LiveCalls(
         {"target": held.model},
         writer.journal,
         writer,
         writer.log,
-        workers=at_once,
+        workers={"target": request.config.env.workers},
         ask_again=True,
         in_flight=session.in_flight,
-        stopping=session.stopping,
+        stopping=stopping,
         leave=desk.leave,
+        purse=purse,
     )
-    executor = session.world.executor(session.stopping)
+    executor = session.world.executor(stopping)
     items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
     rollouts = RolloutPorts(
         environment=held.environment, items=items, executor=executor, calls=calls, untrusted=splits.untrusted
     )
-    state = fold(recorded.event for recorded in writer.log.read())
-    started = state.started or _started(request, splits, held.folder)
-    run = RunData(config=request.config, started=started)
     trainer = Trainer(
         log=writer,
         head=writer.log.head().seq,
@@ -223,10 +250,19 @@ async def _open_scoring(
         stopping=session.stopping,
     )
     if state.started is None:
-        await trainer.append([started])
-    elif state.status == "paused":
-        await trainer.append([RunResumed(software=software_version())])
+        await trainer.append([run.started])
+    elif state.status == "paused" or lost or purse is not None:
+        await trainer.append([RunResumed(software=software_version(), lost=lost)])
     if look is not None and look not in trainer.state.looks.opened:
         await trainer.append([look])
-        await trainer.settled()
-    return Scoring(run, trainer, rollouts, writer)
+    await trainer.settled()
+    if purse is not None:
+        held.started.open(writer.log, writer.journal)
+    return Scoring(run, trainer, rollouts, writer, lambda: "" if purse is None else purse.reached), meant
+
+
+def _purse(run: RunData, held: _Opened, lost: tuple[LostCall, ...], session: Session) -> Purse:
+    """What the budget leaves after the sessions before; it holds for all that this evaluation has ever asked."""
+    log, journal = held.writer.log, held.writer.journal
+    before = spent_before(run.config, log, journal, lost)
+    return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=held.started.note)

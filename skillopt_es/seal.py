@@ -77,7 +77,7 @@ async def opened(seal: Seal, look: Look, own: Looks) -> SealedTestOpened:
         if known is None and not seal.opens:
             raise ConfigError(
                 "the test items are sealed (env.seal_test), and no run is named whose look this would be",
-                hint="`--run NAME --open-test` records it there; `--open-test` alone records it with the evaluation",
+                hint="`--split val` needs no seal; `--open-test` looks, and with `--run NAME` records it in that run",
             )
         return known or look.event(own.count + 1)
     with EventLog.open(seal.run) as log:

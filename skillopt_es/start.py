@@ -13,6 +13,7 @@ from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.ports import Splits
 from skillopt_es.shared_items import shared
+from skillopt_es.skill_origin import origin_of
 from skillopt_es.training.gate_draws import too_little
 from skillopt_es.version import software_version
 
@@ -113,11 +114,12 @@ def load_skill(config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
     if not config.env.skill_init:
         return SkillTree(files={"SKILL.md": ""}), ("env.skill_init is empty: started from an empty skill",)
     path = config.path(config.env.skill_init)
-    text = read_skill(path)
+    text, origin = read_skill(path), origin_of(path)
+    notes = (origin,) if origin else ()
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
-        return SkillTree(files={path.name: text}, main=path.name), (f"{path.name}: line ends were made \\n",)
-    return SkillTree(files={path.name: text}, main=path.name), ()
+        notes = (*notes, f"{path.name}: line ends were made \\n")
+    return SkillTree(files={path.name: text}, main=path.name), notes
 
 
 def read_skill(path: Path) -> str:

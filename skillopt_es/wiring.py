@@ -9,12 +9,13 @@ from __future__ import annotations
 import difflib
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
 from attrs import field, fields, frozen
 
+from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
@@ -53,6 +54,13 @@ def _find(group: str, name: str, config: RunConfig, key: str) -> object:
         hint = f"did you mean {close[0]}?" if close else f"installed: {', '.join(known)}"
         raise ConfigError(f"{config.place(key)}{key} is {name!r}, but no such adapter is installed", hint=hint)
     return known[name].load()
+
+
+def holds_answer(environment: str) -> Callable[[str, Sequence[str]], bool] | None:
+    """For SearchQA whether an answer and an accepted one contain each other; no other benchmark asks."""
+    if environment != "searchqa":
+        return None
+    return lambda prediction, answers: grade(prediction, [gold_of(answer) for answer in answers]).sub_em
 
 
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:

@@ -1,4 +1,4 @@
-"""`eval`: score any skill on a split."""
+"""`eval`: score any skill on a split, or on all."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.options import json_option, tell_of
 from skillopt_es.cli.terminal import say_for_now
 
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
     from skillopt_es.events.values import SkillTree, Split
     from skillopt_es.seal import Seal
 
-    _Asked = tuple[RunConfig, SkillTree, str, Seal | None]
+    _Skill = tuple[SkillTree, tuple[str, ...]]
+    _Asked = tuple[RunConfig, _Skill, str, Seal | None]
 
 _SPLITS: dict[str, tuple[Split, ...]] = {
     "train": ("train",),
@@ -39,7 +41,8 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 @click.option(
     "--split",
     type=click.Choice(list(_SPLITS)),
-    required=True,
+    default="all",
+    show_default=True,
     metavar="SPLIT",
     help="train, val, test or all (also: selection, valid_seen, valid_unseen).",
 )
@@ -48,7 +51,9 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
     "--which", type=click.Choice(["best", "current", "initial"]), default="best", show_default=True, help="With --run."
 )
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as env.workers=8.")
+@budget_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N items of the split.")
+@click.option("--again", is_flag=True, help="A new draw: ask everything once more, beside what is recorded.")
 @click.option(
     "--open-test",
     is_flag=True,
@@ -72,17 +77,21 @@ def eval_command(
     which: str,
     overrides: tuple[str, ...],
     limit: int | None,
+    again: bool,
     open_test: bool,
     out: Path | None,
     directory: Path,
     as_json: bool,
+    **budget: float | None,
 ) -> None:
     """
-    Score any skill on a split, with the target of CONFIG or of a run.
+    Score any skill with the target of CONFIG or of a run: on one split, or on each and on all together.
 
-    Calls are journaled under --dir: what was interrupted goes on where it stopped, the same again costs nothing.
+    Calls are journaled under --dir: what was interrupted goes on where it stopped, and a score that is recorded stays.
+    A budget (--max-calls and the like) holds for all calls of an evaluation, those of earlier commands included.
 
-    Exit codes: 0 scored, 1 failed or too much was not measured to be a score, 2 usage, config or data.
+    Exit codes: 0 scored, 1 failed or too much was not measured to be a score, 2 usage, config or data, 3 waits for
+    answers (`handoff`) or has reached a budget, 130 interrupted.
     """
     from skillopt_es.cli.evaluated import print_json_results, print_results, refuse_problems, write_rows
     from skillopt_es.evaluation import EvaluationRequest
@@ -91,7 +100,8 @@ def eval_command(
         raise click.UsageError("name a CONFIG or a --run, not both")
     if out is not None and not out.resolve().parent.is_dir():
         raise click.UsageError(f"--out {out}: there is no folder {out.parent}")
-    base, skill, stem, seal = (
+    overrides = (*overrides, *budget_settings(budget))
+    base, (skill, notes), stem, seal = (
         _of_config(config, overrides, skill_file, opens=open_test)
         if run is None
         else _of_run(run, which, overrides, skill_file, opens=open_test)
@@ -99,11 +109,13 @@ def eval_command(
     request = EvaluationRequest(
         config=base,
         skill=skill,
+        notes=notes,
         splits=_SPLITS[split],
         limit=limit or 0,
         directory=directory,
         stem=stem,
         seal=seal,
+        again=again,
     )
     evaluated = asyncio.run(_evaluate(request))
     if out is not None:
@@ -123,13 +135,14 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
         stem = path.resolve().parent.name
-    skill = load_skill(config)[0] if skill_file is None else _skill_of(config, skill_file)
+    skill = load_skill(config) if skill_file is None else _skill_of(config, skill_file)
     return config, skill, stem, seal_of(config, opens=opens)
 
 
 def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
     """The config of a run, the skill that is asked for, what to call them, and the run's seal."""
     from skillopt_es.config import with_overrides
+    from skillopt_es.evaluation import OWN_BUDGET
     from skillopt_es.events.errors import RunNotFound
     from skillopt_es.runs import find_run
     from skillopt_es.seal import seal_of_run
@@ -140,15 +153,15 @@ def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | 
     if state.started is None or state.current is None or state.best is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
     recorded = recorded_run(state.started, folder)
-    config = with_overrides(recorded.config, overrides)
+    config = with_overrides(recorded.config, (*OWN_BUDGET, *overrides))
     tell_of(config)
     known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
-    skill = known[which] if skill_file is None else _skill_of(config, skill_file)
+    skill = (known[which], ()) if skill_file is None else _skill_of(config, skill_file)
     return config, skill, folder.resolve().name, seal_of_run(recorded, folder, config, opens=opens)
 
 
-def _skill_of(config: RunConfig, file: Path) -> SkillTree:
-    """The skill in a file, read as a run reads its first one."""
+def _skill_of(config: RunConfig, file: Path) -> _Skill:
+    """The skill in a file, read as a run reads its first one, and notes about it."""
     from attrs import evolve
 
     from skillopt_es.errors import DataError
@@ -158,12 +171,12 @@ def _skill_of(config: RunConfig, file: Path) -> SkillTree:
         raise DataError(f"--skill {file} is a folder, and a skill is one text file", hint=f"such as {file}/SKILL.md")
     if not file.exists():
         raise DataError(f"--skill {file}: no such file", hint="name the text file that holds the skill")
-    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(file.resolve()))))[0]
+    return load_skill(evolve(config, env=evolve(config.env, skill_init=str(file.resolve()))))
 
 
 async def _evaluate(request: EvaluationRequest) -> Evaluated:
     from skillopt_es.cli.signals import until_stopped
-    from skillopt_es.errors import Interrupted
+    from skillopt_es.errors import BudgetReached, Interrupted
     from skillopt_es.evaluation import evaluate
     from skillopt_es.session import Session
     from skillopt_es.training.calls import InFlight
@@ -173,6 +186,10 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
         async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
             session = Session(now=lambda: datetime.now(UTC), stopping=stopping, in_flight=in_flight)
             return await evaluate(request, session, _progress)
+    except BudgetReached as reached:
+        option = reached.message.split()[0].removeprefix("budget.").replace("_", "-")
+        hint = f"the same command with a higher `--{option}` goes on where this one stopped"
+        raise BudgetReached(reached.message, hint=hint) from None
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None
 

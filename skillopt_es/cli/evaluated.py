@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -14,14 +15,18 @@ from skillopt_es.counting import counted
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.values import Failed, Json, Measured
+from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.projections.prices import prices_in
+from skillopt_es.recorded_scores import draw_of
 from skillopt_es.scoring import SplitResult
+from skillopt_es.training.scores import mean_score
 
 
 def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
     """Scores, types and tokens of each split, for people."""
     click.echo(f"skill     {request.skill.main} ({request.skill.hash[:12]})")
+    for note in request.notes:
+        click.echo(f"note      {note}")
     click.echo(f"target    {request.config.target_model.model}")
     click.echo(f"recorded  {evaluated.folder}")
     if evaluated.look is not None:
@@ -29,15 +34,28 @@ def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
     for result in evaluated.results:
         click.echo("")
         _print_split(result, prices_in(request.config.resolved).currency)
+    if len(evaluated.results) > 1:
+        click.echo("")
+        problem = any(result.problem for result in evaluated.results)
+        click.echo(_line("all", _together(evaluated.results), problem=problem))
+
+
+def _together(results: Sequence[SplitResult]) -> Score:
+    """The mean over every item of every split."""
+    return mean_score([row.outcome for result in results for row in result.rows])
+
+
+def _line(name: str, score: Score, *, problem: bool) -> str:
+    items = f"{score.measured} measured, {score.unmeasured} not measured"
+    return (
+        f"{name}: no score ({items})" if problem else f"{name}: hard {score.hard:.4f}, soft {score.soft:.4f} ({items})"
+    )
 
 
 def _print_split(result: SplitResult, currency: str) -> None:
-    score = result.score
-    items = f"{score.measured} measured, {score.unmeasured} not measured"
-    if result.problem:
-        click.echo(f"{result.split}: no score ({items})")
-    else:
-        click.echo(f"{result.split}: hard {score.hard:.4f}, soft {score.soft:.4f} ({items})")
+    draw = draw_of(result.place)
+    name = result.split if draw == 1 else f"{result.split}, draw {draw}"
+    click.echo(_line(name, result.score, problem=bool(result.problem)))
     print_by_type(result.by_type)
     click.echo(f"{shown_usage(result.usage, currency)} ({counted(result.made, 'call')} made now)")
 
@@ -47,18 +65,32 @@ def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None
     print_json(
         {
             "skill": request.skill.hash,
+            "notes": list(request.notes),
             "target": request.config.target_model.model,
             "folder": str(evaluated.folder),
             "look": None if evaluated.look is None else evaluated.look.look,
             "currency": prices_in(request.config.resolved).currency or None,
             "splits": [_split_json(result) for result in evaluated.results],
+            "all": _together_json(evaluated.results),
         }
     )
+
+
+def _together_json(results: Sequence[SplitResult]) -> Json:
+    """The score over all splits; null where one of them has none."""
+    score, problem = _together(results), any(result.problem for result in results)
+    return {
+        "hard": None if problem else score.hard,
+        "soft": None if problem else score.soft,
+        "measured": score.measured,
+        "unmeasured": score.unmeasured,
+    }
 
 
 def _split_json(result: SplitResult) -> Json:
     return {
         "split": result.split,
+        "draw": draw_of(result.place),
         "hard": None if result.problem else result.score.hard,
         "soft": None if result.problem else result.score.soft,
         "measured": result.score.measured,

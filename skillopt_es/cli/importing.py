@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from datetime import UTC, datetime
 from pathlib import Path
@@ -40,7 +39,7 @@ def import_command(folder: Path, name: str | None, directory: Path, as_json: boo
     if (run / LOG_FILE).exists():
         raise RunExists(f"there is a run at {run} already", hint="choose another name with --out")
     imported = imported_run(read_folder(folder))
-    state = asyncio.run(write_run(imported, run, now=lambda: datetime.now(UTC)))
+    state = write_run(imported, run, now=lambda: datetime.now(UTC))
     if as_json:
         print_json(_as_json(state, run))
     else:

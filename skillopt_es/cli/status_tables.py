@@ -223,7 +223,11 @@ def _print_evaluation(found: Detailed) -> None:
         click.echo(f"{line.place}: hard {line.score.hard:.4f}, soft {line.score.soft:.4f} ({items}{left})")
         print_by_type(line.by_type)
     click.echo()
-    field("next", "the same `skillopt-es eval` again asks for what is missing, and nothing twice")
+    if each.status == "scored":
+        field("next", "the same `skillopt-es eval` shows it again; with `--again` it draws everything anew")
+    else:
+        more = " (with a higher limit)" if summary.pause == "budget" else ""
+        field("next", f"the same `skillopt-es eval`{more} asks for what is missing, and nothing twice")
 
 
 def _what(started: RunStarted) -> str:

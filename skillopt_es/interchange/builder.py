@@ -37,6 +37,11 @@ class Builder:
         self.add(GapFound(place=place, what=what, why=why, step=step, skill=skill))
 
     @property
+    def of_original(self) -> bool:
+        """Whether the original wrote the folder, and not an export of ours, whose texts follow our rules."""
+        return "optimizer.appendix_order" not in self.original.config
+
+    @property
     def current(self) -> Standing:
         """The skill that is current."""
         assert self.state.current is not None
@@ -98,7 +103,8 @@ class Builder:
         if row.conversation is None:
             return ""
         records: list[Json] = [[kind, text] for kind, text in row.conversation]
-        text = json.dumps({"task": row.task, "records": records}, sort_keys=True, separators=(",", ":"))
+        blob = {"task": row.task, "records": records, **({"answers": row.answers} if row.answers else {})}
+        text = json.dumps(blob, sort_keys=True, separators=(",", ":"))
         self.texts.append(text)
         return text_digest(text)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import frozen
 
+from skillopt_es.config.sections import PAIR_POLICY_ALIASES
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
     MetaSkillWritten,
@@ -15,13 +16,21 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
 )
 from skillopt_es.events.values import Json, Measured, Score
-from skillopt_es.interchange.layout import meta_file, skill_file, skill_hash, slow_folder
-from skillopt_es.interchange.rollout_files import File, dumped, fail_reason, rollout_files
+from skillopt_es.interchange.layout import meta_file, meta_folder, safe_name, skill_file, skill_hash, slow_folder
+from skillopt_es.interchange.rollout_files import File, Rollouts, dumped, fail_reason
 from skillopt_es.interchange.segments import Segment
-from skillopt_es.training.evidence import Evidence
-from skillopt_es.training.trajectories import unpacked
+from skillopt_es.training.scores import mean_score
 
 Record = dict[str, Json]
+_CATEGORIES = {
+    (False, True): "improved",
+    (True, False): "regressed",
+    (False, False): "persistent_fail",
+    (True, True): "stable_success",
+}
+_ALL = tuple(_CATEGORIES.values())
+_KEPT = {"changed": ("improved", "regressed"), "unchanged": ("persistent_fail", "stable_success")}
+"""What a pair policy keeps; any other one keeps all."""
 _AIM = "fix regressions and persistent failures seen across neighbouring epochs"
 
 
@@ -30,19 +39,22 @@ class EpochFiles:
     """One epoch's end, under the original's names."""
 
     part: Segment
-    imported: RunImported | None
+    config: Record
+    rollouts: Rollouts
 
-    def files(self, evidence: Evidence) -> Iterator[File]:
+    @property
+    def imported(self) -> RunImported | None:
+        """What another trainer recorded of the run."""
+        return self.part.after.imported
+
+    def files(self) -> Iterator[File]:
         """All of its files, as far as it came."""
         applied, written = self.part.last(SlowUpdateApplied), self.part.last(MetaSkillWritten)
         folder, epoch = slow_folder(self.part.number), self.part.number
-        before, after = self._compared()
-        yield from rollout_files(f"{folder}/rollout_prev", before, evidence)
-        yield from rollout_files(f"{folder}/rollout_curr", after, evidence)
-        yield from self._comparison(folder, before, after, evidence)
-        yield from rollout_files(f"{folder}/selection_eval", self.part.rollouts(f"e{epoch}/slow/gate"), evidence)
-        standing = self.part.rollouts(f"e{epoch}/slow/standing")
-        yield from rollout_files(f"{folder}/selection_eval_current", standing, evidence)
+        yield from self._comparison(folder if self.config.get("use_slow_update") else meta_folder(epoch))
+        gate, standing = (self.part.rollouts(f"e{epoch}/slow/{name}") for name in ("gate", "standing"))
+        yield from self.rollouts.files(f"{folder}/selection_eval", gate)
+        yield from self.rollouts.files(f"{folder}/selection_eval_current", standing)
         proposed = self.part.last(SlowUpdateProposed)
         if proposed is not None and proposed.candidate is not None:
             yield f"{folder}/candidate_skill.md", proposed.candidate.text
@@ -61,28 +73,43 @@ class EpochFiles:
         same = drawn is not None and drawn.previous == drawn.current
         return after if same else self.part.rollouts(f"{place}/previous"), after
 
-    def _comparison(
-        self,
-        folder: str,
-        before: Sequence[RolloutCompleted],
-        after: Sequence[RolloutCompleted],
-        evidence: Evidence,
-    ) -> Iterator[File]:
-        proposed = self.part.last(SlowUpdateProposed)
-        if proposed is None or not proposed.pairs:
+    def _comparison(self, folder: str) -> Iterator[File]:
+        """Both skills' results, what came on top of the drawn items apart, and what they are as pairs."""
+        drawn = self.part.last(ComparisonDrawn)
+        if drawn is None:
             return
-        old, new = {row.item: row for row in before}, {row.item: row for row in after}
-        pairs: list[Json] = []
-        for pair in proposed.pairs:
-            sides: Record = {}
-            for name, rows in (("prev", old), ("curr", new)):
-                row = rows.get(pair.item)
-                if row is not None and isinstance(row.outcome, Measured):
-                    sides[name] = _side(row, row.outcome)
-            now = new.get(pair.item)
-            task = unpacked(now, evidence).task if now is not None and now.trajectory else pair.item
-            pairs.append({"id": pair.item, "task": task, "category": pair.category, **sides})
-        yield f"{folder}/comparison_pairs.json", dumped(pairs)
+        before, after = self._compared()
+        for name, rows in (("rollout_prev", before), ("rollout_curr", after)):
+            yield from self.rollouts.files(f"{folder}/{name}", [row for row in rows if row.item in drawn.items])
+            for row in rows:
+                if row.item not in drawn.items:
+                    yield from self.rollouts.files(f"{folder}/{name}/topup/{safe_name(row.item)}", [row])
+        if not after:
+            return
+        every, proposed = self._pairs(before, after), self.part.last(SlowUpdateProposed)
+        named = str(self.config.get("longitudinal_pair_policy"))
+        policy = PAIR_POLICY_ALIASES.get(named, named)
+        kept = [row for row in every if row["category"] in _KEPT.get(policy, _ALL)]
+        if proposed is not None:
+            kept = [row for row in every if row["id"] in {pair.item for pair in proposed.pairs}]
+        yield f"{folder}/comparison_pairs.json", dumped([*kept])
+        if policy in _KEPT:
+            yield f"{folder}/comparison_pairs_all.json", dumped([*every])
+
+    def _pairs(self, before: Sequence[RolloutCompleted], after: Sequence[RolloutCompleted]) -> list[Record]:
+        """Each item that was measured under both skills, in drawn order."""
+        old, pairs = {row.item: row for row in before}, list[Record]()
+        for now in after:
+            then = old.get(now.item)
+            if then is None or not isinstance(then.outcome, Measured) or not isinstance(now.outcome, Measured):
+                continue
+            sides: Record = {"prev": _side(then, then.outcome), "curr": _side(now, now.outcome)}
+            category = _CATEGORIES[self._passes(then.outcome), self._passes(now.outcome)]
+            pairs.append({"id": now.item, "task": self.rollouts.task(now), "category": category, **sides})
+        return pairs
+
+    def _passes(self, outcome: Measured) -> bool:
+        return outcome.hard > 0 if self.config.get("evaluation.partial_passes") else outcome.passed
 
     def _slow_result(self, applied: SlowUpdateApplied, proposed: SlowUpdateProposed | None) -> Record:
         if applied.action == "placeholder":
@@ -94,8 +121,7 @@ class EpochFiles:
             "reasoning": proposed.reasoning,
             "slow_update_content": proposed.guidance,
             **took,
-            "prev_hard": self._hard("slow_previous"),
-            "curr_hard": self._hard("slow_current"),
+            **self._hards(),
         }
         if proposed.candidate is not None:
             result["candidate_hash"] = skill_hash(proposed.candidate.text)
@@ -104,11 +130,14 @@ class EpochFiles:
             result |= _scores(applied.candidate_score if applied.exact else None)
         return {**result, "action": "reject" if applied.action == "indecisive" else applied.action}
 
-    def _hard(self, purpose: str) -> float | None:
-        drawn = self.part.last(ComparisonDrawn)
-        same = drawn is not None and drawn.previous == drawn.current
-        scored = self.part.scored("slow_current" if same or purpose == "slow_current" else "slow_previous")
-        return None if scored is None else scored.score.hard
+    def _hards(self) -> Record:
+        """What both skills came to on the drawn items, without those that came on top."""
+        drawn, (before, after) = self.part.last(ComparisonDrawn), self._compared()
+        means: Record = {}
+        for name, rows in (("prev_hard", before), ("curr_hard", after)):
+            outcomes = [row.outcome for row in rows if drawn is not None and row.item in drawn.items]
+            means[name] = mean_score(outcomes).hard if any(isinstance(each, Measured) for each in outcomes) else None
+        return means
 
     def _meta_result(self, written: MetaSkillWritten) -> Record:
         if written.result == "first_epoch":

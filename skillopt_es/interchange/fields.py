@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
 from attrs import define, field, frozen
 
+from skillopt_es.errors import DataError
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Json
+
+# Opening a pipe that nobody writes to would wait for ever; Windows has neither flag.
+_AS_IT_IS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_PLAIN = "a result folder has plain files only: put a copy of the file there, or take it away"
 
 
 @frozen
@@ -134,7 +141,7 @@ class Source:
     def text(self, path: str) -> str | None:
         """A text file; None for one that is not there or cannot be read, which is told."""
         try:
-            return (self.root / path).read_bytes().decode("utf-8")
+            return self._bytes(path).decode("utf-8")
         except FileNotFoundError:
             return None
         except UnicodeDecodeError as error:
@@ -142,6 +149,18 @@ class Source:
         except OSError as error:
             self.say(path, f"cannot be read: {error.strerror}")
         return None
+
+    def _bytes(self, path: str) -> bytes:
+        """A plain file's bytes; raises DataError for anything else, and for what lies behind a link."""
+        at = self.root
+        for part in Path(path).parts:
+            at /= part
+            if at.is_symlink():
+                raise DataError(f"{at} is a symbolic link, which an import does not follow", hint=_PLAIN)
+        with os.fdopen(os.open(at, _AS_IT_IS), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise DataError(f"{at} is not a plain file", hint=_PLAIN)
+            return file.read()
 
     def json(self, path: str) -> Json:
         """What a JSON file holds; None for one that is not there or broken, which is told."""
@@ -197,9 +216,9 @@ class Source:
             return []
 
     def files(self, path: str) -> list[str]:
-        """The names of the files in a folder, in order."""
+        """The names of all in a folder that is no folder, in order; what cannot be read shows when it is."""
         try:
-            return sorted(each.name for each in (self.root / path).iterdir() if each.is_file())
+            return sorted(each.name for each in (self.root / path).iterdir() if not each.is_dir())
         except OSError:
             return []
 

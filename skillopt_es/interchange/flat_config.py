@@ -6,10 +6,16 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
+from skillopt_es.config.adapter_names import role_backend
+from skillopt_es.config.backends import OWN_KEYS
 from skillopt_es.config.original import MOVED, READ, RENAMED
 from skillopt_es.events.values import Json
 
-_MORE = ("model.codex_trace_to_optimizer", *(f"env.{name}" for name in ("max_turns", "max_steps", "data_root", "mode")))
+_MORE = (
+    *(f"model.{name}" for name in OWN_KEYS),
+    "model.codex_trace_to_optimizer",
+    *(f"env.{name}" for name in ("max_turns", "max_steps", "data_root", "mode")),
+)
 _KEYS = (*(f"{section}.{name}" for section, names in READ.items() for name in names), *_MORE)
 _FLAT = {
     **{key: key.partition(".")[2] for key in _KEYS},
@@ -24,6 +30,29 @@ _SECRET = re.compile(r"(api_?key|token|secret|password|credential)$", re.IGNOREC
 HIDDEN = "(a secret, not imported)"
 
 
+_BACKENDS = {
+    "openai": "openai_chat",
+    "azure_openai": "openai_chat",
+    "codex": "codex_exec",
+    "claude_code": "claude_code_exec",
+    "cursor": "cursor_exec",
+    "copilot": "copilot_exec",
+}
+"""What the original calls a role's backend, where that is not our name for it."""
+
+
+def _backends(flat: Mapping[str, Json]) -> dict[str, Json]:
+    """Both roles' backends, which our configs may leave to one label for both."""
+    label = flat.get("model_backend")
+    found: dict[str, Json] = {}
+    for role in ("optimizer", "target"):
+        own = flat.get(f"{role}_backend")
+        if isinstance(label, str) and isinstance(own, str | None):
+            backend = own or role_backend(label, "", role)
+            found[f"{role}_backend"] = _BACKENDS.get(backend, backend)
+    return found
+
+
 def flat_config(config: Mapping[str, Json]) -> dict[str, Json]:
     """Our sections as the original's flat keys; a key that it does not have keeps its section before a dot."""
     flat: dict[str, Json] = {}
@@ -31,7 +60,7 @@ def flat_config(config: Mapping[str, Json]) -> dict[str, Json]:
         for name, value in cast("dict[str, Json]", values).items():
             key = name if section == _OTHERS else _FLAT.get(f"{section}.{name}", f"{section}.{name}")
             flat[key] = value
-    return flat
+    return {**flat, **_backends(flat)}
 
 
 def nested_config(flat: Mapping[str, Json]) -> dict[str, Json]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from skillopt_es.errors import DataError
@@ -19,6 +19,8 @@ from skillopt_es.interchange.layout import (
     SUMMARY,
     TESTS,
     meta_file,
+    meta_folder,
+    safe_name,
     skill_file,
     slow_folder,
 )
@@ -26,6 +28,7 @@ from skillopt_es.interchange.original import (
     Epoch,
     MetaResult,
     Original,
+    Result,
     SlowResult,
     StateRecord,
     SummaryRecord,
@@ -88,19 +91,40 @@ def _epoch_numbers(source: Source) -> list[int]:
 
 def _epoch(source: Source, number: int) -> Epoch:
     folder = slow_folder(number)
+    compared = folder if source.exists(f"{folder}/rollout_curr") else meta_folder(number)
     slow, meta = source.fields(f"{folder}/slow_result.json"), source.fields(meta_file(number))
-    pairs = source.rows(f"{folder}/comparison_pairs.json")
+    if not source.exists(compared):
+        compared = folder
+    pairs = source.rows(f"{compared}/comparison_pairs.json")
+    further = _further(source, compared)
     return Epoch(
         number=number,
         slow=None if slow is None else _slow(slow),
         pairs=None if pairs is None else tuple((row.shown("id"), row.shown("category")) for row in pairs),
         candidate=source.text(f"{folder}/candidate_skill.md"),
-        previous=read_results(source, f"{folder}/rollout_prev"),
-        current=read_results(source, f"{folder}/rollout_curr"),
+        previous=_compared(source, f"{compared}/rollout_prev", further),
+        current=_compared(source, f"{compared}/rollout_curr", further),
+        further=tuple(further),
         selection=read_results(source, f"{folder}/selection_eval"),
         standing=read_results(source, f"{folder}/selection_eval_current"),
         meta=None if meta is None else _meta(meta),
     )
+
+
+def _further(source: Source, folder: str) -> list[str]:
+    """The items that were compared on top of the drawn ones, in the order in which they were drawn."""
+    there = set(source.folders(f"{folder}/rollout_curr/topup"))
+    if not there:
+        return []
+    rows = source.rows(f"{folder}/comparison_pairs_all.json") or ()
+    return [item for item in (row.shown("id") for row in rows) if safe_name(item) in there]
+
+
+def _compared(source: Source, folder: str, further: Sequence[str]) -> tuple[Result, ...] | None:
+    """One skill's results: of the drawn items, then of each that came on top."""
+    rows = read_results(source, folder)
+    more = [read_results(source, f"{folder}/topup/{safe_name(item)}") for item in further]
+    return None if rows is None else (*rows, *(row for each in more for row in each or ()))
 
 
 def _slow(row: Fields) -> SlowResult:

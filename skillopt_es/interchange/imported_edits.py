@@ -1,31 +1,34 @@
-"""A step's proposed, merged and chosen edits, from the files that the original leaves of them."""
+"""A step's proposed, merged and chosen edits (or suggestions, or drafts), from the files that the original leaves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Literal, TypedDict
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchesMerged, PatchProposed
-from skillopt_es.events.values import Edit, EditOp, Evidence
+from skillopt_es.events.catalog import (
+    EditsRanked,
+    LearningRateChosen,
+    PatchesMerged,
+    PatchProposed,
+    SkillRewritten,
+)
+from skillopt_es.events.values import Draft, Edit, Evidence, Suggestion
+from skillopt_es.events.values import Proposal as Proposed
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.imported_notes import import_notes
 from skillopt_es.interchange.original import Change, Proposal, Step
+from skillopt_es.projections.state import proposals_in
 
-_OPS: dict[str, EditOp] = {
-    "append": "append",
-    "insert_after": "insert_after",
-    "replace": "replace",
-    "delete": "delete",
-}
 _KINDS: dict[str, Evidence] = {"failure": "failure", "success": "success"}
 
 
 @frozen
 class Chosen:
-    """The edits that a step applied, in order; None when that is not known."""
+    """What a step applied, in order; None when that is not known."""
 
-    edits: tuple[Edit, ...] | None
+    edits: tuple[Proposed, ...] | None
 
 
 def import_edits(build: Builder, step: Step, place: str) -> Chosen:
@@ -45,16 +48,25 @@ def import_edits(build: Builder, step: Step, place: str) -> Chosen:
     if chosen is None:
         build.gap(place, "which edits were chosen", "ranked_edits.json does not fit the other files")
         return Chosen(None)
-    details = step.ranked.indices is not None
     build.add(
         EditsRanked(
             step=step.number,
             budget=budget,
             pool=tuple(edit.id for edit in pool),
             chosen=tuple(edit.id for edit in chosen),
-            reasoning=step.ranked.reasoning if details else "",
+            reasoning=step.ranked.ranking,
         )
     )
+    if step.rewrite is not None:
+        build.add(
+            SkillRewritten(
+                step=step.number,
+                result="written",
+                text=step.rewrite.text,
+                changes=step.rewrite.changes,
+                reasoning=step.rewrite.reasoning,
+            )
+        )
     return Chosen(chosen)
 
 
@@ -66,16 +78,16 @@ def _patches(build: Builder, step: Step, place: str) -> list[PatchProposed]:
         for proposal in group:
             alone = step.merged if usable == [proposal] and step.merged else None
             name = f"{place}/b{number}/{proposal.kind}-{proposal.name}"
-            edits = _edits(name, alone.changes if alone else proposal.changes, proposal.kind)
-            if len(edits) < len(proposal.changes):
-                build.gap(name, "what some of its edits do", "they have an unknown op")
+            said = _named(name, alone.changes if alone else proposal.changes, proposal.kind)
+            if len(said) < len(proposal.changes):
+                build.gap(name, "what some of its edits do", "they are of an unknown kind")
             patch = PatchProposed(
                 patch=name,
                 step=step.number,
                 kind=_KINDS[proposal.kind],
                 items=(),
-                result="edits" if edits else "notes" if proposal.notes else "nothing",
-                edits=edits,
+                result=_result(said) if said else "notes" if proposal.notes else "nothing",
+                **_by_kind(said),
                 notes=proposal.notes,
                 patterns=proposal.patterns,
                 reasoning=proposal.reasoning,
@@ -85,32 +97,56 @@ def _patches(build: Builder, step: Step, place: str) -> list[PatchProposed]:
     return found
 
 
-def _edits(maker: str, changes: Iterable[Change], source: str) -> tuple[Edit, ...]:
-    """The edits whose op is known, under the maker's name."""
-    return tuple(
-        _edit(f"{maker}#{number}", change, source)
-        for number, change in enumerate(changes, start=1)
-        if change.op in _OPS
+class _Kinds(TypedDict):
+    """What was proposed, by update mode: all but one are empty."""
+
+    edits: tuple[Edit, ...]
+    suggestions: tuple[Suggestion, ...]
+    drafts: tuple[Draft, ...]
+
+
+def _by_kind(said: Sequence[Proposed]) -> _Kinds:
+    return _Kinds(
+        edits=tuple(each for each in said if isinstance(each, Edit)),
+        suggestions=tuple(each for each in said if isinstance(each, Suggestion)),
+        drafts=tuple(each for each in said if isinstance(each, Draft)),
     )
 
 
-def _edit(name: str, change: Change, source: str) -> Edit:
-    kind = _KINDS.get(change.source, _KINDS.get(source, "failure"))
-    edit = Edit(id=name, op=_OPS[change.op], content=change.content, target=change.target, source=kind)
-    return edit if change.support is None else evolve(edit, support=change.support)
+def _result(said: Sequence[Proposed]) -> Literal["edits", "suggestions", "draft"]:
+    match said[0]:
+        case Edit():
+            return "edits"
+        case Suggestion():
+            return "suggestions"
+        case Draft():
+            return "draft"
 
 
-def _pool(build: Builder, merged: Proposal, patches: Sequence[PatchProposed], place: str) -> tuple[Edit, ...]:
-    """The edits that could be chosen: the only patch as it is, or a merge."""
-    usable = [patch for patch in patches if patch.edits]
-    if len(usable) == 1 and len(usable[0].edits) == len(merged.changes):
-        return usable[0].edits
+def _named(maker: str, changes: Iterable[Change], source: str) -> tuple[Proposed, ...]:
+    """The proposals whose kind is known, under the maker's name."""
+    found: list[Proposed] = []
+    for number, change in enumerate(changes, start=1):
+        if change.said is not None:
+            kind = _KINDS.get(change.source, _KINDS.get(source, "failure"))
+            named = evolve(change.said, id=f"{maker}#{number}", source=kind)
+            found.append(named if change.support is None else evolve(named, support=change.support))
+    return tuple(found)
+
+
+def _pool(build: Builder, merged: Proposal, patches: Sequence[PatchProposed], place: str) -> tuple[Proposed, ...]:
+    """What could be chosen: the only patch as it is, or a merge."""
+    usable = [patch for patch in patches if proposals_in(patch)]
+    if len(usable) == 1 and len(proposals_in(usable[0])) == len(merged.changes):
+        return proposals_in(usable[0])
     levels = [change.level for change in merged.changes if change.level is not None]
     kinds = {_KINDS[change.source] for change in merged.changes if change.source in _KINDS}
+    kinds = kinds or {patch.kind for patch in usable}
     group = next(iter(kinds)) if levels and len(kinds) == 1 else "final"
     level = max(levels) if levels and group != "final" else 0
     name = f"{place}/merge/final" if group == "final" else f"{place}/merge/{group}-{level}-0"
-    edits = with_origins(_edits(name, merged.changes, ""), [edit for patch in usable for edit in patch.edits])
+    inputs = [each for patch in usable for each in proposals_in(patch)]
+    united = with_origins(_named(name, merged.changes, ""), inputs)
     build.add(
         PatchesMerged(
             merge=name,
@@ -118,22 +154,22 @@ def _pool(build: Builder, merged: Proposal, patches: Sequence[PatchProposed], pl
             group=group,
             level=level,
             inputs=tuple(patch.patch for patch in usable),
-            edits=edits,
+            **_by_kind(united),
             reasoning=merged.reasoning,
         )
     )
-    return edits
+    return united
 
 
-def with_origins(merged: Sequence[Edit], inputs: Sequence[Edit]) -> tuple[Edit, ...]:
+def with_origins(merged: Sequence[Proposed], inputs: Sequence[Proposed]) -> tuple[Proposed, ...]:
     """
-    The merged edits with what they may come from, as no file says it: inputs of the same words, and all without such.
+    What was merged with what they may come from, as no file says it: inputs of the same words, and all without such.
 
-    An input that no merged edit repeats can be part of any; so nothing is said to be merged away that perhaps was not.
+    An input that nothing merged repeats can be part of any; so nothing is said to be merged away that perhaps was not.
     """
     repeated = {_words(edit) for edit in merged}
     unplaced = [edit.id for edit in inputs if _words(edit) not in repeated]
-    found = []
+    found: list[Proposed] = []
     for edit in merged:
         same = [each.id for each in inputs if _words(each) == _words(edit)]
         origins = (*same, *unplaced) or tuple(each.id for each in inputs)
@@ -141,8 +177,14 @@ def with_origins(merged: Sequence[Edit], inputs: Sequence[Edit]) -> tuple[Edit, 
     return tuple(found)
 
 
-def _words(change: Change | Edit) -> tuple[str, str, str]:
-    return change.op, change.content, change.target
+def _words(said: Proposed) -> tuple[str, ...]:
+    match said:
+        case Edit():
+            return said.op, said.content, said.target
+        case Suggestion():
+            return said.kind, said.title, said.motivation, said.instruction
+        case Draft():
+            return (said.text,)
 
 
 def _step_number(build: Builder) -> int:
@@ -168,14 +210,14 @@ def _decision(build: Builder, step: Step, pool: int) -> None:
     )
 
 
-def _matched(changes: Sequence[Change], pool: Sequence[Edit]) -> tuple[Edit, ...] | None:
-    """The edits of the pool that say what the chosen ones say, each once; None when one is not in it."""
+def _matched(changes: Sequence[Change], pool: Sequence[Proposed]) -> tuple[Proposed, ...] | None:
+    """Those of the pool that say what the chosen ones say, each once; None when one is not in it."""
     left = list(pool)
-    found: list[Edit] = []
+    found: list[Proposed] = []
     for change in changes:
-        if change.op not in _OPS:
+        if change.said is None:
             continue
-        same = [edit for edit in left if _words(edit) == _words(change)]
+        same = [each for each in left if _words(each) == _words(change.said)]
         if not same:
             return None
         left.remove(same[0])

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Literal, cast, get_args
 
-from skillopt_es.events.catalog import ComparisonDrawn, MetaSkillWritten, SlowUpdateApplied, SlowUpdateProposed
+from skillopt_es.events.catalog import (
+    ComparisonDrawn,
+    ComparisonExtended,
+    MetaSkillWritten,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
+)
 from skillopt_es.events.values import Pair, SkillTree
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.layout import skill_hash
 from skillopt_es.interchange.original import Epoch, MetaResult, SlowResult
+from skillopt_es.interchange.original_edits import guided_by_original
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
 
 Category = Literal["improved", "regressed", "persistent_fail", "stable_success"]
@@ -38,7 +45,10 @@ def _comparison(build: Builder, end: Epoch) -> None:
     items = [row.item for row in end.current or ()] or [item for item, _ in end.pairs or ()]
     if not items:
         return
-    build.add(ComparisonDrawn(epoch=end.number, items=tuple(items), previous=previous, current=current))
+    drawn = tuple(item for item in items if item not in end.further)
+    build.add(ComparisonDrawn(epoch=end.number, items=drawn, previous=previous, current=current))
+    if end.further:
+        build.add(ComparisonExtended(epoch=end.number, items=end.further))
     place = f"e{end.number}/slow"
     hards = (end.slow.previous_hard, end.slow.current_hard) if end.slow else (None, None)
     if previous != current:
@@ -95,14 +105,12 @@ def _placeholder(build: Builder, epoch: int) -> None:
 
 def _candidate(build: Builder, end: Epoch, slow: SlowResult) -> SkillTree | None:
     """The text with the guidance: the file, or what has the recorded hash."""
-    text = end.candidate
-    if text is None:
-        text = with_slow_guidance(build.current.skill.text, slow.guidance)
-        if skill_hash(text) != slow.candidate_hash:
-            return None
-    elif slow.candidate_hash and skill_hash(text) != slow.candidate_hash:
-        return None
-    return build.tree(text)
+    if end.candidate is not None and not slow.candidate_hash:
+        return build.tree(end.candidate)
+    current = build.current.skill.text
+    made = (with_slow_guidance(current, slow.guidance), guided_by_original(current, slow.guidance))
+    texts = made if end.candidate is None else (end.candidate,)
+    return next((build.tree(text) for text in texts if skill_hash(text) == slow.candidate_hash), None)
 
 
 def _apply(build: Builder, end: Epoch, slow: SlowResult, candidate: SkillTree) -> None:

@@ -6,6 +6,7 @@ from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, A
 from skillopt_es.events.values import AppendixOrder
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.original import Step
+from skillopt_es.interchange.original_edits import noted_by_original
 from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix
 
 
@@ -47,7 +48,8 @@ def write_notes(build: Builder, step: Step, *, kept: bool) -> None:
     notes = build.state.unwritten
     if not notes:
         return
-    text = with_appendix(build.current.skill.text, notes)
+    written = noted_by_original if build.of_original else with_appendix
+    text = written(build.current.skill.text, notes)
     if kept and step.skill is not None and appendix_notes(step.skill) == notes:
         text = step.skill
     skill = build.tree(text)

@@ -23,6 +23,7 @@ from skillopt_es.interchange.imported_notes import write_notes
 from skillopt_es.interchange.imported_steps import follow_text, import_step
 from skillopt_es.interchange.layout import BEST
 from skillopt_es.interchange.original import Original
+from skillopt_es.interchange.original_edits import noted_by_original
 
 
 @frozen
@@ -44,6 +45,7 @@ def imported_run(original: Original) -> Imported:
     if why:
         build.gap("folder", "how many steps an epoch has", why)
     _baseline(build)
+    _empty_appendix(build)
     last = max(original.steps, default=0)
     for epoch in range(1, (last - 1) // per_epoch + 2 if last else 1):
         _epoch(build, epoch, per_epoch, last)
@@ -104,6 +106,17 @@ def _baseline(build: Builder) -> None:
         build.gap("baseline", "what the initial skill measured", "selection_eval_baseline/results.jsonl is not there")
 
 
+def _empty_appendix(build: Builder) -> None:
+    """With reminder notes the original's first step has another text than the one that was measured."""
+    skill = build.current.skill
+    if not build.of_original or not build.original.config.get("use_skill_aware_reflection"):
+        return
+    text = noted_by_original(skill.text, ())
+    if text != skill.text:
+        why = "it is the initial skill with an empty appendix for reminder notes, which was not measured"
+        build.gap("start", "the score of the first step's skill", why, skill=build.tree(text))
+
+
 def _epoch(build: Builder, epoch: int, per_epoch: int, last: int) -> None:
     """One epoch: its steps, and its end where there is one."""
     original = build.original
@@ -138,7 +151,8 @@ def _ended(build: Builder, epoch: int) -> bool:
 def _end(build: Builder) -> None:
     """The final evaluation, the tests and the summary."""
     original, summary = build.original, build.original.summary
-    if original.final is not None or (summary and summary.final_soft is not None):
+    known = not build.of_original and build.current.skill.hash in build.state.measured  # our export repeats it
+    if not known and (original.final is not None or (summary and summary.final_soft is not None)):
         skill = build.current.skill.hash
         build.rollouts("final/val", "selection", skill, original.final)
         recorded = (summary.final_hard, summary.final_soft) if summary else (None, None)
@@ -185,6 +199,8 @@ def _test(build: Builder, name: str) -> Score | None:
     assert build.state.started is not None
     skills = {"initial": build.state.started.skill, "best": build.best.skill, "final": build.current.skill}
     skill, place = skills[name].hash, f"final/test/{name}"
+    if not build.of_original and skill in build.state.tests:  # one of equal texts was tried, and our export repeats it
+        return score_of(rows, recorded, count)
     build.rollouts(place, "test", skill, rows)
     if rows is not None or (record is not None and skill not in build.state.tests):
         build.scored(place, "test", skill, rows, recorded=recorded, measured=count)

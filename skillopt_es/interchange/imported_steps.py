@@ -6,11 +6,23 @@ from collections.abc import Mapping
 from typing import cast, get_args
 
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, StepImported, StepSkipped
-from skillopt_es.events.values import EditReport, GateAction, ImportedBatch, Measured, Score, SkillTree
+from skillopt_es.events.values import (
+    Draft,
+    Edit,
+    EditReport,
+    GateAction,
+    ImportedBatch,
+    Measured,
+    Rewrite,
+    Score,
+    SkillTree,
+)
 from skillopt_es.interchange.builder import Builder, score_of
 from skillopt_es.interchange.imported_edits import Chosen, import_edits
 from skillopt_es.interchange.layout import skill_file, skill_hash
 from skillopt_es.interchange.original import BatchRecord, Result, Step, StepRecord
+from skillopt_es.interchange.original_edits import applied_by_original, rewritten_by_original
+from skillopt_es.skill.alignment import align
 from skillopt_es.skill.edits import apply_edits
 
 _ACTIONS: frozenset[str] = frozenset(get_args(GateAction)) - {"indecisive"}
@@ -145,10 +157,18 @@ def _candidate(build: Builder, step: Step, place: str, chosen: Chosen) -> SkillT
         if wanted and skill_hash(text) != wanted:
             build.gap(place, "the candidate's text", f"no text that is there has its recorded hash {wanted}")
             return None
-        reports = _reports(step, chosen)
-        tree = build.tree(text)
-        parent, added = build.current.skill.hash, _added_notes(build)
-        build.add(CandidateBuilt(step=step.number, parent=parent, candidate=tree, reports=reports, notes=added))
+        parent, tree = build.current.skill, build.tree(text)
+        whole = _is_whole(chosen)
+        build.add(
+            CandidateBuilt(
+                step=step.number,
+                parent=parent.hash,
+                candidate=tree,
+                reports=_written(chosen, changed=tree != parent) if whole else _reports(step, chosen),
+                rewrite=Rewrite(kept=align(parent.text, tree.text)) if whole else None,
+                notes=_added_notes(build),
+            )
+        )
         return tree
     if wanted:
         build.gap(place, "the candidate's text", "candidate_skill.md is not there")
@@ -168,9 +188,25 @@ def _possible(build: Builder, step: Step, chosen: Chosen) -> list[str]:
     """Texts that may be the candidate's, when one has the recorded hash."""
     wanted = step.record.candidate_hash if step.record else ""
     texts = [step.skill] if step.skill is not None else []
-    if chosen.edits is not None:
-        texts.append(apply_edits(build.current.skill, chosen.edits)[0].text)
+    parent, edits = build.current.skill, chosen.edits or ()
+    if _is_whole(chosen):
+        written = [step.rewrite.text] if step.rewrite else [each.text for each in edits if isinstance(each, Draft)]
+        texts += [rewritten_by_original(text) for text in written[:1]]
+    elif chosen.edits is not None:
+        known = [each for each in edits if isinstance(each, Edit)]
+        texts += [apply_edits(parent, known)[0].text, applied_by_original(parent.text, known)]
     return [text for text in texts if wanted and skill_hash(text) == wanted][:1]
+
+
+def _is_whole(chosen: Chosen) -> bool:
+    """Whether a whole new text took the skill's place."""
+    return any(not isinstance(each, Edit) for each in chosen.edits or ())
+
+
+def _written(chosen: Chosen, *, changed: bool) -> tuple[EditReport, ...]:
+    """What became of suggestions or of a draft: a text is written from all of them or from none."""
+    status = "applied_rewrite" if changed else "skipped_no_change"
+    return tuple(EditReport(each.id, status) for each in chosen.edits or ())
 
 
 def _reports(step: Step, chosen: Chosen) -> tuple[EditReport, ...]:

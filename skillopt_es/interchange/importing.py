@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
+from skillopt_es.events.create import Contents
 from skillopt_es.events.values import digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.interchange.imported_run import Imported
@@ -14,12 +14,9 @@ from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
 
 
-async def write_run(imported: Imported, folder: Path, *, now: Callable[[], datetime]) -> TrainerState:
+def write_run(imported: Imported, folder: Path, *, now: Callable[[], datetime]) -> TrainerState:
     """A new run in a folder that has none; the state that its log leads to."""
     run_id = digest_of(f"{folder.name} {now().isoformat()}".encode())[:16]
-    writer = RunWriter.create(folder, run_id=run_id, name=folder.name, now=now)
-    try:
-        await writer.append(imported.events, expected=0, texts=imported.texts)
-    finally:
-        await asyncio.to_thread(writer.close)
+    contents = Contents(imported.events, imported.texts)
+    RunWriter.create(folder, run_id=run_id, name=folder.name, now=now, contents=contents).close()
     return fold(imported.events)

@@ -9,12 +9,16 @@ CONFIG = "config.json"
 HISTORY = "history.json"
 STATE = "runtime_state.json"
 SUMMARY = "summary.json"
+EVALUATION = "eval_summary.json"
 BEST = "best_skill.md"
 LR_HISTORY = "lr_history.jsonl"
 BASELINE = "selection_eval_baseline"
 FINAL = "final_selection_eval"
 TESTS = {"initial": "test_eval_baseline", "best": "test_eval", "final": "test_eval_final"}
 ROWS = "results.jsonl"
+CONVERSATION = "conversation.json"
+PROMPTS = {"system": "target_system_prompt.txt", "user": "target_user_prompt.txt"}
+"""Beside a conversation: the messages that it began with."""
 KINDS = {"failure": "fail", "success": "succ"}
 STAGES = {"learning_rate": "lr_autonomous"}
 """Our stages that the original has another label for."""
@@ -42,9 +46,14 @@ def slow_folder(epoch: int) -> str:
     return f"slow_update/epoch_{epoch:02d}"
 
 
+def meta_folder(epoch: int) -> str:
+    """All that belongs to an epoch's optimizer memory."""
+    return f"meta_skill/epoch_{epoch:02d}"
+
+
 def meta_file(epoch: int) -> str:
     """What came of an epoch's optimizer memory."""
-    return f"meta_skill/epoch_{epoch:02d}/meta_skill_result.json"
+    return f"{meta_folder(epoch)}/meta_skill_result.json"
 
 
 def skill_hash(text: str) -> str:

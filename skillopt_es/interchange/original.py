@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from skillopt_es.events.values import FailurePattern, ImportedUsage, Json
+from skillopt_es.events.values import Proposal as Proposed
 from skillopt_es.interchange.fields import Problem
 
 
@@ -22,16 +23,15 @@ class Result:
     reason: str
     prediction: str
     task: str
+    answers: tuple[str, ...]
     conversation: tuple[tuple[str, str], ...] | None
 
 
 @frozen(kw_only=True)
 class Change:
-    """One proposed edit; `op` may be any text."""
+    """One proposed edit, suggestion or draft, as yet without an id; `said` is None for one of an unknown kind."""
 
-    op: str
-    content: str
-    target: str
+    said: Proposed | None
     support: int | None
     source: str
     level: int | None
@@ -47,7 +47,17 @@ class Proposal:
     reasoning: str
     patterns: tuple[FailurePattern, ...]
     indices: tuple[int, ...] | None = None
+    ranking: str = ""
     notes: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class RewriteResult:
+    """A whole skill that the optimizer wrote from suggestions."""
+
+    text: str
+    changes: tuple[str, ...]
+    reasoning: str
 
 
 @frozen(kw_only=True)
@@ -118,6 +128,7 @@ class Step:
     merged: Proposal | None
     ranked: Proposal | None
     decision: Decision | None
+    rewrite: RewriteResult | None
     candidate: str | None
     report: tuple[tuple[int | None, str], ...] | None
     selection: tuple[Result, ...] | None
@@ -168,6 +179,7 @@ class Epoch:
     candidate: str | None
     previous: tuple[Result, ...] | None
     current: tuple[Result, ...] | None
+    further: tuple[str, ...]
     selection: tuple[Result, ...] | None
     standing: tuple[Result, ...] | None
     meta: MetaResult | None

@@ -1,10 +1,12 @@
-"""How the original applies edits, which is not quite how we do: only for checking what it recorded."""
+"""How the original changes a skill's text, which is not quite how we do: only for following what it recorded."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from skillopt_es.events.values import Edit
+from skillopt_es.skill.appendix import HEADING
 from skillopt_es.skill.regions import APPENDIX_END, APPENDIX_START, MARKERS, SLOW_END, SLOW_START
 
 _PAIRS = ((SLOW_START, SLOW_END), (APPENDIX_START, APPENDIX_END))
@@ -15,6 +17,29 @@ def applied_by_original(text: str, edits: Sequence[Edit]) -> str:
     for edit in edits:
         text = _applied(text, edit)
     return text
+
+
+def rewritten_by_original(written: str) -> str:
+    """The candidate that a whole new text is: its protected parts are what the text has."""
+    return f"{written.rstrip()}\n"
+
+
+def guided_by_original(text: str, guidance: str) -> str:
+    """The text with this guidance in a block at its end, and nowhere more than one empty line."""
+    return f"{_stripped(text, SLOW_START, SLOW_END)}\n\n{SLOW_START}\n{guidance.strip()}\n{SLOW_END}\n"
+
+
+def noted_by_original(text: str, notes: Sequence[str]) -> str:
+    """The text with these reminder notes in a block at its end; without notes the empty block of a run's start."""
+    block = "\n".join((APPENDIX_START, f"## {HEADING}", *(f"- {note}" for note in notes), APPENDIX_END))
+    if notes:
+        return f"{_stripped(text, APPENDIX_START, APPENDIX_END)}\n\n{block}\n"
+    return text if APPENDIX_START in text and APPENDIX_END in text else f"{text.rstrip()}\n\n{block}\n"
+
+
+def _stripped(text: str, start: str, end: str) -> str:
+    text = re.sub(re.escape(start) + r".*?" + re.escape(end), "", text, flags=re.DOTALL)
+    return re.sub(r"\n{3,}", "\n\n", text.replace(start, "").replace(end, "")).rstrip()
 
 
 def _applied(text: str, edit: Edit) -> str:

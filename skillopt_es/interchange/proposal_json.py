@@ -8,6 +8,8 @@ from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, Json, Proposal, Suggestion
 
 Record = dict[str, Json]
+EDITS, SUGGESTIONS, DRAFTS = "edits", "revise_suggestions", "skill_candidates"
+"""Where a patch has what it proposes, by update mode."""
 _SHORT = 200
 
 
@@ -15,11 +17,11 @@ def payload(proposals: Sequence[Proposal], rows: Sequence[Record]) -> Record:
     """The rows under the key that the kind of proposal has."""
     match next(iter(proposals), None):
         case Suggestion():
-            key = "revise_suggestions"
+            key = SUGGESTIONS
         case Draft():
-            key = "skill_candidates"
+            key = DRAFTS
         case _:
-            key = "edits"
+            key = EDITS
     return {key: [*rows]}
 
 

@@ -7,7 +7,8 @@ follow from scores, scores from results, candidates from edits, and guidance fro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 
 from attrs import define, field
 
@@ -28,18 +29,24 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunCompleted,
+    SkillRewritten,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Edit, Score
-from skillopt_es.interchange.original_edits import applied_by_original
+from skillopt_es.events.values import Draft, Edit, Proposal, Score, text_digest
+from skillopt_es.interchange.original_edits import (
+    applied_by_original,
+    guided_by_original,
+    rewritten_by_original,
+)
 from skillopt_es.projections.state import TrainerState, proposals_of
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
+from skillopt_es.skill.rewriting import repaired
 from skillopt_es.training.differences import ILLEGAL, Mismatch, cannot_go_on, mismatch
 from skillopt_es.training.scores import mean_score
 
@@ -54,6 +61,7 @@ _UNKNOWABLE: Mapping[type[Event], str] = {
     StepSkipped: "skipped steps",
     SlowUpdateProposed: "guidance texts",
     MetaSkillWritten: "memories",
+    SkillRewritten: "rewritten skills",
 }
 
 
@@ -102,6 +110,11 @@ class Recheck:
         self.derived += 1
         return "" if recorded == wanted else f"does not follow from the evidence: {what} is {recorded}, not {wanted}"
 
+    def _same_text(self, recorded: str, *wanted: str) -> str:
+        """That a text is one of those that follow, by our rules or by the original's."""
+        self.derived += 1
+        return "" if recorded in wanted else f"does not follow from the evidence: {unlike(recorded, wanted[-1])}"
+
     def _scored(self, event: SkillScored) -> str:
         rows = self.state.rollouts.get(event.place)
         if not rows:
@@ -119,17 +132,21 @@ class Recheck:
         assert self.state.current is not None
         if step.ranked is None:
             return self._skip("candidates without their edits")
-        known, parent = proposals_of(step), self.state.current.skill
-        edits = [each for each in (known[name] for name in step.ranked.chosen) if isinstance(each, Edit)]
-        if len(edits) < len(step.ranked.chosen):
-            return self._skip("candidates of rewrites")
-        texts = [apply_edits(parent, edits)[0].text, applied_by_original(parent.text, edits)]
+        known, parent, text = proposals_of(step), self.state.current.skill, event.candidate.text
+        chosen = [known[name] for name in step.ranked.chosen]
+        edits = [each for each in chosen if isinstance(each, Edit)]
+        if len(edits) == len(chosen):
+            texts = [apply_edits(parent, edits)[0].text, applied_by_original(parent.text, edits)]
+        else:
+            written = whole_text(step.rewritten, chosen)
+            if written is None or text == parent.text:
+                return self._skip("candidates of rewrites")
+            texts = [repaired(parent.text, written).text, rewritten_by_original(written)]
         if event.notes:
-            texts = [with_appendix(text, step.notes) for text in texts]
-        elif appendix_notes(event.candidate.text) != appendix_notes(parent.text):
+            texts = [with_appendix(each, step.notes) for each in texts]
+        elif appendix_notes(text) != appendix_notes(parent.text) and text not in texts:
             return self._skip("candidates with reminder notes")
-        self.derived += 1
-        return "" if event.candidate.text in texts else "does not follow: the chosen edits give another text"
+        return self._same_text(text, *texts)
 
     def _gated(self, event: CandidateGated) -> str:
         if event.action == "force_accept":
@@ -148,11 +165,12 @@ class Recheck:
         text = self.state.current.skill.text
         match event.action:
             case "placeholder":
-                return self._same("the text", event.skill.text, with_slow_placeholder(text))
+                return self._same_text(event.skill.text, with_slow_placeholder(text))
             case "no_content" | "reject":
-                wrong = self._same("the text", event.skill.text, text)
+                wrong = self._same_text(event.skill.text, text)
             case _:
-                wrong = self._same("the text", event.skill.text, with_slow_guidance(text, event.guidance))
+                ours, theirs = with_slow_guidance(text, event.guidance), guided_by_original(text, event.guidance)
+                wrong = self._same_text(event.skill.text, ours, theirs)
         return wrong or self._slow_verdict(event)
 
     def _slow_verdict(self, event: SlowUpdateApplied) -> str:
@@ -165,7 +183,7 @@ class Recheck:
         return self._same("the verdict", event.action, wanted)
 
     def _notes_written(self, event: AppendixWritten) -> str:
-        return self._same("the appendix", appendix_notes(event.skill.text), event.notes)
+        return self._same_text("\n".join(appendix_notes(event.skill.text)), "\n".join(event.notes))
 
     def _promoted(self, event: BestPromoted) -> str:
         if event.previous_value is None:
@@ -175,6 +193,23 @@ class Recheck:
     def _completed(self, event: RunCompleted) -> str:
         assert self.state.best is not None
         return self._same("the best skill", event.best, self.state.best.skill.hash)
+
+
+def whole_text(rewritten: SkillRewritten | None, chosen: Sequence[Proposal]) -> str | None:
+    """The whole text that takes the skill's place; None when it is not there."""
+    if rewritten is not None:
+        return rewritten.text
+    return next((each.text for each in chosen if isinstance(each, Draft)), None)
+
+
+def unlike(recorded: str, wanted: str) -> str:
+    """Two texts by name, and the first line that is not the same in both: whole skills are too long to read."""
+    ours, theirs = recorded.split("\n"), wanted.split("\n")
+    pairs = zip_longest(ours, theirs)
+    number = next(index for index, (one, other) in enumerate(pairs) if one != other)
+    lines = [f"{each[number]!r:.60}" if number < len(each) else "not there" for each in (ours, theirs)]
+    names = [text_digest(text)[:12] for text in (recorded, wanted)]
+    return f"the text is {names[0]}, not {names[1]}: line {number + 1} is {lines[0]}, not {lines[1]}"
 
 
 def _means(score: Score) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from skillopt_es.events.values import Json
 from skillopt_es.interchange.fields import Fields, Source
-from skillopt_es.interchange.layout import ROWS, safe_name
+from skillopt_es.interchange.layout import CONVERSATION, PROMPTS, ROWS, safe_name
 from skillopt_es.interchange.original import Result
 
-_KINDS = {"assistant": "reply"}
+_KINDS = {"assistant": "reply", "system": "feedback"}
+"""What an entry's role stands for; the evaluation is the original's system."""
 
 
 def read_results(source: Source, folder: str) -> tuple[Result, ...] | None:
@@ -37,7 +38,8 @@ def _result(
         turns=line.whole("n_turns"),
         reason=line.shown("fail_reason"),
         prediction=line.shown("predicted_answer") or line.shown("answer"),
-        task=line.shown("task_description") or line.shown("instruction") or line.shown("question"),
+        task=line.shown("question") or line.shown("task_description") or line.shown("instruction"),
+        answers=line.texts("gold_answers"),
         conversation=conversation,
     )
 
@@ -46,19 +48,27 @@ def _conversation(source: Source, folder: str, item: str) -> tuple[tuple[str, st
     for name in dict.fromkeys((item, safe_name(item))):
         if "/" in name or name in (".", "..") or "\0" in name or len(name) > 200:  # an id is not a path
             continue
-        value = source.json(f"{folder}/predictions/{name}/conversation.json")
+        at = f"{folder}/predictions/{name}"
+        value = source.json(f"{at}/{CONVERSATION}")
         if isinstance(value, list):
-            return tuple(_entry(each) for each in value)
+            prompts = ((kind, source.text(f"{at}/{file}")) for kind, file in PROMPTS.items())
+            return (
+                *((kind, text) for kind, text in prompts if text is not None),
+                *(_entry(number, entry) for number, entry in enumerate(value)),
+            )
     return None
 
 
-def _entry(entry: Json) -> tuple[str, str]:
+def _entry(number: int, entry: Json) -> tuple[str, str]:
     """One message: who said it, and all of it as text."""
     if not isinstance(entry, dict):
         return "reply", str(entry)
     fields = Fields("", entry, [])
     role = fields.shown("role")
     if role and "content" in entry:
-        return _KINDS.get(role, role), fields.shown("content")
+        first = number == 0 and role == "system"  # no evaluation comes before an answer
+        return "system" if first else _KINDS.get(role, role), fields.shown("content")
+    if entry.get("type") == "message":
+        return "reply", fields.shown("content")
     parts = [f"{key}: {fields.shown(key)}" for key in entry if key not in ("role", "type", "step")]
     return "tool" if entry.get("type") == "tool_call" else "reply", "\n".join(parts)

@@ -9,11 +9,12 @@ from typing import cast
 from attrs import define, field
 
 from skillopt_es.errors import NotInRun, OutputRefused
-from skillopt_es.events.catalog import RunStarted, SkillScored
-from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
+from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import ImportedUsage, Json, Score
 from skillopt_es.interchange.epoch_files import EpochFiles
+from skillopt_es.interchange.evaluation_files import evaluation_files
 from skillopt_es.interchange.flat_config import flat_config
 from skillopt_es.interchange.layout import (
     BASELINE,
@@ -28,15 +29,19 @@ from skillopt_es.interchange.layout import (
     skill_file,
     step_folder,
 )
-from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
+from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
 from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
-from skillopt_es.interchange.step_parts import added_up, decision_line, usage_json
+from skillopt_es.interchange.step_parts import decision_line
+from skillopt_es.interchange.usage_tables import counted_usage, usage_by_step, with_totals
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.usage import RunUsage, Tally, Usage, slot_place, usage_of
+from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.wiring import holds_answer
 
 Record = dict[str, Json]
+_OF_NOTES = ("appendix_step_", "unknown_start")
+"""What the origin of a skill begins with that only has other reminder notes than the one before."""
 FORMAT = "skillopt-0.1.0"
 """What the original calls the format of its summary."""
 
@@ -56,34 +61,42 @@ class _Folder:
     choices: list[str] = field(factory=list)
     usage: RunUsage = field(init=False)
     by_step: Mapping[int, Mapping[str, ImportedUsage]] = field(init=False)
-    tests: dict[str, Score] = field(factory=dict)
+    measured: dict[str, tuple[Score, tuple[RolloutCompleted, ...]]] = field(factory=dict)
     baseline: Score | None = None
     final: Score | None = None
     seconds: float = 0.0
+    origin: str = ""
 
     def __attrs_post_init__(self) -> None:
         self.usage = usage_of(Journal(self.log.reader).read())
-        self.by_step = _usage_by_step(Journal(self.log.reader))
+        self.by_step = usage_by_step(Journal(self.log.reader))
 
     def files(self) -> Iterator[File]:
-        evidence = Evidence(self.log, Journal(self.log.reader))
-        state, started = TrainerState(), False
+        state, rollouts = TrainerState(), None
         for part in segments(self.log.read()):
             state = part.after
             if state.started is None:
                 break
-            if not started:
-                started = True
+            if rollouts is None:
+                rollouts = self._rollouts(state.started)
+                if not state.started.total_steps:
+                    yield from evaluation_files(self.log, self.out, rollouts)
+                    return
                 yield from self._opening(state.started)
             self.seconds += sum(part.seconds.values())
-            yield from self._part(part, state.started, evidence)
+            self.origin = _origin(state, self.origin)
+            yield from self._part(part, state.started, rollouts)
         if state.started is None:
             raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
         yield from self._closing(state, state.started)
 
+    def _rollouts(self, started: RunStarted) -> Rollouts:
+        section = started.config.get("env")
+        name = section.get("name") if isinstance(section, dict) else None
+        holds = holds_answer(name) if isinstance(name, str) else None
+        return Rollouts(Evidence(self.log, Journal(self.log.reader)), holds)
+
     def _opening(self, started: RunStarted) -> Iterator[File]:
-        if not started.total_steps:
-            raise NotInRun(f"{self.log.run.name} is an evaluation: only training runs have results of this form")
         if len(started.skill.files) > 1:
             raise OutputRefused(
                 f"the skill of {self.log.run.name} has {len(started.skill.files)} files, and the original knows one",
@@ -105,33 +118,33 @@ class _Folder:
         whole: Record = {"skill_update_mode": "patch", **flat, **derived}
         return {key: whole[key] for key in sorted(whole)}
 
-    def _part(self, part: Segment, started: RunStarted, evidence: Evidence) -> Iterator[File]:
+    def _part(self, part: Segment, started: RunStarted, rollouts: Rollouts) -> Iterator[File]:
+        for scored in part.all(SkillScored):
+            if scored.purpose == "selection" and scored.exact:
+                self.measured.setdefault(scored.skill, (scored.score, part.rollouts(scored.place)))
         match part.kind:
             case "start":
-                scored = part.scored("selection")
-                self.baseline = self.baseline or (scored.score if scored else None)
-                yield from rollout_files(BASELINE, part.rollouts("baseline"), evidence)
+                first = part.scored("selection")
+                self.baseline = self.baseline or (first.score if first else None)
+                yield from rollouts.files(BASELINE, part.rollouts("baseline"))
             case "step":
-                yield from self._step(part, started, evidence)
+                yield from self._step(part, started, rollouts)
             case "epoch_end":
-                yield from EpochFiles(part, part.after.imported).files(evidence)
+                yield from EpochFiles(part, flat_config(started.config), rollouts).files()
             case "end":
-                yield from self._end(part, evidence)
+                yield from self._end(part, rollouts)
 
-    def _step(self, part: Segment, started: RunStarted, evidence: Evidence) -> Iterator[File]:
-        mode = flat_config(started.config).get("lr_control_mode")
-        step = StepFiles(part, started.steps_per_epoch, mode, self.by_step.get(part.number, {}))
-        yield from step.files(evidence)
-        self.choices.append(decision_line(part))
+    def _step(self, part: Segment, started: RunStarted, rollouts: Rollouts) -> Iterator[File]:
+        config, usage = flat_config(started.config), self.by_step.get(part.number, {})
+        step = StepFiles(part, started.steps_per_epoch, config, usage, rollouts, self.origin)
+        yield from step.files()
+        self.choices.append(decision_line(part, rollouts.evidence))
         record = step.record()
         if record is not None:
             self.history.append(record)
             yield f"{step_folder(part.number)}/step_record.json", dumped(record)
 
-    def _end(self, part: Segment, evidence: Evidence) -> Iterator[File]:
-        final = part.scored("selection", "final/val")
-        self.final = final.score if final and final.exact else None
-        yield from rollout_files(FINAL, part.rollouts("final/val"), evidence)
+    def _end(self, part: Segment, rollouts: Rollouts) -> Iterator[File]:
         assert part.after.started is not None
         assert part.after.best is not None
         assert part.after.current is not None
@@ -140,16 +153,29 @@ class _Folder:
             "best": part.after.best.skill.hash,
             "final": part.after.current.skill.hash,
         }
+        yield from self._final(part, skills, rollouts)
         tested = [row for row in part.all(SkillScored) if row.purpose == "test"]
         by_skill, by_place = {row.skill: row for row in tested}, {row.place: row for row in tested}
         for name, folder in TESTS.items():
             scored = by_place.get(f"final/test/{name}", by_skill.get(skills[name]))
             if scored is None:
                 continue
-            if scored.place.endswith(f"/{name}"):  # equal texts are tried once
-                yield from rollout_files(folder, part.rollouts(scored.place), evidence)
+            # A text is tried once with us; the original has the best skill's results also where it is the initial one.
+            if scored.place.endswith(f"/{name}") or name == "best":
+                yield from rollouts.files(folder, part.rollouts(scored.place))
             table: Record = {kind: _accuracy(score) for kind, score in scored.by_type.items()}
             yield f"{folder}/{SUMMARY}", dumped({**table, "overall": _accuracy(scored.score)})
+
+    def _final(self, part: Segment, skills: Mapping[str, str], rollouts: Rollouts) -> Iterator[File]:
+        """The last skill's evaluation, where it is not the best one: made at the end, or before and not again."""
+        scored = part.scored("selection", "final/val")
+        if scored is not None:
+            self.final = scored.score if scored.exact else None
+            yield from rollouts.files(FINAL, part.rollouts("final/val"))
+        elif part.after.completed is not None and part.after.completed.test_best and skills["final"] != skills["best"]:
+            score, rows = self.measured.get(skills["final"], (None, ()))
+            self.final = score
+            yield from rollouts.files(FINAL, rows)
 
     def _closing(self, state: TrainerState, started: RunStarted) -> Iterator[File]:
         assert state.current is not None
@@ -171,7 +197,7 @@ class _Folder:
             "last_completed_step": state.steps_done,
             "current_skill_path": str(self.out / skill_file(state.steps_done)),
             "current_score": current,
-            "current_origin": state.current.origin,
+            "current_origin": self.origin,
             "best_skill_path": str(self.out / BEST),
             "best_score": best,
             "best_step": state.best.step,
@@ -205,7 +231,7 @@ class _Folder:
             "final_selection_hard": final_hard if tested else None,
             "final_selection_soft": self.final.soft if tested and self.final and not same else None,
             "best_step": state.best.step,
-            "current_origin": state.current.origin,
+            "current_origin": self.origin,
             "best_origin": state.best.origin,
             "total_steps": len(rows),
             **_counted(rows, "total_"),
@@ -227,40 +253,16 @@ class _Folder:
 
     def _tokens(self, state: TrainerState) -> Record:
         if state.imported is not None:
-            return _with_totals(state.imported.usage)
-        return _with_totals({stage: _imported_usage(usage) for stage, usage in self.usage.by_stage.items()})
+            return with_totals(state.imported.usage)
+        return with_totals(counted_usage(self.usage))
 
 
-def _usage_by_step(journal: Journal) -> Mapping[int, Mapping[str, ImportedUsage]]:
-    rows: dict[int, list[CallRow]] = {}
-    for row in journal.read():
-        step = slot_place(row.call.slot).step
-        if step is not None:
-            rows.setdefault(step, []).append(row)
-    return {
-        step: {stage: _imported_usage(usage) for stage, usage in usage_of(calls).by_stage.items()}
-        for step, calls in rows.items()
-    }
-
-
-def _imported_usage(usage: Usage) -> ImportedUsage:
-    """A sum that leaves calls out would be a wrong number: it is unknown."""
-    return ImportedUsage(calls=usage.calls, input_tokens=_whole(usage.input), output_tokens=_whole(usage.output))
-
-
-def _whole(tally: Tally) -> int | None:
-    return None if tally.silent else tally.known
-
-
-def _with_totals(usage: Mapping[str, ImportedUsage]) -> Record:
-    table = cast("dict[str, Record]", usage_json(usage))
-    for row in table.values():
-        row["total_tokens"] = added_up(
-            (cast("int | None", row["prompt_tokens"]), cast("int | None", row["completion_tokens"]))
-        )
-    keys = ("calls", "prompt_tokens", "completion_tokens", "total_tokens")
-    total: Record = {key: added_up(cast("int | None", row[key]) for row in table.values()) for key in keys}
-    return {**table, "_total": total} if table else {}
+def _origin(state: TrainerState, before: str) -> str:
+    """Where the current skill comes from; to the original, reminder notes do not make another one of it."""
+    assert state.current is not None
+    assert state.started is not None
+    origin = state.current.origin
+    return before or "initial_skill" if origin.startswith(_OF_NOTES) else origin
 
 
 def _accuracy(score: Score) -> Record:
@@ -276,7 +278,7 @@ def _soft(score: Score | None) -> float | None:
 
 
 def _gain(score: Score | None, base: Score | None) -> float | None:
-    return None if score is None or base is None else score.hard - base.hard
+    return None if score is None or base is None else (score.hard or 0) - (base.hard or 0)
 
 
 def _counted(rows: list[Record], prefix: str) -> Record:
@@ -295,7 +297,7 @@ def _epoch_stats(rows: list[Record]) -> list[Json]:
     return [
         {
             "epoch": epoch,
-            "steps": len(own),
+            "steps": [row["step"] for row in own],
             **_counted(own, ""),
             "best_score_at_epoch_end": own[-1]["best_score"],
             "current_score_at_epoch_end": own[-1]["current_score"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from attrs import define, field
 
@@ -14,32 +14,28 @@ from skillopt_es.events.catalog import (
     EditsRanked,
     GapFound,
     LearningRateChosen,
-    PatchesMerged,
     PatchProposed,
-    SkillRewritten,
     SkillScored,
     StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import NOT_TAKEN, Edit, EditReport, ImportedBatch, ImportedUsage, Json, Proposal
+from skillopt_es.events.values import NOT_TAKEN, ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
-from skillopt_es.interchange.proposal_json import kept_json, payload, rejected_json, report_json
-from skillopt_es.interchange.rollout_files import File, dumped, rollout_files
+from skillopt_es.interchange.proposal_json import rejected_json
+from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.interchange.step_parts import (
     batch_json,
     decision_json,
-    first_reasoning,
     is_train_score,
     patch_counts,
     patch_json,
     patch_name,
     usage_json,
-    was_ranked,
 )
+from skillopt_es.interchange.update_files import UpdateFiles
 from skillopt_es.projections.lines import pooled
 from skillopt_es.projections.state import Attempt, TrainerState, proposals_in
-from skillopt_es.training.evidence import Evidence
 
 _TIMED = ("rollout_s", "reflect_s", "aggregate_s", "select_s", "update_s", "evaluate_s")
 _SKIPS = {
@@ -59,16 +55,14 @@ class StepFiles:
 
     part: Segment
     per_epoch: int
-    control_mode: Json
+    config: Record
     usage: Mapping[str, ImportedUsage]
-    proposals: dict[str, Proposal] = field(init=False)
+    rollouts: Rollouts
+    origin: str
+    update: UpdateFiles = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        makers: tuple[PatchProposed | PatchesMerged, ...] = (
-            *self.part.all(PatchProposed),
-            *self.part.all(PatchesMerged),
-        )
-        self.proposals = {each.id: each for maker in makers for each in proposals_in(maker)}
+        self.update = UpdateFiles(self.part, self.rollouts.evidence)
 
     @property
     def imported(self) -> StepImported | None:
@@ -110,27 +104,21 @@ class StepFiles:
         )
         return sum(patch.kind == kind for patch in patches)
 
-    def files(self, evidence: Evidence) -> Iterator[File]:
+    def files(self) -> Iterator[File]:
         """Its files but the record, as far as the step came."""
         number, folder = self.part.number, step_folder(self.part.number)
-        batches = self.batches()
+        batches, noted = self.batches(), bool(self.config.get("use_skill_aware_reflection"))
         for index in range(len(batches)):
             at = batch_folder(number, index, len(batches))
             place = f"e{self.part.epoch}/s{number}/b{index}"
-            yield from rollout_files(f"{at}/rollout", self.part.rollouts(place), evidence)
+            yield from self.rollouts.files(f"{at}/rollout", self.part.rollouts(place))
             for patch in self.part.all(PatchProposed):
                 if patch.patch.startswith(f"{place}/") and patch.result not in ("unusable", "failed"):
-                    yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch))
-        yield from self._selection(folder)
-        built = self.part.last(CandidateBuilt)
-        if built is not None:
-            yield f"{folder}/candidate_skill.md", built.candidate.text
-            if built.reports:
-                yield f"{folder}/edit_apply_report.json", dumped(self._report(built.reports))
-        yield from self._rewrite(folder)
+                    yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch, noted=noted))
+        yield from self.update.files(folder)
         place = f"e{self.part.epoch}/s{number}"
-        yield from rollout_files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"), evidence)
-        yield from rollout_files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"), evidence)
+        yield from self.rollouts.files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"))
+        yield from self.rollouts.files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"))
         extended = self.part.last(AppendixExtended)
         if extended is not None:
             notes: Record = {"step_notes": [report.note for report in extended.reports]}
@@ -140,39 +128,6 @@ class StepFiles:
         if self.verdict is not None or self.lost:
             assert self.part.after.current is not None
             yield skill_file(number), self.part.after.current.skill.text
-
-    def _rewrite(self, folder: str) -> Iterator[File]:
-        written = self.part.last(SkillRewritten)
-        if written is not None and written.result == "written":
-            document: Record = {
-                "reasoning": written.reasoning,
-                "change_summary": list(written.changes),
-                "new_skill": written.text,
-            }
-            yield f"{folder}/rewrite_result.json", dumped(document)
-
-    def _selection(self, folder: str) -> Iterator[File]:
-        ranked, chosen = self.part.last(EditsRanked), self.part.last(LearningRateChosen)
-        if chosen is not None:
-            yield f"{folder}/lr_decision.json", dumped(decision_json(chosen))
-        if ranked is None:
-            return
-        merged = self.part.last(PatchesMerged)
-        reasoning = merged.reasoning if merged else first_reasoning(self.part.all(PatchProposed))
-        pool = [self.proposals[name] for name in ranked.pool]
-        rows = {each.id: kept_json(each, merged) for each in pool}
-        yield f"{folder}/merged_patch.json", dumped({"reasoning": reasoning, **payload(pool, [*rows.values()])})
-        picked = payload(pool, [rows[name] for name in ranked.chosen])
-        document: Record = {"reasoning": ranked.reasoning or reasoning, **picked}
-        if was_ranked(ranked):
-            indices: list[Json] = [ranked.pool.index(edit) for edit in ranked.chosen]
-            document["ranking_details"] = {"reasoning": ranked.reasoning, "selected_indices": indices}
-        yield f"{folder}/ranked_edits.json", dumped(document)
-
-    def _report(self, reports: Sequence[EditReport]) -> list[Json]:
-        known = {report.edit: self.proposals.get(report.edit) for report in reports}
-        numbered = [(number, report, known[report.edit]) for number, report in enumerate(reports, start=1)]
-        return [report_json(edit, report.status, number) for number, report, edit in numbered if isinstance(edit, Edit)]
 
     def _digest(self, attempt: Attempt, verdict: CandidateGated) -> Record:
         patterns: list[Json] = [
@@ -231,13 +186,14 @@ class StepFiles:
         built = self.part.last(CandidateBuilt)
         found: Record = {}
         if ranked is not None:
-            support: list[Json] = [self.proposals[name].support for name in ranked.chosen]
+            support: list[Json] = [self.update.proposals[name].support for name in ranked.chosen]
+            whole = self.update.draft is not None  # nothing is counted where one text takes another's place
             found |= {
                 "n_edits_merged": len(ranked.pool),
                 "n_edits_ranked": len(ranked.chosen),
-                "edit_budget": ranked.budget,
-                "lr_control_mode": self.control_mode,
-                **({"lr_decision": decision_json(chosen)} if chosen else {}),
+                "edit_budget": None if whole else ranked.budget,
+                "lr_control_mode": "none" if whole else self.config.get("lr_control_mode"),
+                **({"lr_decision": decision_json(chosen, self.rollouts.evidence)} if chosen else {}),
                 "support_counts": support,
             }
         elif self.imported is not None and self.imported.merged:
@@ -246,13 +202,14 @@ class StepFiles:
             return found
         text = built.candidate.text
         found |= {"candidate_hash": skill_hash(text), "candidate_skill_len": len(text)}
-        rewritten = self.part.last(SkillRewritten)
-        if rewritten is not None and rewritten.changes:
-            found["rewrite_change_summary"] = list(rewritten.changes)
-        if built.reports:
-            applied = sum(report.status.startswith("applied") for report in built.reports)
-            errors = sum(report.status.startswith("error") for report in built.reports)
-            total = len(built.reports)
+        rewritten = self.update.changes
+        if rewritten is not None:
+            found["rewrite_change_summary"] = list(rewritten)
+        report = self.update.report
+        if report:
+            applied = sum(str(row["status"]).startswith("applied") for row in report)
+            errors = sum(str(row["status"]).startswith("error") for row in report)
+            total = len(report)
             skipped = total - applied - errors
             found["edit_apply_summary"] = {"total": total, "applied": applied, "skipped": skipped, "errors": errors}
         return found
@@ -283,7 +240,7 @@ class StepFiles:
             "current_score": verdict.candidate_value if taken else verdict.current_value,
             "best_score": verdict.candidate_value if best_now else verdict.best_value,
             "best_step": after.best.step,
-            "current_origin": after.current.origin,
+            "current_origin": self.origin,
             "best_origin": after.best.origin,
             **length,
         }

@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import cast, get_args
 
-from skillopt_es.events.values import Cause, FailurePattern, ImportedUsage
+from skillopt_es.events.values import (
+    Cause,
+    Draft,
+    Edit,
+    EditOp,
+    FailurePattern,
+    ImportedUsage,
+    Priority,
+    Suggestion,
+    SuggestionKind,
+)
+from skillopt_es.events.values import Proposal as Proposed
 from skillopt_es.interchange.fields import Fields, Problem, Source
 from skillopt_es.interchange.layout import HISTORY, KINDS, STAGES, skill_file, step_folder
-from skillopt_es.interchange.original import BatchRecord, Change, Decision, Proposal, Step, StepRecord
+from skillopt_es.interchange.original import (
+    BatchRecord,
+    Change,
+    Decision,
+    Proposal,
+    RewriteResult,
+    Step,
+    StepRecord,
+)
+from skillopt_es.interchange.proposal_json import DRAFTS, EDITS, SUGGESTIONS
 from skillopt_es.interchange.results import read_results
 
 _STEP = re.compile(r"step_(\d{1,9})")
@@ -155,6 +176,7 @@ def _step(source: Source, number: int, record: StepRecord | None) -> Step:
         merged=_proposal(source, f"{folder}/merged_patch.json", ""),
         ranked=_proposal(source, f"{folder}/ranked_edits.json", ""),
         decision=_decision(source.fields(f"{folder}/lr_decision.json")) or (record.decision if record else None),
+        rewrite=_rewrite(source.fields(f"{folder}/rewrite_result.json")),
         candidate=source.text(f"{folder}/candidate_skill.md"),
         report=_report(source, f"{folder}/edit_apply_report.json"),
         selection=read_results(source, f"{folder}/selection_eval"),
@@ -202,10 +224,11 @@ def _proposal(source: Source, path: str, kind: str) -> Proposal | None:
     return Proposal(
         name=name,
         kind=kind,
-        changes=() if inner is None else tuple(_change(row, kind) for row in inner.rows("edits") or ()),
+        changes=() if inner is None else _changes(inner, kind),
         reasoning="" if inner is None else inner.shown("reasoning"),
         patterns=_patterns(whole),
         notes=whole.texts("appendix_notes"),
+        ranking="" if details is None else details.shown("reasoning"),
         indices=tuple(each for each in indices if isinstance(each, int)) if isinstance(indices, list) else None,
     )
 
@@ -226,15 +249,61 @@ def _patterns(row: Fields) -> tuple[FailurePattern, ...]:
     return failures + tuple(FailurePattern("", None, text) for text in row.texts("success_patterns"))
 
 
-def _change(row: Fields, kind: str) -> Change:
-    return Change(
-        op=row.text("op") or "",
-        content=row.shown("content"),
-        target=row.shown("target"),
-        support=row.whole("support_count"),
-        source=row.text("source_type") or kind,
-        level=row.whole("merge_level"),
+def _changes(patch: Fields, kind: str) -> tuple[Change, ...]:
+    """What a patch proposes, under the key that its update mode has."""
+    for key, read in _READ.items():
+        rows = patch.rows(key)
+        if rows is not None:
+            return tuple(
+                Change(
+                    said=read(row),
+                    support=row.whole("support_count"),
+                    source=row.text("source_type") or kind,
+                    level=row.whole("merge_level"),
+                )
+                for row in rows
+            )
+    return ()
+
+
+def _edit(row: Fields) -> Edit | None:
+    op = row.text("op")
+    if op not in get_args(EditOp):
+        return None
+    return Edit(id="", op=cast("EditOp", op), content=row.shown("content"), target=row.shown("target"))
+
+
+def _suggestion(row: Fields) -> Suggestion | None:
+    kind, hint = row.text("type"), row.text("priority_hint")
+    if kind not in get_args(SuggestionKind):
+        return None
+    return Suggestion(
+        id="",
+        kind=cast("SuggestionKind", kind),
+        instruction=row.shown("instruction"),
+        title=row.shown("title"),
+        motivation=row.shown("motivation"),
+        priority=cast("Priority", hint) if hint in get_args(Priority) else "medium",
     )
+
+
+def _draft(row: Fields) -> Draft | None:
+    text = row.shown("new_skill")
+    return Draft(id="", text=text, title=row.shown("title"), changes=row.texts("change_summary")) if text else None
+
+
+_READ: Mapping[str, Callable[[Fields], Proposed | None]] = {
+    EDITS: _edit,
+    SUGGESTIONS: _suggestion,
+    DRAFTS: _draft,
+}
+
+
+def _rewrite(row: Fields | None) -> RewriteResult | None:
+    text = "" if row is None else row.shown("new_skill")
+    if row is None or not text:
+        return None
+    return RewriteResult(text=text, changes=row.texts("change_summary"), reasoning=row.shown("reasoning"))
 
 
 def _report(source: Source, path: str) -> tuple[tuple[int | None, str], ...] | None:

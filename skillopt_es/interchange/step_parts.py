@@ -11,6 +11,7 @@ from skillopt_es.interchange.layout import KINDS, STAGES
 from skillopt_es.interchange.proposal_json import payload, said_json
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.projections.state import proposals_in
+from skillopt_es.training.evidence import Evidence
 
 Record = dict[str, Json]
 
@@ -78,8 +79,8 @@ def patch_name(patch: PatchProposed) -> str:
     return f"minibatch_{KINDS[patch.kind]}_{int(patch.patch.rsplit('-', 1)[1]):03d}.json"
 
 
-def patch_json(patch: PatchProposed) -> Record:
-    """An analyst's reply as it is kept."""
+def patch_json(patch: PatchProposed, *, noted: bool) -> Record:
+    """An analyst's reply as it is kept; `noted` where analysts were asked for reminder notes."""
     size: Record = {"batch_size": len(patch.items)} if patch.items else {}
     said: list[Json] = [
         {
@@ -92,7 +93,7 @@ def patch_json(patch: PatchProposed) -> Record:
     ]
     proposed = proposals_in(patch)
     body: Json = {"reasoning": patch.reasoning, **payload(proposed, [said_json(each) for each in proposed])}
-    notes: Record = {"appendix_notes": list(patch.notes)} if patch.notes else {}
+    notes: Record = {"appendix_notes": list(patch.notes)} if patch.notes or noted else {}
     if patch.kind == "failure":
         return {**size, "failure_summary": said, "patch": body, "source_type": "failure", **notes}
     found: list[Json] = [each.description for each in patch.patterns]
@@ -104,8 +105,8 @@ def first_reasoning(patches: Sequence[PatchProposed]) -> str:
     return next((patch.reasoning for patch in patches if proposals_in(patch)), "")
 
 
-def decision_json(chosen: LearningRateChosen) -> Record:
-    """The optimizer's own choice of the budget."""
+def decision_json(chosen: LearningRateChosen, evidence: Evidence) -> Record:
+    """The optimizer's own choice of the budget; its answer is null where the call is not in the log."""
     return {
         "learning_rate": chosen.budget,
         "raw_learning_rate": chosen.asked,
@@ -115,12 +116,16 @@ def decision_json(chosen: LearningRateChosen) -> Record:
         "reasoning": chosen.reasoning,
         "confidence": chosen.confidence,
         "risk_notes": list(chosen.risks),
+        "raw_response": evidence.exchange(chosen.calls[-1]).answer if chosen.calls else None,
     }
 
 
-def decision_line(part: Segment) -> str:
+def decision_line(part: Segment, evidence: Evidence) -> str:
     """The step's line for `lr_history.jsonl`, empty when the optimizer did not choose."""
     chosen = part.last(LearningRateChosen)
     if chosen is None:
         return ""
-    return json.dumps({"step": part.number, "epoch": part.epoch, **decision_json(chosen)}, ensure_ascii=False) + "\n"
+    return (
+        json.dumps({"step": part.number, "epoch": part.epoch, **decision_json(chosen, evidence)}, ensure_ascii=False)
+        + "\n"
+    )

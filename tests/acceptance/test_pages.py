@@ -11,9 +11,9 @@ import pytest
 import yaml
 from attrs import frozen
 from support.command import COMMAND, Clerk, edit, environment
+from support.doc_commands import ROOT, blocks_that_hide_commands, commands_in_tables, shell_commands
 from support.downloads import MADE
 from support.model_server import ModelServer
-from support.pages import ROOT, blocks_that_hide_commands, commands_in_tables, shell_commands
 
 DEMO_TASKS = ROOT / "configs" / "demo" / "tasks.jsonl"
 GENERATED = {"docs/commands.md"}  # a page of forms, not of commands

@@ -20,7 +20,7 @@ from support.model_server import Answer, ModelServer
         (("run", "--no-such-option"), 2, "No such option"),
         (("status", "nowhere"), 2, "nowhere"),
         (("usage",), 2, "no run"),
-        (("eval",), 2, "--split"),
+        (("eval", "--split", "dev"), 2, "--split"),
     ],
 )
 def test_what_fails_before_it_has_a_result_says_so(

@@ -101,11 +101,15 @@ def test_numbers_are_those_of_the_run(out: Path, demo_run: Path) -> None:
 
 
 def test_results_lie_beside_their_conversations(out: Path) -> None:
-    """One line an item, and what was said in a folder of the item's name."""
+    """One line an item, and what was said in a folder of the item's name, with the prompts that it began with."""
     rows = read(out / "selection_eval_baseline/results.jsonl")
-    assert {"id", "hard", "soft", "n_turns", "task_type", "predicted_answer"} <= {*rows[0]}
-    talk = read(out / f"selection_eval_baseline/predictions/{rows[0]['id']}/conversation.json")
-    assert {message["role"] for message in talk} >= {"user", "assistant"}
+    assert {"id", "hard", "soft", "n_turns", "task_type", "predicted_answer", "question", "response"} <= {*rows[0]}
+    said = out / f"selection_eval_baseline/predictions/{rows[0]['id']}"
+    answer, *others = read(said / "conversation.json")
+    assert answer == {"type": "message", "turn": 1, "content": rows[0]["response"]}
+    assert {entry["role"] for entry in others} <= {"system"}
+    assert rows[0]["question"] in (said / "target_user_prompt.txt").read_text()
+    assert (said / "target_system_prompt.txt").exists()
 
 
 def test_the_config_is_flat_and_has_no_key_of_anything(out: Path) -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,6 +27,7 @@ from skillopt_es.interchange.imported_edits import with_origins
 from skillopt_es.interchange.imported_run import imported_run
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import fold
+from skillopt_es.runs import is_run
 
 
 @pytest.fixture
@@ -341,3 +346,60 @@ def test_an_input_that_no_merged_edit_repeats_may_be_in_any() -> None:
     assert (alone.origins, alone.origins_assumed) == (("a#1",), True)
     [of_nothing] = with_origins(merged[1:], [])
     assert (of_nothing.origins, of_nothing.origins_assumed) == ((), False)
+
+
+# --- what is no plain file, and a writer that is killed -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", ["steps/step_0001/candidate_skill.md", "steps", "history.json"])
+def test_no_link_is_followed(folder: Path, tmp_path: Path, path: str) -> None:
+    """Neither to a file nor to a folder: what lies elsewhere on this machine is nobody's result."""
+    elsewhere = tmp_path / "elsewhere"
+    (folder / path).rename(elsewhere)
+    (folder / path).symlink_to(elsewhere)
+    done = command("import", folder, "--out", "theirs", cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {folder / path} is a symbolic link, which an import does not follow\n")
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("path", ["steps/step_0001/patches/minibatch_fail_000.json", "skills/skill_v0000.md"])
+def test_a_pipe_is_refused_and_not_waited_for(folder: Path, tmp_path: Path, path: str) -> None:
+    """Nobody would ever write to it."""
+    (folder / path).unlink()
+    os.mkfifo(folder / path)
+    done = command("import", folder, cwd=tmp_path)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"error: {folder / path} is not a plain file\n")
+
+
+KILLED_IN_THE_MIDDLE = """
+import os, signal, sys
+from datetime import UTC, datetime
+from pathlib import Path
+from attrs import evolve
+from skillopt_es.interchange.folder import read_folder
+from skillopt_es.interchange.imported_run import imported_run
+from skillopt_es.interchange.importing import write_run
+
+class Texts(tuple):
+    def __iter__(self):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+run = evolve(imported_run(read_folder(Path(sys.argv[1]))), texts=Texts())
+write_run(run, Path(sys.argv[2]), now=lambda: datetime.now(UTC))
+"""
+
+
+def test_an_import_that_was_killed_can_be_done_again(folder: Path, tmp_path: Path) -> None:
+    """Its log is whole or not there, and the name is not lost."""
+    run = tmp_path / "runs" / "theirs"
+    words = [sys.executable, "-c", KILLED_IN_THE_MIDDLE, str(folder), str(run)]
+    assert subprocess.run(words, check=False, timeout=60).returncode == -signal.SIGKILL
+    assert (run / "log.db.new").exists()
+    assert not is_run(run)
+    assert command("import", folder, "--out", "theirs", cwd=tmp_path).code == 0
+    assert sorted(path.name for path in run.iterdir() if not path.name.startswith("log.db-")) == [
+        *("head.json", "lock", "log.db"),
+    ]
+    assert command("verify", "theirs", cwd=tmp_path).code == 0

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve
-from support.exchange import checked, differences, exported, gaps, imported
+from support.exchange import checked, differences, exported, gaps, imported, read
 from support.forgetful import KNOWS_SOME, ON, UPSTREAM, forgetful_world
 from support.original_folder import killed, resumed, whole
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config, ticking
+from support.scripted_modes import MODES, SKILL, rewriting_world
 
 from skillopt_es.cli.result_folder import MARKER
 from skillopt_es.projections.snapshot import snapshot
@@ -28,6 +29,10 @@ NAMED = {
     # An analyst's trajectories are not in a result folder; a number in its reply is only its own word for them.
     *(f"minibatch_{kind}_00{number}.json:batch_size" for kind in ("fail", "succ") for number in range(8)),
 }
+ANSWERS = {
+    f"{name}:raw_response" for name in ("history.json", "step_record.json", "lr_decision.json", "lr_history.jsonl")
+}
+"""What the optimizer said when it chose a learning rate is a call's text, and an import has no calls."""
 
 
 def comparable(run: Path) -> dict[str, object]:
@@ -76,7 +81,7 @@ def test_a_scripted_run_comes_back_as_it_was(tmp_path: Path, options: Sequence[s
     first = exported(run, tmp_path / "first")
     state = imported(first, tmp_path / "again")
     second = exported(tmp_path / "again", tmp_path / "second")
-    assert differences(first, second) <= NAMED
+    assert differences(first, second) <= NAMED | ANSWERS
     assert not state.gaps
     assert comparable(tmp_path / "again") == comparable(run)
     assert checked(tmp_path / "again").ok
@@ -100,10 +105,8 @@ ORIGINALS = {
     "summary.json:azure_openai_api_key",
     "summary.json:epoch_stats",  # the hand-written ones are not whole
     "slow_result.json:update_target",  # a sentence of the original that we have in our own words
-    "results.jsonl:question",  # the task's text has one name with us
-    "results.jsonl:task_description",
+    "results.jsonl:task_description",  # ours, for every environment
     "results.jsonl:predicted_answer",  # text
-    "results.jsonl:hard",  # 1 and 1.0
     *(f"trajectory_digest.json:{key}" for key in ("failure_patterns", "rejected_edits", "score_before", "score_after")),
     "minibatch_fail_000.json:count",
 }
@@ -160,3 +163,40 @@ def test_reminder_notes_come_back(tmp_path: Path, options: Sequence[str]) -> Non
     assert not state.gaps
     assert comparable(tmp_path / "again") == comparable(run)
     assert checked(tmp_path / "again").ok
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_rewritten_skills_come_back(tmp_path: Path, mode: str) -> None:
+    """Suggestions, drafts and what was written of them; we repair its protected parts, the original does not."""
+    (tmp_path / "SKILL.md").write_text(SKILL)
+    settings = config(tmp_path, [f"optimizer.skill_update_mode={mode}", "env.skill_init=SKILL.md"])
+    run = tmp_path / "run"
+    asyncio.run(start(settings, run, rewriting_world().session()))
+    first = exported(run, tmp_path / "first")
+    whole_texts = "rewrite_result.json" if mode == "rewrite_from_suggestions" else "full_rewrite_result.json"
+    assert list(first.glob(f"steps/*/{whole_texts}"))
+    assert not list(first.glob("steps/*/edit_apply_report.json"))
+    state = imported(first, tmp_path / "again")
+    assert differences(first, exported(tmp_path / "again", tmp_path / "second")) <= NAMED
+    assert not state.gaps
+    report = checked(tmp_path / "again")
+    assert report.ok, report.mismatch
+    assert not {what for what in report.unchecked if what.startswith("candidates")}
+
+
+def test_items_that_were_compared_on_top_come_back(tmp_path: Path) -> None:
+    """They have folders of their own, and the pairs that the policy leaves out are in a file of all."""
+    options = ["optimizer.longitudinal_pair_policy=10_01", "optimizer.slow_update_samples=6", "train.num_epochs=2"]
+    world = ScriptedWorld(environment=ScriptedEnvironment(train=12))
+    run = tmp_path / "run"
+    asyncio.run(start(config(tmp_path, options), run, world.session()))
+    first = exported(run, tmp_path / "first")
+    folder = first / "slow_update/epoch_02"
+    on_top = {path.parent.name for path in folder.glob("rollout_curr/topup/*/results.jsonl")}
+    every, kept = (read(folder / f"comparison_pairs{name}.json") for name in ("_all", ""))
+    assert len(read(folder / "rollout_curr/results.jsonl")) == 6
+    assert on_top == {row["id"] for row in every[6:]} != set()
+    assert [row for row in every if row["category"] in ("improved", "regressed")][:6] == kept
+    imported(first, tmp_path / "again")
+    assert differences(first, exported(tmp_path / "again", tmp_path / "second")) <= NAMED
+    assert comparable(tmp_path / "again") == comparable(run)

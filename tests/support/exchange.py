@@ -22,7 +22,7 @@ from support.scripted import NOON
 
 def imported(folder: Path, run: Path) -> TrainerState:
     """The state of a result folder's import, whose log is found to be whole."""
-    state = asyncio.run(write_run(imported_run(read_folder(folder)), run, now=lambda: NOON))
+    state = write_run(imported_run(read_folder(folder)), run, now=lambda: NOON)
     assert verify(run).ok
     return state
 

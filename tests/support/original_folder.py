@@ -49,13 +49,16 @@ def results(folder: Path, prefix: str, passed: Sequence[bool]) -> None:
     rows = []
     for number, right in enumerate(passed):
         item = f"{prefix}{number}"
-        row: Record = {"id": item, "hard": int(right), "soft": 1.0 if right else 0.5, "n_turns": 1}
-        row |= {"task_type": "sum", "question": "1+1?", "predicted_answer": "2" if right else 3}
-        if not right:
-            row["fail_reason"] = "wrong: 3 instead of 2"
+        soft = 1.0 if right else 0.5
+        row: Record = {"id": item, "question": "1+1?", "em": float(right), "f1": soft, "sub_em": float(right)}
+        row |= {"hard": int(right), "soft": soft, "predicted_answer": "2" if right else 3, "gold_answers": ["2"]}
+        reason = "" if right else "wrong: 3 instead of 2"
+        row |= {"response": "2", "fail_reason": reason, "agent_ok": True, "n_turns": 1, "task_type": "sum"}
         rows.append(row)
-        talk = [{"role": "system", "content": "skill"}, {"role": "assistant", "content": "2"}]
+        talk = [{"type": "message", "turn": 1, "content": "2"}, {"role": "system", "content": "[EVALUATION RESULT]"}]
         dump(folder / "predictions" / item / "conversation.json", talk)
+        write(folder / "predictions" / item / "target_system_prompt.txt", "skill")
+        write(folder / "predictions" / item / "target_user_prompt.txt", "1+1?")
     write(folder / "results.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
 
 
@@ -69,6 +72,7 @@ CONFIG: Record = {
     "optimizer_model": "gpt-5.5",
     "target_model": "gpt-5.5",
     "optimizer_backend": "openai_chat",
+    "target_backend": "openai_chat",
     "azure_openai_api_key": "sk-very-secret-0123456789",
     "num_epochs": 2,
     "train_size": 6,
@@ -314,7 +318,7 @@ class Folder:
         dump(self.root / "summary.json", self._summary(score, baseline))
 
     def _summary(self, score: float, baseline: float | None) -> Record:
-        epochs = [{"epoch": 1, "steps": 3, "accepts": 1, "rejects": 1, "skips": 1}]
+        epochs = [{"epoch": 1, "steps": [1, 2, 3], "accepts": 1, "rejects": 1, "skips": 1}]
         usage = {"calls": 9, "prompt_tokens": 2000, "completion_tokens": 90, "total_tokens": 2090}
         return {
             "version": "skillopt-0.1.0",

@@ -77,7 +77,7 @@ class Endpoint:
     def close(self) -> None:
         """Ends the process."""
         self.process.kill()
-        self.process.wait()
+        self.process.communicate()
 
 
 def endpoint() -> Endpoint:

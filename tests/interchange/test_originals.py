@@ -1,0 +1,179 @@
+"""The 13 result folders that the original really wrote: followed, checked, given back, and written by runs of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from support.exchange import checked, differences, exported, gaps, imported, read
+from support.model_server import ModelServer
+from support.original_runs import RUNS, answered, config_of, unpacked
+from support.scripted import ticking
+
+from skillopt_es.config import load_config
+from skillopt_es.config.original import FLAT
+from skillopt_es.session import Session, start
+
+QUICK = ("0.2.0-accumulation", "0.2.0-autonomous", "0.2.0-full-rewrite", "0.2.0-no-slow", "0.2.0-reminder-notes")
+"""A run of each way in which folders differ; the others are as long again and differ in single keys."""
+
+
+# --- in -------------------------------------------------------------------------------------------------------------
+
+# What comes back otherwise than it was, and why.
+OURS = {
+    ".skillopt-es-export.json",
+    *(f"{file}:out_root" for file in ("config.json", "summary.json")),
+    *(f"{file}:azure_openai_api_key" for file in ("config.json", "summary.json")),  # no secret is taken over
+    "runtime_state.json:best_skill_path",
+    "runtime_state.json:current_skill_path",
+    *(f"minibatch_{name}.json:batch_size" for name in ("fail_000", "fail_001", "succ_000")),  # the model's own word
+    "results.jsonl:task_description",  # ours, for every benchmark
+    "slow_result.json:update_target",  # a sentence of the original that we have in our own words
+    "summary.json:qa",  # the original lists a kind that it then gives to no item
+    "trajectory_digest.json:pattern",  # the original pairs descriptions and failures by position
+    "ranked_edits.json:selected_indices",  # those of the reply that went beyond the budget were not used
+}
+CALLS = {  # answers of the optimizer are calls, and an import has none
+    f"{name}:raw_response" for name in ("history.json", "step_record.json", "lr_decision.json", "lr_history.jsonl")
+}
+DRAFTS = {  # we always know how many trajectories a draft stands on
+    *(f"{name}.json:{key}" for key in ("support_count", "source_type")
+      for name in ("merged_patch", "ranked_edits", "full_rewrite_result")),
+    *(f"{name}.json:support_counts" for name in ("history", "step_record")),
+    "trajectory_digest.json:source_type",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_folder_is_followed_checked_and_given_back(tmp_path: Path, name: str) -> None:
+    """Nothing is unknown but what the original did not measure; all that can be derived is; and it says the same."""
+    folder = unpacked(tmp_path, name)
+    state = imported(folder, tmp_path / "run")
+    noted = {("start", "the score of the first step's skill")}
+    assert gaps(state) == (noted if name.endswith("reminder-notes") else set())
+    assert state.status == "completed"
+    report = checked(tmp_path / "run")
+    assert report.ok, report.mismatch
+    assert report.decisions >= 20
+    assert not {what for what in report.unchecked if what.startswith("candidates")}
+    found = differences(folder, exported(tmp_path / "run", tmp_path / "out"))
+    others = DRAFTS if name.endswith("full-rewrite") else CALLS if name.endswith("autonomous") else set()
+    assert found <= OURS | others
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "list_of"),
+    [
+        ("0.2.0-full-rewrite", "merged_patch.json", "skill_candidates"),
+        ("0.2.0-patch", "merged_patch.json", "edits"),
+        ("0.2.0-rewrite", "rewrite_result.json", ""),
+    ],
+)
+def test_a_text_that_does_not_follow_is_told_by_its_first_line(
+    tmp_path: Path, name: str, file: str, list_of: str
+) -> None:
+    """A name for each text and the line where they part, and no whole skill."""
+    folder = unpacked(tmp_path, name)
+    for path in [folder / "steps/step_0001" / each for each in (file, file.replace("merged_patch", "ranked_edits"))]:
+        path.write_text(path.read_text().replace("RULE-05", "RULE-06"))
+    imported(folder, tmp_path / "run")
+    found = checked(tmp_path / "run").mismatch
+    assert found is not None
+    assert (found.event, found.step) == ("CandidateBuilt", 1)
+    pattern = r"the text is \w{12}, not \w{12}: line \d+ is '- RULE-05: .*, not '- RULE-06: .*"
+    assert re.search(pattern, str(found)), str(found)
+    assert len(str(found)) < 300
+
+
+def test_guidance_that_the_original_wrote_down_follows_by_its_rules(tmp_path: Path) -> None:
+    """It leaves no two empty lines anywhere, where we change nothing outside of the block."""
+    folder = unpacked(tmp_path, "0.2.0-patch")
+    for path in folder.glob("skills/*.md"):
+        if path.name != "skill_v0004.md":
+            path.write_text(path.read_text().replace("Skill\n\n", "Skill\n\n\n\n"))
+    for path in (folder / "steps").glob("*/*.json"):
+        path.unlink()
+    imported(folder, tmp_path / "run")
+    assert checked(tmp_path / "run").ok
+
+
+# --- out ------------------------------------------------------------------------------------------------------------
+
+FILES = {
+    r"\.skillopt-es-export\.json": "says that the folder is an export",
+    r"steps/step_\d+/selection_eval_current/.*": "a skill that was never measured is, before anything has to beat it",
+    r"slow_update/epoch_02/rollout_(prev|curr)/topup/.*": "equal skills are not compared again on more items",
+}
+KEYS = {
+    r"(config\.)?(budget|env|evaluation|gradient|model|optimizer|prices|rollout|train)\.[a-z_]+": "a key of ours",
+    r"(config\.)?azure_openai_api_key": "no secret is in a log",
+    r"(other|qa)(\..*)?": "the original counts items under a kind that its rows do not have",
+    r"task_(type|description)": "ours, for every benchmark",
+    r".*(support_count|source_type)": "we always know how many trajectories a draft stands on",
+}
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[ModelServer]:
+    """The made endpoint."""
+    with ModelServer(answered) as server:
+        yield server
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in RUNS])
+def test_a_run_of_ours_writes_the_same_files_with_the_same_keys(
+    endpoint: ModelServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The very settings and data of a run of the original, trained here."""
+    for variable in ("AZURE_OPENAI_API_KEY", "OPENAI_API_KEY", "OPENAI_COMPATIBLE_API_KEY"):
+        monkeypatch.setenv(variable, "mock")
+    monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", endpoint.base_url)
+    theirs, settings = unpacked(tmp_path, name), tmp_path / "config.yaml"
+    settings.write_text(yaml.safe_dump(config_of(theirs, endpoint.base_url)))
+    asyncio.run(start(load_config(settings), tmp_path / "run", Session(now=ticking())))
+    ours = exported(tmp_path / "run", tmp_path / "out")
+    files = [{str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} for root in (theirs, ours)]
+    assert not [file for file in files[0] ^ files[1] if not told(file, FILES)]
+    left, right = keys_by_kind(theirs), keys_by_kind(ours)
+    wrong = [
+        (kind, key)
+        for kind in left.keys() & right.keys()
+        for key in unlike(left[kind], right[kind])
+        if not told(key, KEYS)
+    ]
+    assert not wrong
+
+
+def unlike(theirs: set[str], ours: set[str]) -> set[str]:
+    """The keys that only one has; of settings ours may have the original's own that it left to their defaults."""
+    return theirs - ours | {key for key in ours - theirs if key.removeprefix("config.") not in FLAT}
+
+
+def keys_by_kind(folder: Path) -> dict[str, set[str]]:
+    """The keys of a folder's documents by kind of file: those of all steps, of all items, together."""
+    found: dict[str, set[str]] = {}
+    for path in folder.rglob("*.json*"):
+        kind = re.sub(r"\d+", "N", re.sub(r"predictions/[^/]+", "predictions/ID", str(path.relative_to(folder))))
+        found.setdefault(kind, set()).update(keys_of(read(path)))
+    return found
+
+
+def keys_of(value: Any, at: str = "") -> set[str]:
+    """Every key of a document with those that it lies under, without the numbers of entries."""
+    if isinstance(value, list):
+        return {key for each in value for key in keys_of(each, at)}
+    if not isinstance(value, dict):
+        return set()
+    below = {key for name, each in value.items() for key in keys_of(each, f"{at}{name}.")}
+    return {f"{at}{name}" for name in value} | below
+
+
+def told(name: str, exceptions: dict[str, str]) -> bool:
+    """Whether a difference is one that has a reason."""
+    return any(re.fullmatch(pattern, name) for pattern in exceptions)
