@@ -13,7 +13,7 @@ import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.options import json_option, tell_of
-from skillopt_es.cli.terminal import say_for_now
+from skillopt_es.cli.terminal import print_warning, say_for_now
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -184,7 +184,7 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
     try:
         in_flight = InFlight()
         async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), stopping=stopping, in_flight=in_flight)
+            session = Session(now=lambda: datetime.now(UTC), warn=print_warning, stopping=stopping, in_flight=in_flight)
             return await evaluate(request, session, _progress)
     except BudgetReached as reached:
         option = reached.message.split()[0].removeprefix("budget.").replace("_", "-")
