@@ -24,7 +24,11 @@ from skillopt_es.usage_sums import WORTH_IT, keep, kept_sums, with_later
 
 @frozen(kw_only=True)
 class Overview:
-    """One run: what its log says, whether somebody is writing it, and what is wrong with it, if anything."""
+    """
+    One run: what its log says, whether somebody is writing it, and what is wrong with it, if anything.
+
+    `cost` is its own, of a run whose config has prices in a `currency`; not whole, it is a lower bound.
+    """
 
     folder: Path
     status: Status
@@ -33,6 +37,9 @@ class Overview:
     calls: int
     written: str
     problem: str
+    currency: str = ""
+    cost: float | None = None
+    cost_is_whole: bool = True
 
 
 @frozen
@@ -48,7 +55,9 @@ def overview(folder: Path) -> Overview:
     with EventLog.open(folder) as log:
         reading = Reading(log)
         reading.look_at_end(folder)
-        return _overview(reading, folder, _slim(summarize(recorded.event for recorded in log.read(types=OVERVIEW))))
+        events = [recorded.event for recorded in log.read(types=OVERVIEW)]
+        used = spent_in(reading) if recorded_prices(events).currency else None  # only prices are worth all calls
+        return _overview(reading, folder, _slim(summarize(events)), used)
 
 
 def _slim(summary: Summary) -> Summary:
@@ -57,7 +66,8 @@ def _slim(summary: Summary) -> Summary:
     return evolve(summary, lines=(), evaluations=tests, open=OpenStep(), slow=None)
 
 
-def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
+def _overview(reading: Reading, folder: Path, summary: Summary, used: Spent | None) -> Overview:
+    money = used.usage.total.cost if used is not None and used.currency else None
     return Overview(
         folder=folder,
         status=status_of(summary, folder),
@@ -66,6 +76,9 @@ def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
         calls=reading.calls(),
         written=reading.last_written(),
         problem="" if reading.problem is None else str(reading.problem),
+        currency="" if used is None else used.currency,
+        cost=None if money is None or money.known is None else float(money.known),
+        cost_is_whole=money is None or not money.unknown,
     )
 
 
@@ -213,4 +226,5 @@ def detailed(reading: Reading, folder: Path) -> Detailed:
     if first is None and reading.problem is not None:
         raise reading.problem
     started = first.event if first is not None and isinstance(first.event, RunStarted) else None
-    return Detailed(overview=_overview(reading, folder, full), started=started, spent=spent_in(reading))
+    used = spent_in(reading)
+    return Detailed(overview=_overview(reading, folder, full, used), started=started, spent=used)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -14,6 +15,15 @@ from skillopt_es.events.faults import system_fault
 from skillopt_es.events.schema import LOG_FILE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+USUAL = Path("runs")
+"""Where runs are unless `--dir` says otherwise."""
+
+
+def dir_option(directory: Path) -> str:
+    """What a command has to be told to look there, with a space before it; nothing where it looks by itself."""
+    return "" if directory == USUAL else f" --dir {shlex.quote(str(directory))}"
 
 
 def is_run(folder: Path) -> bool:
@@ -54,7 +64,7 @@ def find_run(name: str | None, directory: Path) -> Path:
         return found[0]
     known = [path.name for path in run_folders(directory)]
     close = [other for other in known if name in other]
-    hint = f"did you mean {', '.join(close[:3])}?" if close else "`skillopt-es runs` lists them"
+    hint = f"did you mean {', '.join(close[:3])}?" if close else f"`skillopt-es runs{dir_option(directory)}` lists them"
     raise RunNotFound(f"there is no run {name} in {directory}", hint=hint)
 
 

@@ -28,6 +28,7 @@ from skillopt_es.moments import Events
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold_log
+from skillopt_es.runs import dir_option
 from skillopt_es.start import run_started, split_ids
 from skillopt_es.training.ahead import Ahead
 from skillopt_es.training.calls import LiveCalls
@@ -94,7 +95,8 @@ def _new_writer(folder: Path, session: Session) -> RunWriter:
         writer.close()
         raise ConfigError(
             f"there is a run in {folder} already",
-            hint=f"`skillopt-es resume {folder.name}` goes on with it; `--run` names a new one",
+            hint=f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}` goes on with it; "
+            "`--run` names a new one",
         )
     return writer
 
@@ -106,7 +108,8 @@ async def resume(folder: Path, session: Session) -> TrainerState:
         state, head = fold_log(writer.log.read())
         if state.started is None:
             raise RunNotFound(
-                f"{folder.name} stopped before it began", hint=f"start it with `skillopt-es run --run {folder.name}`"
+                f"{folder.name} stopped before it began",
+                hint=f"start it with `skillopt-es run CONFIG --run {folder.name}{dir_option(folder.parent)}`",
             )
         if not state.started.total_steps:
             raise RunNotFound(
@@ -114,7 +117,8 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             )
         if state.imported is not None:
             raise ConfigError(
-                f"{folder.name} was imported from results of {state.imported.source}: it can be read, not gone on with",
+                f"{folder.name} was imported from results of {state.imported.source}: "
+                "it can be read, but not continued",
                 hint="`skillopt-es export` writes its skill, from which a new run can start",
             )
         changed = resume_overrides(session.overrides)

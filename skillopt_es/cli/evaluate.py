@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
-from skillopt_es.cli.options import json_option, tell_of, warn
+from skillopt_es.cli.options import json_option, tell_of
+from skillopt_es.cli.terminal import print_warning, say_for_now
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -187,7 +188,7 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
         say = partial(click.echo, err=True)
         in_flight = InFlight(WaitTeller(say))
         async with until_stopped(say, in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), warn=warn, stopping=stopping, in_flight=in_flight)
+            session = Session(now=lambda: datetime.now(UTC), warn=print_warning, stopping=stopping, in_flight=in_flight)
             return await evaluate(request, session, _progress)
     except BudgetReached as reached:
         option = reached.message.split()[0].removeprefix("budget.").replace("_", "-")
@@ -199,5 +200,4 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
 
 def _progress(split: Split, done: int, total: int) -> None:
     if sys.stderr.isatty():
-        # The return comes last, so that whatever is said next begins a line and covers this.
-        click.echo(f"{split} {done}/{total}" + ("" if done == total else "\r"), err=True, nl=done == total)
+        say_for_now(f"{split} {done}/{total}", last=done == total)

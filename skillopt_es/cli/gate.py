@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument, warn
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.cli.terminal import print_warning
 from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
         say = partial(click.echo, err=True)
         in_flight = InFlight(WaitTeller(say))
         async with until_stopped(say, in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), warn=warn, stopping=stopping, in_flight=in_flight)
+            session = Session(now=lambda: datetime.now(UTC), warn=print_warning, stopping=stopping, in_flight=in_flight)
             evaluated = await draw(of, which, draws, session, _silent)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None

@@ -12,6 +12,7 @@ from skillopt_es.cli.options import directory_option, json_option, print_json
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 from skillopt_es.projections.state import TrainerState
+from skillopt_es.runs import dir_option
 
 
 @click.command("import")
@@ -52,7 +53,7 @@ def _as_json(state: TrainerState, run: Path) -> Json:
 
 
 def _print(state: TrainerState, run: Path, directory: Path, events: int) -> None:
-    where = "" if directory == Path("runs") else f" --dir {directory}"
+    where = dir_option(directory)
     assert state.started is not None
     click.echo(
         f"imported    {run.name}: {counted(events, 'event')}, step {state.steps_done} of {state.started.total_steps}"

@@ -102,7 +102,7 @@ def _check_all(
 
     if not checking or until is not None or out is not None:
         raise click.UsageError(
-            f"these are {len(folders)} runs: of several, only --check can be asked, of all they hold"
+            f"these are {len(folders)} runs, and several can only be checked: add --check, without --until and --out"
         )
     return check_runs(folders, as_json=as_json)
 

@@ -12,7 +12,8 @@ import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
-from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of, warn
+from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of
+from skillopt_es.cli.terminal import print_warning
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import Session
 
@@ -24,7 +25,7 @@ Work = Callable[[Session], Awaitable[TrainerState]]
 @click.command("run")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
-@click.option("--run", "name", help="The new run's name; by default the config's name and the time.")
+@click.option("--run", "--name", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @budget_options
 @click.option("--dry-run", is_flag=True, help="Say what the run will come to, as `estimate` does, and start nothing.")
@@ -78,7 +79,7 @@ def run_command(
 
 @click.command("resume")
 @run_argument
-@click.option("--ask-again", is_flag=True, help="Ask anew where the journal has another request or a cut reply.")
+@click.option("--ask-again", is_flag=True, help="Ask again where an answer is to another request, or was cut off.")
 @click.option(
     "--accept-loss", is_flag=True, help="Go on from what is left of a log whose end is missing; the rest is asked anew."
 )
@@ -156,7 +157,7 @@ def _drive(
                         now=lambda: datetime.now(UTC),
                         observers=(progress, log_file),
                         ahead_gave_up=log_file.ahead_gave_up,
-                        warn=warn,
+                        warn=print_warning,
                         stopping=stopping,
                         in_flight=in_flight,
                         ask_again=ask_again,

@@ -8,6 +8,7 @@ import click
 
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.terminal import Toned, print_hanging, say
 from skillopt_es.counting import counted
 
 
@@ -58,11 +59,11 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
     counts = f"{counted(report.events, 'event')}, {counted(report.calls, 'call')}, {counted(report.blobs, 'text')}"
     if report.ok:
         since = "" if kept is None else f"; begins as {kept} says"
-        click.echo(f"{folder.name}: ok; {counts}; head {report.head_hash[:12]}{since}")
+        say(f"{folder.name}: ", Toned("ok", "good"), f"; {counts}; head {report.head_hash[:12]}{since}")
         if report.parent:
             click.echo(f"  a fork: up to {report.parent_head[:12]} it is run {report.parent}, and it stands on its own")
     else:
-        click.echo(f"{folder.name}: NOT what was written; {counts} looked at, problems found:")
+        say(f"{folder.name}: ", Toned("NOT what was written", "bad"), f"; {counts} looked at, problems found:")
     for gone in report.erased:
         what = f"{counted(gone.texts, 'text')} and parts of {counted(gone.events, 'event')}"
         click.echo(
@@ -70,9 +71,9 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
             f"{', '.join(gone.items)}, on {shown_time(gone.recorded_at)} UTC, by {gone.by}: {gone.reason}"
         )
     for problem in report.problems:
-        click.echo(f"  {problem.where}{'' if problem.seq is None else f' {problem.seq}'}: {problem.message}")
+        print_hanging(f"  {problem.where}{'' if problem.seq is None else f' {problem.seq}'}: {problem.message}", hang=6)
     for warning in report.warnings:
-        click.echo(f"  note: {warning}")
+        print_hanging(f"  note: {warning}", hang=6)
     return 0 if report.ok else 1
 
 
@@ -93,9 +94,13 @@ def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: b
         return 0 if report.ok else 1
     against = f" against {report.run} to event {report.seq:,}" if report.run else ""
     if report.ok:
-        click.echo(f"{report.name}: ok{against}; skill {report.skill[:12]}, {counted(report.files, 'file')}")
+        say(
+            f"{report.name}: ",
+            Toned("ok", "good"),
+            f"{against}; skill {report.skill[:12]}, {counted(report.files, 'file')}",
+        )
     else:
-        click.echo(f"{report.name}: NOT what was exported{against}; problems found:")
+        say(f"{report.name}: ", Toned("NOT what was exported", "bad"), f"{against}; problems found:")
     for problem in report.problems:
         click.echo(f"  {problem}")
     for note in report.notes:

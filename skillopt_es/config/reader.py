@@ -146,7 +146,7 @@ class _Reader:
             pattern = SECRET_HEADER if key.endswith("extra_headers") else SECRET_KEY
             if isinstance(content, str) and pattern.search(str(name)):
                 raise ConfigError(
-                    f"{place}{key}.{name}: a secret does not belong into a config",
+                    f"{place}{key}.{name}: a secret does not belong in a config",
                     hint="name the environment variable that holds it: model.api_key_env",
                 )
 
@@ -161,7 +161,7 @@ class _Reader:
         place = f"{source}: " if source else ""
         if SECRET_KEY.search(name):
             return ConfigError(
-                f"{place}{key}: a secret does not belong into a config",
+                f"{place}{key}: a secret does not belong in a config",
                 hint="name the environment variable that holds it: model.api_key_env",
             )
         return ConfigError(f"{place}unknown key {key}", hint=nearest(name, names, section))

@@ -84,7 +84,7 @@ def _judged(key: str, value: Json, source: str) -> str:
     match FATES[key]:
         case Secret(variable):
             raise ConfigError(
-                f"{source}: {key}: a secret does not belong into a config",
+                f"{source}: {key}: a secret does not belong in a config",
                 hint=f"export it (`export {variable}=…`) and write model.api_key_env: {variable}",
             )
         case ElsewhereNamed(what, instead, harmless):

@@ -145,7 +145,7 @@ class _Shelf:
 def install(skills: Path, receipt: Receipt, files: Mapping[str, str], *, force: bool) -> Installed:
     """Puts a skill into a folder of skills; refuses to take the place of what is not ours, or was changed."""
     if skills.is_symlink() and not skills.exists():
-        raise OutputRefused(f"{skills} is a link that leads nowhere", hint="mend the link, or remove it")
+        raise OutputRefused(f"{skills} is a link that leads nowhere", hint="fix the link, or remove it")
     with _opened(skills, receipt.name, make=True) as shelf:
         there = read_receipt(shelf.place)
         foreign = there is None and _is_there(shelf.place)

@@ -1,4 +1,4 @@
-"""So many calls at once, where some only come in when nobody else wants to."""
+"""A limit on how many calls run at once; some of them start only when no other is waiting."""
 
 from __future__ import annotations
 

@@ -127,8 +127,8 @@ def test_openai_chat_is_azure_s_when_an_azure_endpoint_is_given(tmp_path: Path) 
         ({"deadline_seconds": -1}, "model.deadline_seconds is -1"),
         ({"max_output_tokens": 8000}, "optimizer.max_completion_tokens is 16384, but must be at most 8000"),
         ({"target_max_output_tokens": 8000}, "env.max_completion_tokens is 16384, but must be at most 8000"),
-        ({"azure_openai_api_key": "sk-0123456789abcdef"}, "a secret does not belong into a config"),
-        ({"target_qwen_chat_api_key": "sk-0123456789abcdef"}, "a secret does not belong into a config"),
+        ({"azure_openai_api_key": "sk-0123456789abcdef"}, "a secret does not belong in a config"),
+        ({"target_qwen_chat_api_key": "sk-0123456789abcdef"}, "a secret does not belong in a config"),
         ({"minimax_reigon": "cn_zh"}, "unknown key model.minimax_reigon"),
     ],
 )
