@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -113,6 +114,7 @@ FILES = {
 KEYS = {
     r"(config\.)?(budget|env|evaluation|gradient|model|optimizer|prices|rollout|train)\.[a-z_]+": "a key of ours",
     r"(config\.)?azure_openai_api_key": "no secret is in a log",
+    r"(config\.)?azure_openai_(endpoint|auth_mode)": "settings for another backend than the run's are not taken along",
     r"(other|qa)(\..*)?": "the original counts items under a kind that its rows do not have",
     r"task_(type|description)": "ours, for every benchmark",
     r".*(support_count|source_type)": "we always know how many trajectories a draft stands on",
@@ -136,7 +138,7 @@ def test_a_run_of_ours_writes_the_same_files_with_the_same_keys(
     monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", endpoint.base_url)
     theirs, settings = unpacked(tmp_path, name), tmp_path / "config.yaml"
     settings.write_text(yaml.safe_dump(config_of(theirs, endpoint.base_url)))
-    asyncio.run(start(load_config(settings), tmp_path / "run", Session(now=ticking())))
+    asyncio.run(start(load_config(settings, environ=os.environ), tmp_path / "run", Session(now=ticking())))
     ours = exported(tmp_path / "run", tmp_path / "out")
     files = [{str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} for root in (theirs, ours)]
     assert not [file for file in files[0] ^ files[1] if not told(file, FILES)]
