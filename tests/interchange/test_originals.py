@@ -114,10 +114,12 @@ FILES = {
 KEYS = {
     r"(config\.)?(budget|env|evaluation|gradient|model|optimizer|prices|rollout|train)\.[a-z_]+": "a key of ours",
     r"(config\.)?azure_openai_api_key": "no secret is in a log",
-    r"(config\.)?azure_openai_(endpoint|auth_mode)": "settings for another backend than the run's are not taken along",
     r"(other|qa)(\..*)?": "the original counts items under a kind that its rows do not have",
     r"task_(type|description)": "ours, for every benchmark",
     r".*(support_count|source_type)": "we always know how many trajectories a draft stands on",
+}
+IGNORED = {
+    r"(config\.)?azure_openai_(endpoint|auth_mode)": "for another backend: the original ignores them, we refuse them"
 }
 
 
@@ -147,7 +149,7 @@ def test_a_run_of_ours_writes_the_same_files_with_the_same_keys(
         (kind, key)
         for kind in left.keys() & right.keys()
         for key in unlike(left[kind], right[kind])
-        if not told(key, KEYS)
+        if not told(key, KEYS | (IGNORED if name.startswith("2026-08") else {}))
     ]
     assert not wrong
 
