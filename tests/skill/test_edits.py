@@ -18,7 +18,6 @@ from skillopt_es.skill.regions import (
     protected_spans,
     slow_guidance,
     with_slow_guidance,
-    with_slow_placeholder,
 )
 
 BODY = "# A\n\n- one\n- two\n"
@@ -180,13 +179,6 @@ def test_guidance_replaces_what_is_in_the_block_and_nothing_else() -> None:
     assert slow_guidance(once) == "first  tail"
     assert slow_guidance(with_slow_guidance(once, "second")) == "second"
     assert with_slow_guidance(once, "second").count(SLOW_START) == 1
-
-
-def test_a_placeholder_is_added_once() -> None:
-    """An existing block is left alone."""
-    placed = with_slow_placeholder(BODY)
-    assert slow_guidance(placed) == ""
-    assert with_slow_placeholder(placed) == placed
 
 
 def test_the_appendix_is_protected_too() -> None:
