@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -55,3 +56,20 @@ async def _give_up(done: asyncio.Future[T], stop: threading.Event, wait: float) 
         await asyncio.wait({done}, timeout=wait)
     if not done.cancel():
         done.exception()  # seen, so that asyncio does not complain about it
+
+
+def finished(work: Awaitable[T], *, seconds: float) -> T:
+    """
+    What `work` comes to, awaited on a loop of a thread of its own; TimeoutError when it takes longer than `seconds`.
+
+    It is one loop for all: what a caller keeps open from one piece of work to the next can be used again.
+    """
+    future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work, seconds), _loop())
+    return future.result()
+
+
+@lru_cache(maxsize=1)
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name="skillopt-es-awaiting").start()
+    return loop

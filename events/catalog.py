@@ -314,7 +314,8 @@ class CandidateBuilt(Event):
     """
     The chosen edits were applied to the current skill, or a whole new text took its place (`rewrite`).
 
-    `notes` reminder notes were added to its appendix.
+    `notes` reminder notes were added to its appendix. Where `gaps_closed`, edits left no blank lines behind; else they
+    left what the original leaves.
     """
 
     step: int
@@ -323,6 +324,7 @@ class CandidateBuilt(Event):
     reports: tuple[EditReport, ...]
     rewrite: Rewrite | None = None
     notes: int = 0
+    gaps_closed: bool = False
 
 
 @frozen(kw_only=True)

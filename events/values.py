@@ -34,6 +34,7 @@ Evidence = Literal["failure", "success"]
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
 GateRule = Literal["strict", "confirm", "paired"]
+GateNoise = Literal["items", "families"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]
 NOT_TAKEN: frozenset[str] = frozenset({"reject", "indecisive"})  # the verdicts that keep the current skill
 Cause = Literal["", "defect", "lapse"]

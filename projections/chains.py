@@ -6,6 +6,7 @@ A chain holds what has been recorded of its step so far; a step that is open has
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Generic, TypeVar
@@ -30,8 +31,9 @@ from skillopt_es.events.catalog import (
     SkillRewritten,
     StepSkipped,
 )
-from skillopt_es.events.values import NOT_TAKEN, CallRef, Proposal
+from skillopt_es.events.values import NOT_TAKEN, CallRef, EditReport, Proposal
 from skillopt_es.projections.state import proposals_in
+from skillopt_es.projections.wording import by_wording, same_words
 
 E_co = TypeVar("E_co", bound=Event, covariant=True)
 
@@ -113,23 +115,80 @@ class Chain:
         return makers | {each.id: name for name, made in self.merges.items() for each in proposals_in(made.event)}
 
     @cached_property
+    def unsaid(self) -> tuple[str, ...]:
+        """The merges that did not say which of several proposals they used: those are matched by wording."""
+        return tuple(dict.fromkeys(self.maker_of[name] for name in self._unsaid))
+
+    @cached_property
     def merged_into(self) -> Mapping[str, tuple[str, ...]]:
-        """The proposals of merges that name a proposal as their origin."""
-        into: dict[str, tuple[str, ...]] = {}
-        for proposal in self.proposals.values():
-            for origin in proposal.origins:
-                into[origin] = (*into.get(origin, ()), proposal.id)
-        return into
+        """The proposals of merges that name a proposal as their origin or, where a merge left that unsaid, say it."""
+        into: dict[str, list[str]] = {}
+        for new in self.proposals.values():
+            for origin in () if new.id in self._unsaid else new.origins:
+                into.setdefault(origin, []).append(new.id)
+        for name in self.unsaid:
+            unnamed = [each for each in self._seen_by(name) if each.id not in into]
+            written = [each for each in proposals_in(self.merges[name].event) if each.id in self._unsaid]
+            for origin, new_id in by_wording(unnamed, written).items():
+                into.setdefault(origin, []).append(new_id)
+        return {origin: tuple(names) for origin, names in into.items()}
+
+    @cached_property
+    def sources(self) -> Mapping[str, tuple[str, ...]]:
+        """What each proposal came from; where a merge left that unsaid and nothing matches, nothing."""
+        found: dict[str, list[str]] = {
+            name: [] if name in self._unsaid else [*each.origins] for name, each in self.proposals.items()
+        }
+        for origin, names in self.merged_into.items():
+            for name in names:
+                if origin not in found[name]:
+                    found[name].append(origin)
+        return {name: tuple(origins) for name, origins in found.items()}
+
+    @cached_property
+    def ends_in(self) -> Mapping[str, str]:
+        """The merge that saw each patch's or merge's proposals."""
+        return {source: name for name, made in self.merges.items() for source in made.event.inputs}
+
+    @cached_property
+    def reports(self) -> Mapping[str, EditReport]:
+        """What the candidate's making says of each proposal that was chosen."""
+        return {} if self.built is None else {report.edit: report for report in self.built.event.reports}
+
+    @cached_property
+    def in_skill(self) -> Mapping[tuple[str, ...], str]:
+        """The proposals that became part of the current skill, by what they say."""
+        applied = [name for name, report in self.reports.items() if report.status.startswith("applied")]
+        return {same_words(self.proposals[name]): name for name in applied if self.taken and name in self.proposals}
+
+    def unplaced(self, proposal: str) -> bool:
+        """Whether a merge wrote this without saying from what, and in words that none of its inputs has."""
+        return proposal in self._unsaid and not self.sources[proposal]
+
+    def made_of(self, proposal: str) -> tuple[str, ...]:
+        """The proposal and all that is known to have been merged into it, newest first, each once."""
+        return self._reached(proposal, self.sources.__getitem__)
 
     def ancestry(self, proposal: str) -> tuple[str, ...]:
-        """The proposal and all that were merged into it, newest first, each once."""
+        """The proposal and all that may have been merged into it: of an unplaced one that is all that its merge saw."""
+        if proposal not in self._ancestries:
+            self._ancestries[proposal] = self._reached(
+                proposal, lambda name: self.proposals[name].origins if self.unplaced(name) else self.sources[name]
+            )
+        return self._ancestries[proposal]
+
+    @cached_property
+    def _ancestries(self) -> dict[str, tuple[str, ...]]:
+        return {}  # of those that were asked for: all of them can be a square
+
+    def _reached(self, proposal: str, origins: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
         found: dict[str, None] = {}
-        waiting = [proposal]
+        waiting = deque([proposal])
         while waiting:
-            name = waiting.pop(0)
+            name = waiting.popleft()
             if name in self.proposals and name not in found:
                 found[name] = None
-                waiting += self.proposals[name].origins
+                waiting += origins(name)
         return tuple(found)
 
     def patches_behind(self, proposal: str) -> tuple[str, ...]:
@@ -151,6 +210,17 @@ class Chain:
         for chosen in (self.learning_rate, self.ranked, self.rewritten):
             calls += chosen.event.calls if chosen is not None else ()
         return tuple(dict.fromkeys(calls))
+
+    @cached_property
+    def _unsaid(self) -> Mapping[str, None]:
+        """The proposals that a merge credits to all that it saw; of a single one there is no doubt."""
+        doubtful = (made for name, made in self.merges.items() if len(self._seen_by(name)) > 1)
+        return {each.id: None for made in doubtful for each in proposals_in(made.event) if each.origins_assumed}
+
+    def _seen_by(self, merge: str) -> tuple[Proposal, ...]:
+        """The proposals that a merge was shown."""
+        made = (self.merges.get(name) or self.patches.get(name) for name in self.merges[merge].event.inputs)
+        return tuple(proposal for each in made if each is not None for proposal in proposals_in(each.event))
 
     def _made(self) -> tuple[Seen[PatchProposed] | Seen[PatchesMerged], ...]:
         return (*self.patches.values(), *self.merges.values())

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
 from typing import Literal
 
 from attrs import frozen
 
 from skillopt_es.projections.chains import Chain
+from skillopt_es.projections.wording import same_words
 
 Reason = Literal[
     "taken",  # it is in the candidate that became the current skill
@@ -27,13 +28,15 @@ class Fate:
     """
     Where one proposal ended; `path` begins with it and goes on with what it was merged into.
 
-    `assumed` where it is not recorded which of its inputs a merge on the way used: the proposal may not be in there.
+    `assumed` where a merge on the way did not say which of its inputs it used: the proposal was matched by its wording.
+    `same_as` is what the skill has in the very words of a proposal that itself went another way.
     """
 
     path: tuple[str, ...]
     reason: Reason
     detail: str = ""
     assumed: bool = False
+    same_as: str = ""
 
 
 @frozen(kw_only=True)
@@ -47,33 +50,51 @@ class NoteFate:
 
 
 def fates_of(chain: Chain, proposal: str) -> tuple[Fate, ...]:
-    """Every end that a proposal came to; more than one where several merged edits go back to it."""
-    return tuple(_ends(chain, (proposal,)))
+    """Every end that a proposal came to, each by its shortest way; more than one where several edits go back to it."""
+    ends = tuple(_fate(chain, path) for path in _ways(chain, proposal))
+    same = chain.in_skill.get(same_words(chain.proposals[proposal]))
+    if same is None or any(fate.reason == "taken" for fate in ends):
+        return ends
+    reason, detail = verdict_of(chain)
+    return (Fate(path=(proposal,), reason=reason, detail=detail, same_as=same),)
 
 
-def _ends(chain: Chain, path: tuple[str, ...]) -> Iterator[Fate]:
-    into = [name for name in chain.merged_into.get(path[-1], ()) if name not in path]
-    for name in into:
-        yield from _ends(chain, (*path, name))
-    if not into:
-        reason, detail = _end(chain, path[-1])
-        assumed = any(chain.proposals[name].origins_assumed for name in path[1:])
-        yield Fate(path=path, reason=reason, detail=detail, assumed=assumed)
+def _ways(chain: Chain, proposal: str) -> tuple[tuple[str, ...], ...]:
+    """From a proposal to each of those that were merged no further."""
+    ways: list[tuple[str, ...]] = []
+    met = {proposal}
+    waiting: deque[tuple[str, ...]] = deque([(proposal,)])
+    while waiting:
+        path = waiting.popleft()
+        into = chain.merged_into.get(path[-1], ())
+        if not into:
+            ways.append(path)
+        for name in into:
+            if name not in met:
+                met.add(name)
+                waiting.append((*path, name))
+    return tuple(ways)
+
+
+def _fate(chain: Chain, path: tuple[str, ...]) -> Fate:
+    reason, detail = _end(chain, path[-1])
+    assumed = any(chain.proposals[name].origins_assumed for name in path[1:])
+    return Fate(path=path, reason=reason, detail=detail, assumed=assumed)
 
 
 def _end(chain: Chain, name: str) -> tuple[Reason, str]:
     """What became of a proposal that was merged no further."""
-    maker = chain.maker_of[name]
-    merge = next((merge for merge, made in chain.merges.items() if maker in made.event.inputs), "")
-    if merge:
-        return "merged_away", f"nothing that {merge} wrote goes back to it"
+    merge = chain.ends_in.get(chain.maker_of[name])
+    if merge is not None:
+        said = "is worded like it" if merge in chain.unsaid else "goes back to it"
+        return "merged_away", f"nothing that {merge} wrote {said}"
     if chain.ranked is None or name not in chain.ranked.event.pool:
         return _without_verdict(chain)
     ranked = chain.ranked.event
     if name not in ranked.chosen:
         budget = "" if ranked.budget is None else f", budget {ranked.budget}"
         return "ranked_out", f"{len(ranked.chosen)} of {len(ranked.pool)} were chosen{budget}"
-    report = next((each for each in chain.built.event.reports if each.edit == name), None) if chain.built else None
+    report = chain.reports.get(name)
     if report is None:
         return _without_verdict(chain)
     if not report.status.startswith("applied"):

@@ -1,22 +1,32 @@
 """
 How far a score or a difference can be trusted: Wilson intervals, and exact tests of results paired by item. Pure.
 
-Everything is told of items, not of draws: several draws of one item say less than as many items would.
+Everything is told of items, not of draws: several draws of one item say less than as many items would. Where items
+have types it is told of those, too: tasks of one type, which one rule may turn together, say less.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skillopt_es.events.values import Measured, Outcome
+from skillopt_es.projections.families import families_of
+from skillopt_es.projections.item_results import Results
+
+NO_TYPES: Mapping[str, str] = {}
 
 LEVEL = 0.05
 """How often what is called a difference here would show where there is none."""
 
 _Z = 1.959963984540054  # of the normal distribution, two-sided, at LEVEL
+_T = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+"""The same of Student's t, by degrees of freedom from 1 on."""
 _SAME = 1e-9  # scores that differ by less are the same: they are sums of other floats
 
 
@@ -36,14 +46,52 @@ def wilson(mean: float, items: int) -> Interval | None:
     """
     if items < 1:
         return None
+    return _wilson(mean, items, _Z)
+
+
+def _wilson(mean: float, items: float, z: float) -> Interval:
     share = min(1.0, max(0.0, mean))
-    square = _Z * _Z
+    square = z * z
     centre = share + square / (2 * items)
-    reach = _Z * math.sqrt(share * (1 - share) / items + square / (4 * items * items))
+    reach = z * math.sqrt(share * (1 - share) / items + square / (4 * items * items))
     scale = 1 + square / items
     low = 0.0 if share == 0 else (centre - reach) / scale
     high = 1.0 if share == 1 else (centre + reach) / scale
     return Interval(max(0.0, low), min(1.0, high))
+
+
+def wilson_by_family(means: Mapping[str, float], families: Mapping[str, str]) -> Interval | None:
+    """
+    The same over families of items that go together, as if the families had been drawn; None without two of them.
+
+    Wilson's, of as many items as say as much as these families do, with Student's t for how few they are. Where all
+    items do the same nothing shows how they go together: then each family counts once.
+    """
+    groups = _by_family(means, families)
+    if not families or len(groups) < 2:
+        return None
+    items, middle = len(means), sum(means.values()) / len(means)
+    apart = sum(sum(mean - middle for mean in group) ** 2 for group in groups.values())
+    variance = apart * len(groups) / (len(groups) - 1) / items**2
+    alone = middle * (1 - middle)
+    if alone < _SAME:
+        return _wilson(middle, len(groups), _student(len(groups) - 1))
+    worth = items if variance * items <= alone else alone / variance
+    return _wilson(middle, worth, _student(len(groups) - 1))
+
+
+def _by_family(values: Mapping[str, float], families: Mapping[str, str]) -> dict[tuple[bool, str], list[float]]:
+    """The values of each family; an item without one is its own."""
+    groups: dict[tuple[bool, str], list[float]] = {}
+    for item, value in values.items():
+        groups.setdefault((item in families, families.get(item, item)), []).append(value)
+    return groups
+
+
+def _student(degrees: int) -> float:
+    if degrees <= len(_T):
+        return _T[degrees - 1]
+    return _Z + (_Z**3 + _Z) / (4 * degrees) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * degrees**2)
 
 
 def sign_test(won: int, lost: int) -> float:
@@ -57,8 +105,25 @@ def sign_test(won: int, lost: int) -> float:
     return min(1.0, float(2 * tail / 2**turned))
 
 
+def turned_together(nets: Sequence[int]) -> float:
+    """
+    The same of families: how probable at least so uneven a sum is, either way, if each had been as likely to turn back.
+
+    Of families of one item each this is the sign test.
+    """
+    sums = {0: 1}
+    for net in nets:
+        spread: dict[int, int] = {}
+        for total, ways in sums.items():
+            for other in (total + net, total - net):
+                spread[other] = spread.get(other, 0) + ways
+        sums = spread
+    seen = abs(sum(nets))
+    return float(sum(ways for total, ways in sums.items() if abs(total) >= seen) / 2 ** len(nets))
+
+
 def fewest_turned() -> int:
-    """How many items have to turn at least, all of them the same way, before that is more than noise."""
+    """How many items (or families) have to turn at least, all the same way, before that is more than noise."""
     count = 1
     while sign_test(count, 0) > LEVEL:
         count += 1
@@ -67,21 +132,44 @@ def fewest_turned() -> int:
 
 @frozen(kw_only=True)
 class Paired:
-    """Two texts on the same items: how many were measured under both, and which of them the second won and lost."""
+    """
+    Two texts on the same items: how many were measured under both, and which of them the second won and lost.
+
+    `families` are those of the items, where they have any.
+    """
 
     items: int
     won: tuple[str, ...]
     lost: tuple[str, ...]
+    families: Mapping[str, str] = field(factory=dict)
 
     @property
     def probability(self) -> float:
-        """How probable at least so uneven a split would be without any difference."""
+        """How probable at least so uneven a split would be without any difference, if items turn each by itself."""
         return sign_test(len(self.won), len(self.lost))
 
     @property
-    def within_noise(self) -> bool:
-        """Whether chance alone explains it."""
-        return self.probability > LEVEL
+    def by_family(self) -> float | None:
+        """The same if items of one family turn together; None where items have no families."""
+        if not self.families:
+            return None
+        turned = {**dict.fromkeys(self.won, 1.0), **dict.fromkeys(self.lost, -1.0)}
+        return turned_together([round(sum(each)) for each in _by_family(turned, self.families).values()])
+
+    @property
+    def kinds(self) -> int:
+        """How many families the items are of."""
+        return len(set(self.families.values()))
+
+    @property
+    def within_noise(self) -> bool | None:
+        """Whether chance alone explains it; None where only so few families leave it open."""
+        together = self.by_family
+        if self.probability > LEVEL:
+            return True
+        if together is None or together <= LEVEL:
+            return False
+        return None if self.kinds < fewest_turned() else True
 
     @property
     def resolvable(self) -> bool:
@@ -89,30 +177,39 @@ class Paired:
         return self.items >= fewest_turned()
 
 
-def paired(before: Mapping[str, float], after: Mapping[str, float]) -> Paired | None:
-    """The second text against the first, by the items that were measured under both; None where there are none."""
-    both = [item for item in after if item in before]
-    if not both:
+def paired(before: Results, after: Results, types: Mapping[str, str] = NO_TYPES) -> Paired | None:
+    """
+    The second text against the first, by the items that were measured under both; None where there are none.
+
+    Of each item as many draws count of one text as of the other: a mean of six against one draw is no fair comparison.
+    """
+    means = {}
+    for item in after:
+        left, right = _measured(before.get(item, ())), _measured(after[item])
+        count = min(len(left), len(right))
+        if count:
+            means[item] = (sum(left[:count]) / count, sum(right[:count]) / count)
+    if not means:
         return None
     return Paired(
-        items=len(both),
-        won=tuple(item for item in both if after[item] > before[item] + _SAME),
-        lost=tuple(item for item in both if after[item] < before[item] - _SAME),
+        items=len(means),
+        won=tuple(item for item, (old, new) in means.items() if new > old + _SAME),
+        lost=tuple(item for item, (old, new) in means.items() if new < old - _SAME),
+        families=families_of({item: types[item] for item in means if item in types}),
     )
 
 
-def hard_means(results: Mapping[str, Collection[Outcome]]) -> dict[str, float]:
+def _measured(outcomes: Sequence[Outcome]) -> list[float]:
+    return [outcome.hard for outcome in outcomes if isinstance(outcome, Measured)]
+
+
+def hard_means(results: Results) -> dict[str, float]:
     """Each item's hard score, the mean of its draws; items that were never measured are left out."""
-    means = {}
-    for item, outcomes in results.items():
-        seen = [outcome.hard for outcome in outcomes if isinstance(outcome, Measured)]
-        if seen:
-            means[item] = sum(seen) / len(seen)
-    return means
+    measured = {item: _measured(outcomes) for item, outcomes in results.items()}
+    return {item: sum(seen) / len(seen) for item, seen in measured.items() if seen}
 
 
-def draws(results: Mapping[str, Sequence[Outcome]]) -> tuple[int, int]:
+def draws(results: Results) -> tuple[int, int]:
     """The fewest and the most times that an item of these was measured; (0, 0) for none."""
-    counts = [sum(isinstance(outcome, Measured) for outcome in outcomes) for outcomes in results.values()]
-    known = [count for count in counts if count]
+    known = [len(seen) for seen in map(_measured, results.values()) if seen]
     return (min(known), max(known)) if known else (0, 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skillopt_es.events.catalog import Recorded, RolloutCompleted
 from skillopt_es.events.values import Outcome
@@ -16,12 +16,17 @@ Results = Mapping[str, tuple[Outcome, ...]]
 
 @frozen(kw_only=True)
 class ItemResults:
-    """`validation` and `test` are by the hash of a skill, `train` is by step; `types` has each item's type of task."""
+    """
+    `validation` and `test` are by the hash of a skill, `train` is by step; `types` has each item's type of task.
+
+    `at` has the validation and test results by the place at which they were evaluated.
+    """
 
     validation: Mapping[str, Results]
     test: Mapping[str, Results]
     train: Mapping[int, Results]
     types: Mapping[str, str]
+    at: Mapping[str, Mapping[str, Outcome]] = field(factory=dict)
 
 
 def item_results(records: Iterable[Recorded]) -> ItemResults:
@@ -30,6 +35,7 @@ def item_results(records: Iterable[Recorded]) -> ItemResults:
     test: dict[str, dict[str, tuple[Outcome, ...]]] = {}
     train: dict[int, dict[str, tuple[Outcome, ...]]] = {}
     types: dict[str, str] = {}
+    at: dict[str, dict[str, Outcome]] = {}
     for recorded in records:
         event = recorded.event
         if not isinstance(event, RolloutCompleted):
@@ -44,5 +50,7 @@ def item_results(records: Iterable[Recorded]) -> ItemResults:
         else:
             continue
         types[event.item] = event.task_type
+        if event.purpose != "train":
+            at.setdefault(event.place, {})[event.item] = event.outcome
         of[event.item] = (*of.get(event.item, ()), event.outcome)
-    return ItemResults(validation=validation, test=test, train=train, types=types)
+    return ItemResults(validation=validation, test=test, train=train, types=types, at=at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Literal
 
 from attrs import frozen
@@ -19,14 +19,18 @@ NOT_TAKEN_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied")
 Kind = Literal["edit", "suggestion", "draft", "note", "guidance", "reply"]
 Why = Literal[Reason, "unusable", "failed"]
 
+_FURTHEST: tuple[Reason, ...] = (
+    "rejected", "indecisive", "not_judged", "not_applied", "ranked_out", "merged_away"
+)  # fmt: skip
+
 
 @frozen(kw_only=True)
 class NotTaken:
     """
-    One thing that was proposed; `path` says what it was merged into before it ended.
+    One thing that was proposed; `path` says what it was merged into before it ended, on the way that came furthest.
 
-    `also_taken` names what went into the skill from it all the same, by another way; `assumed` where it is not recorded
-    which of its inputs a merge on the way used.
+    `ends` is how many ends it came to: several where several merged edits go back to it. `assumed` where a merge on the
+    way did not say which of its inputs it used: the proposal was matched by its wording.
     """
 
     kind: Kind
@@ -40,11 +44,19 @@ class NotTaken:
     text: str = ""
     path: tuple[str, ...] = ()
     items: tuple[str, ...] = ()
-    also_taken: tuple[str, ...] = ()
+    ends: int = 1
     assumed: bool = False
 
 
-def not_taken(records: Iterable[Recorded]) -> tuple[NotTaken, ...]:
+@frozen
+class Refused:
+    """Everything that was not taken, and by step the merges that did not say which proposals they used."""
+
+    rows: tuple[NotTaken, ...]
+    unsaid: Mapping[int, tuple[str, ...]]
+
+
+def not_taken(records: Iterable[Recorded]) -> Refused:
     """All that was refused, dropped or could not be read, in the order of its making; open things are not in it."""
     builder = ChainBuilder()
     guided: dict[int, tuple[int, SlowUpdateProposed]] = {}
@@ -60,7 +72,10 @@ def not_taken(records: Iterable[Recorded]) -> tuple[NotTaken, ...]:
                 why: Why = "rejected" if event.action == "reject" else "indecisive"
                 rows.append(_advice(*guided[event.epoch], why, _values(event)))
     rows += [row for chain in builder.chains.values() for row in of_step(chain)]
-    return tuple(sorted(rows, key=lambda row: row.seq))
+    return Refused(
+        rows=tuple(sorted(rows, key=lambda row: row.seq)),
+        unsaid={chain.step: chain.unsaid for chain in builder.chains.values()},
+    )
 
 
 def of_step(chain: Chain) -> Iterator[NotTaken]:
@@ -82,15 +97,14 @@ def of_step(chain: Chain) -> Iterator[NotTaken]:
 
 
 def _of_proposal(chain: Chain, proposal: Proposal, seq: int, items: tuple[str, ...]) -> Iterator[NotTaken]:
+    """A proposal with the end that came furthest, unless any of its ends is the skill or may become it."""
     fates = fates_of(chain, proposal.id)
-    taken = [fate for fate in fates if fate.reason == "taken"]
-    also = tuple(fate.path[-1] for fate in taken)
-    for fate in fates:
-        if fate.reason not in ("taken", "open"):
-            yield NotTaken(kind=_kind(proposal), id=proposal.id, seq=seq, epoch=chain.epoch, step=chain.step,
-                           reason=fate.reason, detail=fate.detail, proposal=proposal, path=fate.path,
-                           items=items, also_taken=also,
-                           assumed=any(each.assumed for each in (fate, *taken)))  # fmt: skip
+    if any(fate.reason in ("taken", "open") for fate in fates):
+        return
+    furthest = min(fates, key=lambda fate: _FURTHEST.index(fate.reason))
+    yield NotTaken(kind=_kind(proposal), id=proposal.id, seq=seq, epoch=chain.epoch, step=chain.step,
+                   reason=furthest.reason, detail=furthest.detail, proposal=proposal, path=furthest.path,
+                   items=items, ends=len(fates), assumed=furthest.assumed)  # fmt: skip
 
 
 def _kind(proposal: Proposal) -> Kind:

@@ -196,7 +196,11 @@ class Counts:
 
 @frozen(kw_only=True)
 class TrainerState:
-    """Everything the trainer knows; equal for equal events."""
+    """
+    Everything the trainer knows; equal for equal events.
+
+    `types` has the type of each validation item, `flipped` those that ever gave two results under one text.
+    """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
     started: RunStarted | None = None
@@ -215,6 +219,8 @@ class TrainerState:
     rollouts: Mapping[str, Rollouts] = field(factory=dict)
     scored: Mapping[str, SkillScored] = field(factory=dict)
     measured: Ledger[str, Measurement] = field(factory=Ledger)
+    types: Mapping[str, str] = field(factory=dict)
+    flipped: frozenset[str] = frozenset()
     partial: Mapping[tuple[str, int], Partial] = field(factory=dict)
     tests: Mapping[str, SkillScored] = field(factory=dict)
     looks: Looks = field(factory=Looks)

@@ -207,6 +207,7 @@ def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
     begun = state.partial.get((event.skill, event.draw))
     rows = {**(begun.rows if begun is not None else {}), **state.rollouts.get(event.place, {})}
     rollouts = {place: done for place, done in state.rollouts.items() if place != event.place}
+    state = _seen(state, known, rows)
     partial = {key: each for key, each in state.partial.items() if key != (event.skill, event.draw)}
     if not event.exact:
         partial[event.skill, event.draw] = Partial(place=event.place, rows=rows)
@@ -224,6 +225,18 @@ def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
         rollouts=rollouts,
         partial=partial,
     )
+
+
+def _seen(state: TrainerState, known: Measurement | None, rows: Mapping[str, RolloutCompleted]) -> TrainerState:
+    """The state with the items' types, and those that came out otherwise than in the text's first evaluation."""
+    new = {item: row.task_type for item, row in rows.items() if item not in state.types}
+    if new:
+        state = replace(state, types={**state.types, **new})
+    if known is None:
+        return state
+    drawn = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+    other = {item for item, outcome in drawn.items() if item in known.items and known.items[item] != outcome}
+    return state if other <= state.flipped else replace(state, flipped=state.flipped | other)
 
 
 def _put(measured: Ledger[str, Measurement], skill: str, known: Measurement) -> Ledger[str, Measurement]:

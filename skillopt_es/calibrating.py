@@ -18,7 +18,8 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.scoring import Progress
 from skillopt_es.session import Session, read_state, recorded_run
-from skillopt_es.training.calibration import Calibration, Tried, attempts, calibrate, null_accepts, together
+from skillopt_es.training.calibration import Calibration, NotKnown, Null, attempts, calibrate, own_null, together
+from skillopt_es.training.flips import Flips, Tried
 from skillopt_es.training.gate_draws import rule_of
 from skillopt_es.training.run_data import RunData
 
@@ -61,19 +62,18 @@ async def draw(of: Subject, which: str, draws: int, session: Session, progress: 
     return await evaluate(evolve(_request(of, which), draws=draws), session, progress)
 
 
-def calibrated(of: Subject, which: str) -> Calibration | None:
-    """The gate's calibration from all that was recorded; None where nothing was tried twice under one text."""
+def calibrated(of: Subject, which: str) -> Calibration | NotKnown:
+    """The gate's calibration from all that was recorded, under the text that is best, current or initial."""
     fresh = of.evaluations / evaluation_name(_request(of, which), of.run.started.splits.digests)
     drawn = _attempts(fresh) if (fresh / LOG_FILE).exists() else {}
     tried = together(_attempts(of.folder), drawn)
-    skill = of.skill(which).hash if drawn else ""
-    return calibrate(tried, of.run.selection_items, rule_of(of.run.config), skill=skill)
+    return calibrate(tried, of.run.selection_items, rule_of(of.run.config), skill=of.skill(which).hash)
 
 
-def measured_null_accepts(folder: Path) -> float | None:
-    """How often a run's own rule takes a text against itself, where draws in its log tell; None where none do."""
+def measured_null(folder: Path) -> tuple[Null, Flips] | None:
+    """What a run's own rule takes that is no better, where repeats in its log tell; None where none do."""
     of = subject(folder, Path())
-    return null_accepts(_attempts(folder), frozenset(of.run.selection_items), rule_of(of.run.config))
+    return own_null(_attempts(folder), of.run.selection_items, rule_of(of.run.config), skill=of.skill("best").hash)
 
 
 def _request(of: Subject, which: str) -> EvaluationRequest:

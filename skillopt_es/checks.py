@@ -16,8 +16,9 @@ from skillopt_es.config import RunConfig
 from skillopt_es.events.errors import RunBusy, SkillOptError
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.ports import Item, Splits
+from skillopt_es.ports import Environment, Item, Splits
 from skillopt_es.start import checked_splits, load_skill
+from skillopt_es.trials import why_not_graded
 from skillopt_es.wiring import open_environment
 
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
@@ -65,8 +66,8 @@ def check_skill(config: RunConfig) -> Check:
     return Check("skill", "ok", f"{config.path(config.env.skill_init)}, {len(skill.text):,} characters")
 
 
-async def check_data(config: RunConfig) -> AsyncIterator[Check]:
-    """Whether the environment opens and what it loads: counts, notes, items that are there twice."""
+async def check_data(config: RunConfig, *, try_grader: bool) -> AsyncIterator[Check]:
+    """Whether the environment opens, what it loads (counts, notes, items that are there twice), and how it grades."""
     try:
         environment = open_environment(config)
     except SkillOptError as error:
@@ -83,8 +84,18 @@ async def check_data(config: RunConfig) -> AsyncIterator[Check]:
             yield Check("data", "warning", note, "change env.split_mode or the data, unless this is meant")
         for check in _check_shared(splits, config) or _check_twins(splits):
             yield check
+        if try_grader:
+            yield await _check_grader(environment, splits)
     finally:
         await environment.aclose()
+
+
+async def _check_grader(environment: Environment, splits: Splits) -> Check:
+    """Whether answers get a grade: a grader that breaks would cost a call for each item before anybody sees it."""
+    why = await why_not_graded(environment, splits)
+    if not why:
+        return Check("grader", "ok", "made-up answers get a grade")
+    return Check("grader", "problem", why, "correct this first: as it is, no answer of the target gets a score")
 
 
 def _check_shared(splits: Splits, config: RunConfig) -> list[Check]:

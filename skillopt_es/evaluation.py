@@ -29,6 +29,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import LostCall, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
+from skillopt_es.hiding import hide_answers
 from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
@@ -99,11 +100,12 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         check_target(model, environment)
         check_bounded(request.config, {"target": model})
         folder = request.directory / evaluation_name(request, splits.digests)
+        noted = await hide_answers({"target": model}, request.config, folder, warn=session.warn)
         look = await _look(request, splits, evaluations, folder, session)
         writer = _open_writer(folder, session)
         stack.push_async_callback(asyncio.to_thread, writer.close)
         started = StartedCalls(folder)
-        held = _Opened(environment, model, writer, folder, started)
+        held = _Opened(environment, model, writer, folder, started, noted)
         stack.callback(started.close)
         work, evaluations = await _open_scoring(request, session, splits, held, evaluations, look)
         try:
@@ -169,16 +171,16 @@ def _evaluation(split: Split, draw: int, ids: Sequence[str], request: Evaluation
     return Evaluation(place=place, purpose="test", split=split, items=first, skill=request.skill, seed=seed)
 
 
-def _started(request: EvaluationRequest, splits: Splits, folder: Path) -> RunStarted:
+def _started(request: EvaluationRequest, splits: Splits, held: _Opened) -> RunStarted:
     return RunStarted(
         software=software_version(),
         config=request.config.resolved,
-        folder=recorded_place(request.config.folder, folder),
+        folder=recorded_place(request.config.folder, held.folder),
         skill=request.skill,
         splits=split_ids(splits),
         steps_per_epoch=0,
         total_steps=0,
-        notes=("an evaluation of one skill, not a training run", *request.notes),
+        notes=("an evaluation of one skill, not a training run", *request.notes, *held.noted),
     )
 
 
@@ -198,6 +200,7 @@ class _Opened:
     writer: RunWriter
     folder: Path
     started: StartedCalls
+    noted: tuple[str, ...]
 
 
 async def _open_scoring(
@@ -211,7 +214,7 @@ async def _open_scoring(
     """The evaluation's log, begun or gone on with, and which draws are meant."""
     writer = held.writer
     state = fold(recorded.event for recorded in writer.log.read())
-    run = RunData(config=request.config, started=state.started or _started(request, splits, held.folder))
+    run = RunData(config=request.config, started=state.started or _started(request, splits, held))
     meant = [next_draw(state, writer.journal, each) if request.again else each for each in evaluations]
     lost = lost_calls(held.folder, writer.log, writer.journal)
     pays = has_budget(run.config) and not all(standing_rows(state, run, each) for each in meant)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
 from attrs import field, frozen
@@ -254,6 +255,27 @@ class Examined(Protocol):
 
     async def examine(self) -> str:
         """What is there, with its version; raises CallFailed when it does not run or nobody is signed in."""
+        ...
+
+
+@frozen(kw_only=True)
+class Answers:
+    """
+    Where answers lie on this machine: the `places` themselves, and `around` them folders that may hold copies.
+
+    A folder `around` is hidden as far as the model that they are hidden from needs nothing in it.
+    """
+
+    places: tuple[Path, ...]
+    around: tuple[Path, ...]
+
+
+@runtime_checkable
+class Onlooker(Protocol):
+    """A model that is a program on this machine and reads its files, so that answers have to be hidden from it."""
+
+    async def hide(self, answers: Answers) -> str:
+        """From now on it does not see these; returns why that cannot be done, nothing when it is."""
         ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping
+from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -15,8 +16,9 @@ from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import Json, Role
+from skillopt_es.hiding import hide_answers
 from skillopt_es.matrix import check_target
-from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message, Unanswered
+from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message, Onlooker, Unanswered
 from skillopt_es.wiring import open_environment, open_model
 
 _ROLES: tuple[Role, ...] = ("target", "optimizer")
@@ -33,7 +35,9 @@ _SCHEMA: Mapping[str, Json] = {
 }
 
 
-async def check_models(config: RunConfig, environ: Mapping[str, str], *, calls: bool) -> AsyncIterator[Check]:
+async def check_models(
+    config: RunConfig, environ: Mapping[str, str], *, runs: Path, calls: bool
+) -> AsyncIterator[Check]:
     """Keys, endpoints and models of both roles; without `calls` they are only opened."""
     for check in _check_keys(config, environ):
         yield check
@@ -48,6 +52,8 @@ async def check_models(config: RunConfig, environ: Mapping[str, str], *, calls: 
             continue
         for check in _check_thinking(config, role):
             yield check
+    async for check in _check_answers(config, models, runs):
+        yield check
     async for check in _examine_all(config, models):
         yield check
     uncalled = [Check(role, "ok", f"{config.role(role).model} was not called") for role in models]
@@ -77,6 +83,21 @@ async def _check_target(config: RunConfig, models: Mapping[Role, ChatModel]) -> 
     finally:
         await environment.aclose()
     return []
+
+
+async def _check_answers(config: RunConfig, models: Mapping[Role, ChatModel], runs: Path) -> AsyncIterator[Check]:
+    """Whether the answers can be hidden from models that are programs on this machine."""
+    for role, model in models.items():
+        notes: list[str] = []
+        try:
+            await hide_answers({role: model}, config, runs / "a-run", warn=notes.append)
+        except ConfigError as error:
+            yield problem(role, error)
+            continue
+        for note in notes:
+            yield Check(role, "warning", note, "set model.agent_answers: hidden")
+        if isinstance(model, Onlooker) and not notes:
+            yield Check(role, "ok", "does not see the data, the runs, and what lies beside them")
 
 
 async def _examine_all(config: RunConfig, models: dict[Role, ChatModel]) -> AsyncIterator[Check]:
@@ -174,6 +195,9 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
         elif isinstance(each.answer, CallFailed):
             name = "endpoint" if unreached else each.role
             yield Check(name, "problem", _said(each.answer), fix_for(each.answer, each.role, own))
+        elif not each.answer.text.strip() and each.answer.finish != "length":
+            said = f"{own.model} answers, but with an empty text"
+            yield Check(each.role, "problem", said, f"is model.{each.role} (now {own.model!r}) a chat model?")
         else:
             yield Check(each.role, "ok", f"{own.model} {_measures(each.answer)}")
             if each.role == "optimizer" and base_url:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from skillopt_es.accounts import check_bounded, has_budget, open_purse, spent_before
 from skillopt_es.config import EMPTY, RunConfig, recorded_config, resume_overrides
@@ -21,6 +21,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import CallRef, Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
+from skillopt_es.hiding import hide_answers
 from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target, guide_of
 from skillopt_es.moments import Events
@@ -49,6 +50,7 @@ class Session:
     world: World = REAL_WORLD
     observers: Sequence[Observer] = ()
     ahead_gave_up: Callable[[Exception], None] = field(default=lambda error: None)
+    warn: Callable[[str], None] = field(default=lambda message: None)
     stopping: Callable[[], bool] = field(default=lambda: False)
     in_flight: InFlight = field(factory=InFlight)
     ask_again: bool = False
@@ -65,6 +67,8 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
         try:
             check_target(models["target"], environment)
             check_bounded(config, models)
+            noted = await hide_answers(models, config, folder, warn=session.warn)
+            first = evolve(first, notes=(*first.notes, *noted))
             writer = _new_writer(folder, session)
             try:
                 run = RunData(config=config, started=first)
@@ -128,6 +132,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             try:
                 check_target(models["target"], environment)
                 check_bounded(run.config, models)
+                await hide_answers(models, run.config, folder, warn=session.warn)
                 resumed = RunResumed(
                     software=software_version(),
                     overrides=tuple(Setting(key, value) for key, value in changed.items()),

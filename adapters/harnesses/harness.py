@@ -17,6 +17,7 @@ from attrs import evolve, frozen
 from skillopt_es.adapters.harnesses.agent import DEFAULT_MODEL, Access, Agent, Run, Transcript
 from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, child_environment
 from skillopt_es.adapters.harnesses.failures import failure_in
+from skillopt_es.adapters.harnesses.hiding import CannotHideError, covered, hidden_from, needed
 from skillopt_es.adapters.harnesses.hints import hint_for
 from skillopt_es.adapters.harnesses.installation import command_of, own_settings
 from skillopt_es.adapters.harnesses.prompts import prompt_for, wording
@@ -36,7 +37,9 @@ from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
 from skillopt_es.adapters.models.slots import Clock
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
+from skillopt_es.adapters.sandboxes.start import NOT_HIDDEN, WHY_NOT_HIDDEN
 from skillopt_es.ports import (
+    Answers,
     CallFailed,
     ChatReply,
     ChatRequest,
@@ -83,6 +86,7 @@ class Harness:
         self._command = command_of(agent, settings, self._own, environ)
         self._redactor = Redactor(self._child.secrets)
         self._version = ""
+        self._hides: tuple[str, ...] = ()
         self._clock = clock
         self._sleep = sleep
         self._grace = grace
@@ -113,6 +117,14 @@ class Harness:
     @property
     def _access(self) -> Access:
         return self._own.access if self._settings.role == "target" else "none"
+
+    async def hide(self, answers: Answers) -> str:
+        """Runs of the agent do not see these any more; returns why that cannot be done."""
+        try:
+            self._hides = await hidden_from(covered(answers, needed(self._command, self._child.variables)))
+        except (CannotHideError, OSError) as error:
+            return str(error)
+        return ""
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The agent's last message and the steps before it; raises CallFailed."""
@@ -230,7 +242,7 @@ class Harness:
         if run is not None:
             variables.update(self._agent.environment(run, home))
         program = Program(
-            argv=[self._command, *arguments],
+            argv=[*self._hides, self._command, *arguments],
             folder=rooms.workspace,
             environment=variables,
             stdin=stdin,
@@ -238,7 +250,10 @@ class Harness:
             most_output=MOST_STREAM,
             grace=self._grace,
         )
-        return await run_program(program)
+        ended = await run_program(program)
+        if self._hides and ended.code == NOT_HIDDEN and ended.errors.startswith(WHY_NOT_HIDDEN):
+            raise NotStartedError(f"what holds answers {ended.errors}")
+        return ended
 
     async def _asked(self, arguments: Sequence[str], rooms: Rooms, *, kind: FailureKind = "config") -> str:
         """What the command prints for some harmless arguments; raises CallFailed when it refuses them."""

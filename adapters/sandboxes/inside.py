@@ -1,16 +1,21 @@
 """
 The program that builds the walls and runs a job behind them; Linux only, standard library only.
 
-Started as `python -I inside.py REPORT_FD` with one JSON object on its standard input. It enters new mount, process,
-network, IPC and host name spaces (and a user space of its own where it is not root), and forks. The fork is process 1
-there: it makes a root directory in memory with the system's programs and libraries to read, starts the command without
-any privilege, waits, ends whatever is left, and reports as JSON. When it ends, the kernel ends everything behind it.
+It has one JSON object on its standard input and the number of a pipe for its report as its argument. It leaves the
+user's keyring, enters new mount, process, network, IPC and host name spaces (a user space, too, where it is not root),
+and forks. The fork is process 1 there: it makes a root directory in memory with the system's programs and libraries to
+read, starts the command without any privilege and behind a filter of system calls, waits, ends whatever is left, and
+reports as lines of JSON: that the command begins, and how it ended. When it ends, the kernel ends everything behind it.
+What happens before the first line is the world's fault, what happens after it the command's.
+
+The command may have the user of process 1, which therefore handles no signal, cannot be traced, and is out of reach of
+the calls that slow processes down.
 """
 
 from __future__ import annotations
 
 import base64
-import ctypes
+import fcntl
 import json
 import os
 import resource
@@ -22,74 +27,109 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-NEW_USER, NEW_NS, NEW_PID, NEW_NET, NEW_IPC, NEW_UTS = 0x10000000, 0x20000, 0x20000000, 0x40000000, 0x8000000, 0x4000000
-READ_ONLY, NO_SUID, NO_DEV, NO_EXEC, REMOUNT, BIND, RECURSIVE, PRIVATE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 18
-DETACH = 2
-DIE_WITH_PARENT, DUMPABLE, NO_NEW_PRIVILEGES = 1, 4, 38
+from skillopt_es.adapters.sandboxes import kernel
+from skillopt_es.adapters.sandboxes.kernel import BIND, NO_DEV, NO_EXEC, NO_SUID, PRIVATE, READ_ONLY, RECURSIVE, REMOUNT
+from skillopt_es.adapters.sandboxes.watch import Watch
+
 NOBODY = 65534
+# Users that no machine has, one for each job: what the kernel counts by user is then counted by job.
+FIRST_USER = 2_000_000_000
 WORK = "/sandbox"  # a name that no machine has at its root, so that nothing to read can lie inside
 POLL_SECONDS = 0.005
+SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 SETTINGS = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/alternatives")
-DEVICES = ("null", "zero", "full", "random", "urandom")
+# As /dev/zero there is the machine's /dev/full: it reads the same and cannot be mapped as memory that nobody counts.
+DEVICES = {"null": "null", "zero": "full", "full": "full", "random": "random", "urandom": "urandom"}
+KEYS = ("/proc/keys", "/proc/key-users")
 
-libc = ctypes.CDLL(None, use_errno=True)
 
-
-def main(report_to: int) -> None:
+def main() -> None:
     """Runs the job that stands on the standard input."""
+    report_to = int(sys.argv[1])
     job = json.load(sys.stdin.buffer)
     os.set_inheritable(report_to, False)
+    kernel.leave_keyring()
+    job.update(user=FIRST_USER + os.getpid(), **open_group(job["group"]))
     enter_spaces()
     first = os.fork()
     if first:
         _, status = os.waitpid(first, 0)
         sys.exit(os.waitstatus_to_exitcode(status) and 1)
-    checked(libc.prctl(DIE_WITH_PARENT, signal.SIGKILL, 0, 0, 0), "prctl")
+    kernel.prctl(kernel.DIE_WITH_PARENT, signal.SIGKILL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # what process 1 does not handle, the kernel does not deliver
     try:
-        build_root(job["readable"], job["disk_bytes"])
+        processes = build_root(job["readable"], job["disk_bytes"])
         put_files(job["files"], job["programs"])
-        report = run(job)
+        command, watch = begin(job, processes)
     except OSError as error:
-        report = {"refused": f"{error.filename or 'the sandbox'}: {error.strerror}"}
-    with open(report_to, "wb") as out:
-        out.write(json.dumps(report).encode())
+        tell(report_to, {"refused": f"{error.filename or 'the sandbox'}: {error.strerror}"})
+        os._exit(0)
+    tell(report_to, {"started": True})
+    tell(report_to, finish(job, command, watch))
     os._exit(0)
+
+
+def tell(report_to: int, line: dict[str, Any]) -> None:
+    """One line of the report."""
+    with open(report_to, "wb", closefd=False) as out:
+        out.write(json.dumps(line).encode() + b"\n")
+
+
+def open_group(folder: str) -> dict[str, int]:
+    """The files by which a process joins the job's control group, and by which its end is known; none without one."""
+    if not folder:
+        return {}
+    return {
+        "join": os.open(f"{folder}/cgroup.procs", os.O_WRONLY),
+        "events": os.open(f"{folder}/memory.events", os.O_RDONLY),
+    }
 
 
 def enter_spaces() -> None:
     """Leaves this machine's name spaces; what may be seen of it is decided by `build_root`."""
-    spaces = NEW_NS | NEW_PID | NEW_NET | NEW_IPC | NEW_UTS
-    if os.geteuid() == 0 and libc.unshare(spaces) == 0:
-        return
-    user, group = os.geteuid(), os.getegid()
-    checked(libc.unshare(spaces | NEW_USER), "unshare")
-    for name, text in (("setgroups", "deny"), ("uid_map", f"1000 {user} 1"), ("gid_map", f"1000 {group} 1")):
-        Path(f"/proc/self/{name}").write_text(text)
+    spaces = kernel.NEW_NS | kernel.NEW_PID | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_UTS
+    if os.geteuid() == 0:
+        with suppress(OSError):  # the root of a container may need a user space, too
+            kernel.unshare(spaces)
+            return
+    was = os.geteuid(), os.getegid()
+    kernel.unshare(spaces | kernel.NEW_USER)
+    kernel.name_user(1000, 1000, was=was)
 
 
-def build_root(readable: list[str], disk_bytes: int) -> None:
-    """A root directory in memory: the system to read, an empty work folder, and nothing else."""
-    mount("none", "/", None, RECURSIVE | PRIVATE)
-    mount("tmpfs", "/tmp", "tmpfs", NO_SUID | NO_DEV, f"size={disk_bytes},nr_inodes=65536,mode=755")
+def build_root(readable: list[str], disk_bytes: int) -> int:
+    """A root directory in memory: the system to read, an empty work folder, and nothing else; returns a /proc."""
+    kernel.mount("none", "/", None, RECURSIVE | PRIVATE)
+    kernel.mount("tmpfs", "/tmp", "tmpfs", NO_SUID | NO_DEV, f"size={disk_bytes},nr_inodes=65536,mode=755")
     os.mkdir("/tmp/old")
-    checked(libc.pivot_root(b"/tmp", b"/tmp/old"), "pivot_root")
+    kernel.checked(kernel.libc.pivot_root(b"/tmp", b"/tmp/old"), "pivot_root")
     os.chdir("/")
     for path in [*SYSTEM, *SETTINGS, *readable]:
         show(path)
     os.mkdir("/dev")
-    for name in DEVICES:
+    for name, device in DEVICES.items():
         Path(f"/dev/{name}").touch()
-        mount(f"/old/dev/{name}", f"/dev/{name}", None, BIND)
+        kernel.mount(f"/old/dev/{device}", f"/dev/{name}", None, BIND)
     os.mkdir("/proc")
-    with suppress(PermissionError):  # inside some containers a new /proc is refused; then there is none
-        mount("proc", "/proc", "proc", NO_SUID | NO_DEV | NO_EXEC)
+    try:
+        kernel.mount("proc", "/proc", "proc", NO_SUID | NO_DEV | NO_EXEC)
+    except PermissionError:  # inside some containers a new /proc is refused; then the command has none
+        processes = os.open("/old/proc", os.O_RDONLY | os.O_DIRECTORY)
+    else:
+        processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
+        for path in filter(os.path.exists, KEYS):
+            kernel.mount("/dev/null", path, None, BIND)
     for folder in (WORK, "/tmp"):
         os.makedirs(folder, exist_ok=True)
         os.chmod(folder, 0o1777)
-    checked(libc.umount2(b"/old", DETACH), "umount2")
+    kernel.checked(kernel.libc.umount2(b"/old", kernel.DETACH), "umount2")
     os.rmdir("/old")
+    for folder in (WORK, "/tmp"):
+        kernel.mount(folder, folder, None, BIND)
+    kernel.mount("none", "/", None, BIND | REMOUNT | READ_ONLY | NO_SUID | NO_DEV)  # of the disk only these two stay
+    return processes
 
 
 def show(path: str) -> None:
@@ -107,10 +147,10 @@ def show(path: str) -> None:
     else:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         Path(path).touch()
-    mount(old, path, None, BIND | RECURSIVE)
+    kernel.mount(old, path, None, BIND | RECURSIVE)
     # Flags that the machine set may be kept but not dropped in a user space of one's own.
     kept = os.statvfs(path).f_flag & (NO_SUID | NO_DEV | NO_EXEC)
-    mount("none", path, None, BIND | REMOUNT | READ_ONLY | NO_SUID | kept)
+    kernel.mount("none", path, None, BIND | REMOUNT | READ_ONLY | NO_SUID | kept)
 
 
 def put_files(files: dict[str, str], programs: list[str]) -> None:
@@ -124,68 +164,125 @@ def put_files(files: dict[str, str], programs: list[str]) -> None:
         os.chmod(path, 0o777 if name in programs else 0o666)
 
 
-def run(job: dict[str, Any]) -> dict[str, Any]:
-    """Starts the command, waits for its end or its deadline, and says how it ended."""
-    checked(libc.prctl(DUMPABLE, 0, 0, 0, 0), "prctl")
-    deadline = time.monotonic() + job["wall_seconds"]
+def begin(job: dict[str, Any], processes: int) -> tuple[int, Watch]:
+    """Starts the command; raises OSError for what went wrong before it could do anything."""
+    kernel.prctl(kernel.DUMPABLE, 0)
+    watch = Watch(
+        processes,
+        most_processes=job["processes"] + 1,
+        most_bytes=job["memory_bytes"],
+        socket_bytes=job["socket_bytes"],
+    )
+    watch.exceeded()
+    if time.monotonic() > job["begin_until"]:
+        raise OSError(0, "this machine is so busy that it took too long", "the sandbox")
+    said, says = os.pipe()  # closed by the start of the command
     command = os.fork()
     if not command:
-        become(job)
-    status = wait(command, deadline, job["processes"])
-    with suppress(ProcessLookupError):
-        os.kill(-1, signal.SIGKILL)
-    if status is None:
-        os.waitpid(command, 0)
-        return {"ended_by": "timeout", "code": -signal.SIGKILL, "files": collected(job)}
-    code = os.waitstatus_to_exitcode(status)
-    ended_by = "exit" if code >= 0 else "cpu" if code == -signal.SIGXCPU else "signal"
-    return {"ended_by": ended_by, "code": code, "files": collected(job)}
+        become(job, says)
+    os.close(says)
+    with open(said, "rb") as trouble:
+        what = trouble.read().decode()
+    if what:
+        raise OSError(0, what, "the command's limits")
+    return command, watch
 
 
-def become(job: dict[str, Any]) -> NoReturn:
+def become(job: dict[str, Any], says: int) -> NoReturn:
     """Turns this process into the command, with limits and without privileges."""
     try:
-        stdin = os.memfd_create("stdin")
-        os.write(stdin, base64.b64decode(job["stdin"]))
-        os.lseek(stdin, 0, os.SEEK_SET)
-        os.dup2(stdin, 0)
-        os.closerange(3, 256)
-        os.setsid()
-        os.chdir(WORK)
-        for limit, value in (
-            (resource.RLIMIT_CPU, job["cpu_seconds"]),
-            (resource.RLIMIT_AS, job["memory_bytes"]),
-            (resource.RLIMIT_FSIZE, job["file_bytes"]),
-            (resource.RLIMIT_NPROC, job["processes"]),
-            (resource.RLIMIT_NOFILE, 256),
-            (resource.RLIMIT_CORE, 0),
-        ):
-            hard = value + 1 if limit == resource.RLIMIT_CPU else value
-            resource.setrlimit(limit, (value, hard))
-        if os.geteuid() == 0:
-            os.setgroups([])
-            os.setresgid(NOBODY, NOBODY, NOBODY)
-            os.setresuid(NOBODY, NOBODY, NOBODY)
-        checked(libc.prctl(NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
+        if "join" in job:
+            with suppress(OSError):  # then the watch alone keeps the limit
+                os.write(job["join"], b"0")
+        os.closerange(3, says)
+        os.closerange(says + 1, 256)
+        limit(job)
+        give_up_rights(job["user"])
+        kernel.set_filter(base64.b64decode(job["filter"]))
+    except (OSError, ValueError) as error:  # the second for a limit above the one that this machine sets
+        os.write(says, str(error).encode())
+        os._exit(127)
+    try:
         os.execve(job["command"][0], job["command"], job["environment"])
     except OSError as error:
         os.write(2, f"{job['command'][0]} cannot be started: {error.strerror}\n".encode())
         os._exit(127)
 
 
-def wait(command: int, deadline: float, processes: int) -> int | None:
-    """The command's wait status, or None at the deadline or when it breeds more processes than it may."""
+def limit(job: dict[str, Any]) -> None:
+    """The standard input, the folder and the limits of the command."""
+    stdin = os.memfd_create("stdin", os.MFD_ALLOW_SEALING)
+    os.write(stdin, base64.b64decode(job["stdin"]))
+    os.lseek(stdin, 0, os.SEEK_SET)
+    fcntl.fcntl(stdin, fcntl.F_ADD_SEALS, SEALS)
+    os.dup2(stdin, 0)
+    os.setsid()
+    os.chdir(WORK)
+    for what, value in (
+        (resource.RLIMIT_CPU, job["cpu_seconds"]),
+        (resource.RLIMIT_AS, job["memory_bytes"]),
+        (resource.RLIMIT_FSIZE, job["file_bytes"]),
+        (resource.RLIMIT_NPROC, job["processes"]),
+        (resource.RLIMIT_NOFILE, 256),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = value + 1 if what == resource.RLIMIT_CPU else value
+        resource.setrlimit(what, (value, hard))
+
+
+def give_up_rights(user: int) -> None:
+    """No privilege is left, and none comes back."""
+    if os.geteuid() == 0:
+        os.setgroups([])
+        try:
+            os.setresgid(user, user, user)
+            os.setresuid(user, user, user)
+        except OSError:  # a container that has few users
+            os.setresgid(NOBODY, NOBODY, NOBODY)
+            os.setresuid(NOBODY, NOBODY, NOBODY)
+    kernel.prctl(kernel.NO_NEW_PRIVILEGES, 1)
+
+
+def finish(job: dict[str, Any], command: int, watch: Watch) -> dict[str, Any]:
+    """Waits for the command's end, its deadline or a limit, and says how it ended."""
+    deadline = time.monotonic() + job["wall_seconds"]
+    ended_by, status = wait(command, deadline, watch)
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    with suppress(ChildProcessError):  # until nobody is left to change a file
+        while True:
+            os.waitpid(-1, 0)
+    if not ended_by and ran_out(job):
+        ended_by = "memory"
+    if ended_by:
+        return {"ended_by": ended_by, "code": -signal.SIGKILL, "files": collected(job)}
+    code = os.waitstatus_to_exitcode(status)
+    ended_by = "exit" if code >= 0 else "cpu" if code == -signal.SIGXCPU else "signal"
+    return {"ended_by": ended_by, "code": code, "files": collected(job)}
+
+
+def ran_out(job: dict[str, Any]) -> bool:
+    """Whether the kernel ended the job's control group for what it took."""
+    if "events" not in job:
+        return False
+    counts = dict(line.split() for line in os.pread(job["events"], 4096, 0).splitlines())
+    return int(counts[b"oom_kill"]) > 0
+
+
+def wait(command: int, deadline: float, watch: Watch) -> tuple[str, int]:
+    """The command's wait status, or what ended it: `timeout` (also when it breeds too many processes) or `memory`."""
     pause = POLL_SECONDS / 10
     while time.monotonic() < deadline:
         ended, status = os.waitpid(-1, os.WNOHANG)
         if ended == command:
-            return status
+            return "", status
+        passed = watch.exceeded()
+        if passed:
+            return "memory" if passed == "memory" else "timeout", 0
         if ended == 0:
-            if sum(name.isdigit() for name in os.listdir("/proc")) > processes + 2:
-                return None
             time.sleep(pause)
             pause = min(2 * pause, POLL_SECONDS)
-    return None
+    return "timeout", 0
 
 
 def collected(job: dict[str, Any]) -> dict[str, str]:
@@ -202,22 +299,3 @@ def collected(job: dict[str, Any]) -> dict[str, str]:
                 if stat.S_ISREG(facts.st_mode) and facts.st_size <= job["file_bytes"]:
                     found[name] = base64.b64encode(file.read(job["file_bytes"])).decode()
     return found
-
-
-def mount(source: str, target: str, kind: str | None, flags: int, options: str = "") -> None:
-    """mount(2)."""
-    result = libc.mount(
-        source.encode(), target.encode(), kind.encode() if kind else None, ctypes.c_ulong(flags), options.encode()
-    )
-    checked(result, f"mount {target}")
-
-
-def checked(result: int, what: str) -> None:
-    """Raises OSError for a system call that failed."""
-    if result != 0:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number), what)
-
-
-if __name__ == "__main__":
-    main(int(sys.argv[1]))

@@ -7,14 +7,18 @@ from typing import Literal, Protocol
 
 from attrs import field, frozen
 
-EndedBy = Literal["exit", "signal", "timeout", "cpu"]
+EndedBy = Literal["exit", "signal", "timeout", "cpu", "memory"]
 
 MIB = 1 << 20
 
 
 @frozen(kw_only=True)
 class Limits:
-    """What one execution may use up; memory, CPU and file size are per process, the disk is for all its files."""
+    """
+    What one execution may use up; CPU and file size are per process, the disk is for all its files.
+
+    Behind walls, memory is for all its processes, files and sockets together; without them for each process.
+    """
 
     wall_seconds: float = 60.0
     cpu_seconds: int = 60
@@ -54,7 +58,7 @@ class Execution:
 
 
 class SandboxError(Exception):
-    """The sandbox did not run the job: this says nothing about the code in it."""
+    """The job did not begin: this says nothing about the code in it. Whatever comes later is how the job ended."""
 
 
 class Sandbox(Protocol):
@@ -71,5 +75,5 @@ class Sandbox(Protocol):
         ...
 
     async def run(self, job: Job) -> Execution:
-        """Runs it to its end or its limit; raises SandboxError when that could not be done."""
+        """Runs it to its end or its limit; raises SandboxError when it could not be begun."""
         ...

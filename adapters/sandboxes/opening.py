@@ -10,10 +10,12 @@ from typing import Literal
 
 from skillopt_es.adapters.sandboxes.job import Job, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.namespaces import Namespaces
+from skillopt_es.adapters.sandboxes.start import system_name
 from skillopt_es.adapters.sandboxes.unconfined import Unconfined
 from skillopt_es.errors import ConfigError
 
 Mode = Literal["confined", "unconfined"]
+_SECONDS = 30.0
 
 
 async def open_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:
@@ -43,12 +45,13 @@ def proved_problem() -> str:
 async def problem_with_confinement() -> str:
     """Why code cannot be confined on this machine; nothing if it can."""
     if sys.platform != "linux":
-        return f"there is no sandbox for {sys.platform} yet"
+        return f"the walls are name spaces of Linux, and this is {system_name()}"
     sandbox = Namespaces()
+    first = Job(command=[sandbox.python, "-I", "-S", "-c", "print(6 * 7)"])
     try:
-        tried = await asyncio.wait_for(sandbox.run(Job(command=[sandbox.python, "-I", "-S", "-c", "print(6 * 7)"])), 30)
+        tried = await asyncio.wait_for(sandbox.run(first), _SECONDS)
     except (SandboxError, OSError) as error:
         return str(error)
     except TimeoutError:
-        return "a first program did not end"
+        return f"a first program did not end within {_SECONDS:g} seconds; is this machine very busy?"
     return "" if tried.stdout.strip() == "42" else f"a first program failed: {tried.stderr.strip()[-200:]}"

@@ -158,6 +158,7 @@ def _built(current: Attributed, event: CandidateBuilt, seq: int, chain: Chain) -
         proposals=chain.proposals,
         rewrite=event.rewrite,
         written=_whole_text(event, chain),
+        gaps_closed=event.gaps_closed,
     )
     kind: Kind = "rewrite" if event.rewrite is not None else "edit"
     if not _can_be_walked(current, event, chain):
@@ -183,7 +184,8 @@ def _can_be_walked(current: Attributed, event: CandidateBuilt, chain: Chain) -> 
     if event.rewrite is not None or event.notes:
         return True
     edits = [chain.proposals[name] for name in applied]
-    return apply_edits(current.skill, [each for each in edits if isinstance(each, Edit)])[0] == event.candidate
+    applicable = [each for each in edits if isinstance(each, Edit)]
+    return apply_edits(current.skill, applicable, close_gaps=event.gaps_closed)[0] == event.candidate
 
 
 def _whole_text(event: CandidateBuilt, chain: Chain) -> str:

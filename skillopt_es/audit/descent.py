@@ -1,8 +1,9 @@
 """
 What derives from a piece of evidence: every result, patch, merge, edit, verdict, advice and line that goes back to it.
 
-One walk over recorded events, by id. Where a merge left unsaid which of its inputs it used, all of them count. What was
-written later by somebody who only read a text with such lines in it is not listed: nobody has recorded that.
+One walk over recorded events, by id. Where a merge left unsaid which of its inputs it used, those of its wording count;
+where none is worded like it, all do. What was written later by somebody who only read a text with such lines in it is
+not listed: nobody has recorded that.
 """
 
 from __future__ import annotations
@@ -89,6 +90,7 @@ class Descent:
     All that goes back to a piece of evidence, in the order of the log; `taken` are the steps whose skill does.
 
     `unknown` are the steps that trained on it and do not say which analysts saw that: what they made is not listed.
+    `unsaid` are the merges of steps that saw it which did not say what they used.
     """
 
     evidence: Evidence
@@ -96,6 +98,7 @@ class Descent:
     lines: tuple[DerivedLine, ...]
     taken: tuple[int, ...]
     unknown: tuple[int, ...] = ()
+    unsaid: tuple[str, ...] = ()
 
 
 @define
@@ -128,13 +131,17 @@ def descent(evidence: Evidence, records: Iterable[Recorded]) -> Descent:
     taken: list[int] = []
     unknown: tuple[int, ...] = ()
     lines: tuple[DerivedLine, ...] = ()
+    unsaid: list[str] = []
     if written is not None:
         trained = (chain for chain in written.chains.values() if chain.step in walk.trained)
         unknown = tuple(chain.step for chain in trained if chain.analysts_unknown)
         taken = [chain.step for chain in written.chains.values() if _step(walk, chain) and chain.taken]
         lines = tuple(_lines(evidence, written, walk.advised))
+        met = (chain for chain in written.chains.values() if patches_of(evidence, chain))
+        unsaid = [merge for chain in met for merge in chain.unsaid]
     derived = sorted(walk.found, key=lambda each: each.seq)
-    return Descent(evidence=evidence, derived=tuple(derived), lines=lines, taken=tuple(taken), unknown=unknown)
+    return Descent(evidence=evidence, derived=tuple(derived), lines=lines, taken=tuple(taken), unknown=unknown,
+                   unsaid=tuple(unsaid))  # fmt: skip
 
 
 def _results(walk: _Walk, recorded: Recorded) -> None:

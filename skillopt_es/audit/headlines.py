@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from attrs import evolve, frozen
+from attrs import frozen
 
-from skillopt_es.events.catalog import SkillScored
+from skillopt_es.events.catalog import CandidateGated, SkillScored
+from skillopt_es.events.values import Outcome
 from skillopt_es.projections.chains import Chain
-from skillopt_es.projections.intervals import Interval, Paired, draws, hard_means, paired, wilson
+from skillopt_es.projections.families import families_of
+from skillopt_es.projections.intervals import Interval, Paired, draws, hard_means, paired, wilson, wilson_by_family
 from skillopt_es.projections.item_results import ItemResults, Results
 from skillopt_es.projections.lineage import Lineage
 from skillopt_es.projections.summary import Summary
@@ -28,8 +30,9 @@ class Headline:
     One text's score on one split; `names` are all that this text is called.
 
     `items` is None where an imported run does not say it; then there is no interval and no `grid` step, which is what
-    one item is worth. `draws` says how often each item was measured at least and at most. A score that is not `exact`
-    is an upper bound: not every item was run.
+    one item is worth. `draws` says how often each item was measured at least and at most, for this score. A score that
+    is not `exact` is an upper bound: not every item was run. A text that was `chosen` for its score on these very items
+    has no interval on them. `by_family` is the interval over types of tasks, where items have any.
     """
 
     split: Split
@@ -41,6 +44,8 @@ class Headline:
     unmeasured: int | None
     draws: tuple[int, int]
     exact: bool
+    chosen: bool = False
+    by_family: Interval | None = None
 
     @property
     def grid(self) -> float | None:
@@ -49,8 +54,8 @@ class Headline:
 
     @property
     def interval(self) -> Interval | None:
-        """Where the true hard score lies, with 95 % confidence."""
-        return wilson(self.hard, self.items) if self.items and self.exact else None
+        """Where the hard score over all items like these lies, with 95 % confidence, if each was drawn by itself."""
+        return wilson(self.hard, self.items) if self.items and self.exact and not self.chosen else None
 
 
 @frozen(kw_only=True)
@@ -102,96 +107,130 @@ def headlines(
     named: tuple[tuple[Name, str], ...] = (
         ("initial", summary.initial), ("best", summary.best.skill), (final, summary.current.skill)
     )  # fmt: skip
-    test = _headlines("test", named, _last(scored, "test"), results.test)
-    validation = _headlines("validation", named, _last(scored, "selection"), results.validation)
+    test, validation = _Scored.of(scored, "test", results), _Scored.of(scored, "selection", results)
+    tests, validations = tuple(_headlines("test", named, test)), tuple(_headlines("validation", named, validation))
     return Headlines(
-        scores=(*test, *validation),
-        differences=(*_differences(test, results.test), *_differences(validation, results.validation)),
-        accepted=(*_candidates(steps.values()), *_guidance(tree, results.validation)),
-        judged=len({event.skill for event in scored if event.purpose == "selection"}),
+        scores=(*tests, *validations),
+        differences=(*_differences(tests, test), *_differences(validations, validation)),
+        accepted=(*_candidates(steps.values(), validation), *_guidance(tree, validation)),
+        judged=len(validation.by_skill),
     )
 
 
-def _last(scored: Iterable[SkillScored], purpose: str) -> dict[str, SkillScored]:
-    """Each text's evaluation: the one that decided nothing, else the mean over all that are whole, else a bound."""
-    by_skill: dict[str, list[SkillScored]] = {}
-    for event in scored:
-        if event.purpose == purpose:
-            by_skill.setdefault(event.skill, []).append(event)
-    return {skill: _stated(events, purpose) for skill, events in by_skill.items()}
+@frozen(kw_only=True)
+class _Scored:
+    """The evaluations of each text on one split, and what single items came to in them."""
+
+    by_skill: Mapping[str, Sequence[SkillScored]]
+    results: ItemResults
+
+    @staticmethod
+    def of(scored: Iterable[SkillScored], purpose: str, results: ItemResults) -> _Scored:
+        by_skill: dict[str, list[SkillScored]] = {}
+        for event in scored:
+            if event.purpose == purpose:
+                by_skill.setdefault(event.skill, []).append(event)
+        return _Scored(by_skill=by_skill, results=results)
+
+    def stated(self, skill: str) -> Sequence[SkillScored]:
+        """What a text's score is made of: the draw that decided nothing, else all that are whole, else a bound."""
+        events = self.by_skill.get(skill, ())
+        whole = [event for event in events if event.exact]
+        if not whole or events[0].purpose != "selection":
+            return (whole or events)[-1:]
+        told = [event for event in whole if event.draw == 0]
+        return told[-1:] or whole
+
+    def deciding(self, skill: str) -> Sequence[SkillScored]:
+        """The whole draws that a gate compares."""
+        return [event for event in self.by_skill.get(skill, ()) if event.exact and event.draw != 0]
+
+    def items(self, events: Sequence[SkillScored]) -> Results:
+        """What each item came to in these evaluations, in their order."""
+        found: dict[str, tuple[Outcome, ...]] = {}
+        for event in events:
+            here, before = self.results.at.get(event.place, {}), self.results.at.get(event.begun_at, {})
+            for item, outcome in {**before, **here}.items():
+                found[item] = (*found.get(item, ()), outcome)
+        return found
+
+    def compared(self, before: Sequence[SkillScored], after: Sequence[SkillScored]) -> Paired | None:
+        """The second text against the first, in as many of these draws of each."""
+        return paired(self.items(before), self.items(after), self.results.types)
 
 
-def _stated(events: Sequence[SkillScored], purpose: str) -> SkillScored:
-    whole = [event for event in events if event.exact]
-    if purpose != "selection" or len(whole) < 2:
-        return (whole or events)[-1]
-    told = [event for event in whole if event.draw == 0]
-    if told:
-        return told[-1]
-    hard, soft = (sum(getattr(event.score, kind) for event in whole) / len(whole) for kind in ("hard", "soft"))
-    return evolve(whole[-1], score=evolve(whole[-1].score, hard=hard, soft=soft))
-
-
-def _headlines(
-    split: Split,
-    named: Iterable[tuple[Name, str]],
-    scored: Mapping[str, SkillScored],
-    results: Mapping[str, Results],
-) -> tuple[Headline, ...]:
+def _headlines(split: Split, named: Iterable[tuple[Name, str]], scored: _Scored) -> Iterable[Headline]:
     names: dict[str, tuple[Name, ...]] = {}
     for name, skill in named:
         names[skill] = (*names.get(skill, ()), name)
-    found = []
     for skill, called in names.items():
-        event = scored.get(skill)
-        if event is None or event.score.measured == 0:
-            continue
-        found.append(_headline(split, called, event, results.get(skill, {})))
-    return tuple(found)
+        events = scored.stated(skill)
+        if events and events[-1].score.measured != 0:
+            chosen = split == "validation" and "initial" not in called
+            yield _headline(split, called, events, scored, chosen=chosen)
 
 
-def _headline(split: Split, names: tuple[Name, ...], event: SkillScored, results: Results) -> Headline:
+def _headline(
+    split: Split, names: tuple[Name, ...], events: Sequence[SkillScored], scored: _Scored, *, chosen: bool = False
+) -> Headline:
+    last, results = events[-1], scored.items(events)
+    whole, means = last.exact and not chosen, hard_means(results)
     return Headline(
         split=split,
         names=names,
-        skill=event.skill,
-        hard=event.score.hard,
-        soft=event.score.soft,
-        items=event.score.measured,
-        unmeasured=event.score.unmeasured,
+        skill=last.skill,
+        hard=sum(event.score.hard for event in events) / len(events),
+        soft=sum(event.score.soft for event in events) / len(events),
+        items=last.score.measured,
+        unmeasured=last.score.unmeasured,
         draws=draws(results),
-        exact=event.exact,
+        exact=last.exact,
+        chosen=chosen,
+        by_family=wilson_by_family(means, _families(means, scored.results.types)) if whole else None,
     )
+
+
+def _families(items: Iterable[str], types: Mapping[str, str]) -> Mapping[str, str]:
+    return families_of({item: types[item] for item in items if item in types})
 
 
 def _evaluations(scored: Iterable[SkillScored], results: ItemResults) -> Iterable[Headline]:
     for event in scored:
         if event.score.measured != 0:
             split: Split = "validation" if event.split == "val" else event.split
-            yield _headline(split, ("skill",), event, results.test.get(event.skill, {}))
+            yield _headline(split, ("skill",), [event], _Scored(by_skill={}, results=results))
 
 
-def _differences(scores: Sequence[Headline], results: Mapping[str, Results]) -> Iterable[Difference]:
+def _differences(scores: Sequence[Headline], scored: _Scored) -> Iterable[Difference]:
     """Each further text against the first one: the best and the final against the initial."""
     for after in scores[1:]:
         before = scores[0]
-        pair = paired(hard_means(results.get(before.skill, {})), hard_means(results.get(after.skill, {})))
+        pair = scored.compared(scored.stated(before.skill), scored.stated(after.skill))
         yield Difference(split=after.split, before=before, after=after, paired=pair)
 
 
-def _candidates(steps: Iterable[Chain]) -> Iterable[Accepted]:
+def _candidates(steps: Iterable[Chain], scored: _Scored) -> Iterable[Accepted]:
     for chain in steps:
         gate = None if chain.gated is None else chain.gated.event
         if gate is not None and chain.taken and gate.compared is not None and gate.current_score is not None:
-            pair = Paired(items=gate.compared, won=gate.won, lost=gate.lost)
-            yield Accepted(step=chain.step, epoch=None, paired=pair)
+            yield Accepted(step=chain.step, epoch=None, paired=_at_gate(gate, chain, scored))
 
 
-def _guidance(tree: Lineage, results: Mapping[str, Results]) -> Iterable[Accepted]:
+def _at_gate(gate: CandidateGated, chain: Chain, scored: _Scored) -> Paired:
+    """The items that turned, in as many draws of both texts; without these, as the verdict has them."""
+    if chain.built is not None:
+        before = scored.deciding(gate.stale_from or chain.built.event.parent)
+        pair = scored.compared(before, scored.deciding(gate.candidate)[: gate.draws])
+        if pair is not None:
+            return pair
+    return Paired(items=gate.compared or 0, won=gate.won, lost=gate.lost)
+
+
+def _guidance(tree: Lineage, scored: _Scored) -> Iterable[Accepted]:
     """Guidance that won at a gate; its event has no items, so they come from the results under both texts."""
     for node in tree.nodes:
         if node.kind == "guidance" and node.verdict in ("accept", "accept_new_best"):
             before = node.stale_from or tree.by_name[node.parent].skill
-            pair = paired(hard_means(results.get(before, {})), hard_means(results.get(node.skill, {})))
+            pair = scored.compared(scored.deciding(before), scored.deciding(node.skill))
             if pair is not None:
                 yield Accepted(step=None, epoch=node.epoch, paired=pair)

@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from skillopt_es.audit.blame import Attributed, Blame, Maker, advice_behind, calls_behind
 from skillopt_es.events.catalog import CandidateGated, SlowUpdateProposed
 from skillopt_es.events.values import Proposal
-from skillopt_es.projections.trust import Attempts, Support, attempts_of, label, support_of
+from skillopt_es.projections.trust import Attempts, Support, attempts_of, label, patches_behind, support_of
 from skillopt_es.projections.usage import Usage
 from skillopt_es.skill.alignment import lines_of
 
@@ -47,7 +47,9 @@ class Behind:
     """
     What is behind all lines of one maker; the proposals are those it carried out and what was merged into them.
 
-    `support` says whether a trusted attempt stands behind them, or only untrusted ones.
+    `unsaid` are the merges on the way that did not say which of their inputs they used, `unplaced` the proposals that
+    nothing which such a merge saw is worded like: of these all analysts and items count. `support` says whether a
+    trusted attempt stands behind them, or only untrusted ones.
     """
 
     proposals: tuple[Proposal, ...]
@@ -55,6 +57,8 @@ class Behind:
     items: tuple[str, ...]
     gate: CandidateGated | None
     cost: Cost
+    unsaid: tuple[str, ...] = ()
+    unplaced: tuple[str, ...] = ()
     support: Support = "trusted"
 
 
@@ -104,15 +108,18 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, Usage], lines_of_slo
         advice = advice_behind(found, maker)
         items = () if advice is None else tuple(pair.item for pair in advice.pairs)
         return Behind(proposals=(), patches=(), items=items, gate=None, cost=cost)
-    names = dict.fromkeys(name for each in maker.proposals for name in chain.ancestry(each))
+    names = dict.fromkeys(name for each in maker.proposals for name in chain.made_of(each))
+    makers = {chain.maker_of[name] for name in names}
     patches = (*maker.patches, *(patch for name in maker.proposals for patch in chain.patches_behind(name)))
     patches = tuple(dict.fromkeys(patches))
     return Behind(
-        proposals=tuple(chain.proposals[name] for name in names),
+        proposals=tuple(evolve(chain.proposals[name], origins=chain.sources[name]) for name in names),
         patches=patches,
         items=chain.items_behind(patches),
         gate=chain.gated.event if chain.gated is not None else None,
         cost=cost,
+        unsaid=tuple(merge for merge in chain.unsaid if merge in makers),
+        unplaced=tuple(name for name in names if chain.unplaced(name)),
     )
 
 
@@ -127,7 +134,8 @@ def _support(found: Blame, maker: Maker, untrusted: Attempts) -> Support:
     if chain is None:
         return "trusted"
     groups = chain.groups.event.groups if chain.groups is not None else ()
-    patches = [chain.patches_behind(each) for each in maker.proposals] or [maker.patches]
+    # Not by wording: as the gate looked at it, which goes by what is recorded.
+    patches = [patches_behind(each, chain.proposals, chain.patches) for each in maker.proposals] or [maker.patches]
     each = [support_of(label(*attempt, untrusted) for attempt in attempts_of(one, groups)) for one in patches]
     return max(each, key=("trusted", "mixed", "untrusted").index)
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 _LONGEST = 90
 _MOST_NAMES = 12
-LEFT_UNSAID = " (assumed: which of its inputs that merge used is not recorded)"
 
 
 def short(text: str, longest: int = _LONGEST) -> str:
@@ -49,17 +48,30 @@ def proposal_words(proposal: Proposal) -> str:
             return f"delete{file} “{short(proposal.target)}”"
 
 
+def unsaid_words(merges: int) -> str:
+    """The one note on merges that did not say which of their inputs they used."""
+    if merges == 1:
+        return "The merge did not say which proposals it used; matched by wording."
+    return f"{merges} merges did not say which proposals they used; matched by wording."
+
+
 def fate_words(fate: Fate) -> str:
     """Where a proposal ended, and by which way."""
-    sure = LEFT_UNSAID if fate.assumed else ""
-    way = f"merged into {', then '.join(fate.path[1:])}{sure}; " if len(fate.path) > 1 else ""
+    way = f"merged into {', then '.join(fate.path[1:])}; " if len(fate.path) > 1 else ""
+    way += f"the skill has it in the same words, by {fate.same_as}; " if fate.same_as else ""
     detail = f" ({fate.detail})" if fate.detail else ""
     return f"{way}{fate.reason.replace('_', ' ')}{detail}"
 
 
 def fate_json(fate: Fate) -> Json:
     """A fate for programs."""
-    return {"path": list(fate.path), "reason": fate.reason, "detail": fate.detail, "assumed": fate.assumed}
+    return {
+        "path": list(fate.path),
+        "reason": fate.reason,
+        "detail": fate.detail,
+        "assumed": fate.assumed,
+        "same_as": fate.same_as or None,
+    }
 
 
 def proposal_json(proposal: Proposal) -> Json:

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 
-from skillopt_es.cli.audit_words import as_found, names, problem_json, proposal_json, proposal_words
+from skillopt_es.cli.audit_words import as_found, names, problem_json, proposal_json, proposal_words, unsaid_words
 from skillopt_es.cli.moment import moment_option
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table
 from skillopt_es.counting import counted
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
     from skillopt_es.audit.blame import Attributed, Blame, Maker
     from skillopt_es.audit.line_costs import BlamedLine, Cost
     from skillopt_es.audit.reading import Reading
+    from skillopt_es.deploy.facts import Which
     from skillopt_es.events.values import Json
     from skillopt_es.moments import Moment
     from skillopt_es.projections.prices import Prices
     from skillopt_es.projections.usage import Usage
+
+_MOST = 50
+"""How many of the proposals behind a line are shown, those nearest to it."""
 
 
 @click.command("blame")
@@ -33,10 +38,20 @@ if TYPE_CHECKING:
     "--line", "numbers", type=click.IntRange(min=1), multiple=True, metavar="N",
     help="All that is behind this line; may be repeated.",
 )  # fmt: skip
+@click.option(
+    "--export", "exported", type=click.Path(path_type=Path), metavar="FOLDER",
+    help="Of the skill in this exported or installed folder, by the line numbers of its files.",
+)  # fmt: skip
 @directory_option
 @json_option
 def blame_command(
-    words: tuple[str, ...], which: str, at: Moment | None, numbers: tuple[int, ...], directory: Path, as_json: bool
+    words: tuple[str, ...],
+    which: Which,
+    at: Moment | None,
+    numbers: tuple[int, ...],
+    exported: Path | None,
+    directory: Path,
+    as_json: bool,
 ) -> int:
     """
     Who wrote each line of a skill: the event, its step and epoch, and the line's share of the optimizer's tokens.
@@ -44,34 +59,49 @@ def blame_command(
     A line is of the event that wrote its text as it stands. Tokens are those of the analysts, merges and selections
     that led to it; each call's are divided equally between the lines (blank ones aside) that it led to, at the time.
     RUN defaults to the newest, FILE to the skill's main file; --line and --json have edits, patches and items, too.
+    Lines are counted in the skill as it was measured; an exported SKILL.md may begin with more frontmatter than that,
+    and --export counts as it does.
 
     \b
     skillopt-es blame
     skillopt-es blame my-run --line 12
     skillopt-es blame my-run SKILL.md --which current --at step 12
+    skillopt-es blame my-run --export ~/.claude/skills/my-skill --line 11
     """
     from skillopt_es.audit.blame import BLAME_TYPES, blame
     from skillopt_es.audit.line_costs import blamed_lines, slots_behind
     from skillopt_es.audit.reading import Reading
+    from skillopt_es.deploy.exported import exported_file
     from skillopt_es.projections.prices import recorded_prices
     from skillopt_es.projections.trust import untrusted_attempts
 
+    if exported is not None and at is not None:
+        raise click.UsageError("--export is of a moment of its own: it goes without --at")
     folder, file = _run_and_file(words, directory)
     with Reading.of(folder) as reading:
-        found = blame(reading.read(types=BLAME_TYPES, until=_until(at, reading)))
+        there = None if exported is None else exported_file(exported, reading.log, file)
+        until = _until(at, reading)
+        if there is not None:
+            which, until, file = there.which, there.until, there.measured_as
+        found = blame(reading.read(types=BLAME_TYPES, until=1 if which == "initial" else until))
         if found is None:
             raise reading.problem or NotInRun(f"{reading.run.name} has no skill yet", hint="the run has not begun")
-        text = found.best if which == "best" else found.current
+        text = found.current if which == "current" else found.best
         path = file or text.skill.main
         if path not in text.makers:
             raise NotInRun(f"the skill has no file {path}", hint=f"it has {names(sorted(text.makers))}")
         prices = recorded_prices(recorded.event for recorded in reading.read(types=("RunStarted", "RunResumed")))
         untrusted = untrusted_attempts(reading.read(types=("RolloutCompleted",), mentioning="untrusted"))
         lines = blamed_lines(found, text, path, _usage(slots_behind(found), reading, prices), untrusted)
+        if there is not None:
+            lines = tuple(evolve(line, number=line.number + there.moved) for line in lines[there.replaced :])
         wanted = _chosen(lines, numbers, path)
         if as_json:
             print_json(_json(reading, text, path, prices.currency, wanted))
         elif numbers:
+            unsaid = {merge for line in wanted for merge in line.behind.unsaid}
+            if unsaid:
+                click.echo(unsaid_words(len(unsaid)))
             for line in wanted:
                 _print_line(line, found, prices.currency)
         else:
@@ -119,10 +149,15 @@ def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str,
 
 
 def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> Sequence[BlamedLine]:
-    beyond = [number for number in numbers if number > len(lines)]
-    if beyond:
-        raise NotInRun(f"{path} has no line {beyond[0]}", hint=f"it has {counted(len(lines), 'line')}")
-    return [lines[number - 1] for number in numbers] if numbers else lines
+    if not numbers:
+        return lines
+    by_number = {line.number: line for line in lines}
+    for number in numbers:
+        if number > max(by_number, default=0):
+            raise NotInRun(f"{path} has no line {number}", hint=f"its last one is line {max(by_number, default=0)}")
+        if number not in by_number:
+            raise NotInRun(f"line {number} is of the frontmatter that the export wrote", hint="no event wrote it")
+    return [by_number[number] for number in numbers]
 
 
 def _print(lines: Sequence[BlamedLine], currency: str) -> None:
@@ -182,9 +217,13 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     maker, behind = line.maker, line.behind
     click.echo(f"line {line.number}: {line.text}" if line.text.strip() else f"line {line.number} is empty")
     click.echo(f"  written by event {maker.seq}: {_place(maker)}")
-    for proposal in behind.proposals:
+    for proposal in behind.proposals[:_MOST]:
         role = "applied" if proposal.id in maker.proposals else "merged into it"
         click.echo(f"  {role}: {proposal.id}: {proposal_words(proposal)}")
+    if len(behind.proposals) > _MOST:
+        click.echo(f"  and {counted(len(behind.proposals) - _MOST, 'more proposal')}")
+    if behind.unplaced:
+        click.echo(f"  what {names(behind.unplaced)} came from is not recorded, and nothing is worded like it")
     if behind.patches:
         click.echo(f"  analysts: {names(behind.patches)}")
     if behind.items:
@@ -228,7 +267,10 @@ def _line_json(line: BlamedLine) -> Json:
         "step": maker.step,
         "epoch": maker.epoch,
         "proposals": list(maker.proposals),
-        "behind": [proposal_json(proposal) for proposal in behind.proposals],
+        "behind": [proposal_json(proposal) for proposal in behind.proposals[:_MOST]],
+        "behind_left_out": max(0, len(behind.proposals) - _MOST),
+        "matched_by_wording": bool(behind.unsaid),
+        "unplaced": list(behind.unplaced),
         "patches": list(behind.patches),
         "items": list(behind.items),
         "evidence": behind.support,

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 
-from skillopt_es.cli.audit_words import fate_json, names, proposal_json, proposal_words, short
+from attrs import evolve
+
+from skillopt_es.cli.audit_words import fate_json, names, proposal_json, proposal_words, short, unsaid_words
 from skillopt_es.cli.event_lines import in_words
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
@@ -22,6 +25,9 @@ from skillopt_es.projections.fates import fates_of, note_fates, verdict_of
 from skillopt_es.projections.plain import plain_payload
 from skillopt_es.projections.state import proposals_in
 
+_MOST = 150
+"""How many groups are shown, and how many proposals of analysts and of merges."""
+
 _ADVICE: Mapping[type[Event], str] = {
     SlowUpdateProposed: "guidance",
     SlowUpdateApplied: "verdict",
@@ -31,6 +37,8 @@ _ADVICE: Mapping[type[Event], str] = {
 
 def step_page(chain: Chain) -> Iterator[str]:
     """A step for people, in the order in which one thing led to the next."""
+    if chain.unsaid:
+        yield unsaid_words(len(chain.unsaid))
     yield from _trajectories(chain)
     yield from _analysts(chain)
     yield from _notes(chain)
@@ -44,27 +52,42 @@ def _trajectories(chain: Chain) -> Iterator[str]:
     if chain.groups is None:
         return
     yield f"trajectories, grouped by event {chain.groups.seq}"
-    for group in chain.groups.event.groups:
+    groups = chain.groups.event.groups
+    for group in groups[:_MOST]:
         yield f"  {group.id}  {counted(len(group.items), group.kind)}: {names(group.items)}"
+    if len(groups) > _MOST:
+        yield f"  and {counted(len(groups) - _MOST, 'more group')}, which --json lists"
 
 
 def _analysts(chain: Chain) -> Iterator[str]:
     if chain.patches:
         yield "analysts"
+    whole = _listed_whole(chain.patches)
     for name, made in chain.patches.items():
         event = made.event
         reply = event.note if event.result in ("unusable", "failed") else short(event.reasoning)
         yield f"  {name}  event {made.seq}: {event.result}{f'; {reply}' if reply else ''}"
-        yield from _listed(chain, made)
+        yield from _listed(chain, made, whole=name in whole)
 
 
-def _listed(chain: Chain, made: Seen[PatchProposed] | Seen[PatchesMerged]) -> Iterator[str]:
-    for proposal in proposals_in(made.event):
+Made = Seen[PatchProposed] | Seen[PatchesMerged]
+
+
+def _listed_whole(made: Mapping[str, Made]) -> frozenset[str]:
+    """Whose proposals are listed: so many of these, in order, that a page of many analysts can still be read."""
+    sizes = accumulate(len(proposals_in(each.event)) for each in made.values())
+    return frozenset(name for name, so_far in zip(made, sizes, strict=True) if so_far <= _MOST)
+
+
+def _listed(chain: Chain, made: Made, *, whole: bool) -> Iterator[str]:
+    proposals = proposals_in(made.event)
+    if not whole and proposals:
+        yield f"    {counted(len(proposals), 'proposal')}, which --json lists"
+    for proposal in proposals if whole else ():
         into = chain.merged_into.get(proposal.id, ())
         yield f"    {proposal.id.rpartition('#')[2]:>2}  {proposal_words(proposal)}"
         if isinstance(made.event, PatchesMerged):
-            sure = ", as the merge left unsaid" if proposal.origins_assumed else ""
-            yield f"        from {names(proposal.origins) or 'what is not recorded'}{sure}"
+            yield f"        from {names(chain.sources[proposal.id]) or 'what is not recorded'}"
         if into:
             yield f"        merged into {names(into)}"
 
@@ -80,12 +103,13 @@ def _notes(chain: Chain) -> Iterator[str]:
 def _merges(chain: Chain) -> Iterator[str]:
     if chain.merges:
         yield "merges"
+    whole = _listed_whole({name: chain.merges[name] for name in reversed([*chain.merges])})  # the last ones decide
     for name, made in chain.merges.items():
         event = made.event
         joined = f"; joined as they were, {event.fallback}" if event.fallback else ""
         reply = f"; {short(event.reasoning)}" if event.reasoning else ""
         yield f"  {name}  event {made.seq}: from {names(event.inputs)}{joined}{reply}"
-        yield from _listed(chain, made)
+        yield from _listed(chain, made, whole=name in whole)
         dropped = [
             proposal.id
             for source in event.inputs
@@ -109,9 +133,10 @@ def _ranking(chain: Chain) -> Iterator[str]:
     yield f"ranking, event {chain.ranked.seq}: {said}"
     for name in event.chosen:
         yield f"  chosen      {name}"
-    for name in event.pool:
-        if name not in event.chosen:
-            yield f"  ranked out  {name}"
+    ranked_out = [name for name in event.pool if name not in event.chosen]
+    yield from (f"  ranked out  {name}" for name in ranked_out[:_MOST])
+    if len(ranked_out) > _MOST:
+        yield f"  and {len(ranked_out) - _MOST} more ranked out"
     if chain.rewritten is not None:
         yield f"rewrite, event {chain.rewritten.seq}: {in_words(chain.rewritten.event)}"
 
@@ -168,6 +193,7 @@ def step_json(chain: Chain) -> dict[str, Json]:
         "epoch": chain.epoch,
         "verdict": reason,
         "detail": detail,
+        "matched_by_wording": bool(chain.unsaid),
         "events": [_event_json(seen) for seen in chain.events],
         "proposals": [_proposal_json(chain, proposal) for proposal in chain.proposals.values()],
         "notes": [
@@ -184,7 +210,7 @@ def _event_json(seen: Seen[Event]) -> Json:
 def _proposal_json(chain: Chain, proposal: Proposal) -> Json:
     patches = chain.patches_behind(proposal.id)
     return {
-        "proposal": proposal_json(proposal),
+        "proposal": proposal_json(evolve(proposal, origins=chain.sources[proposal.id])),
         "made_by": chain.maker_of[proposal.id],
         "patches": list(patches),
         "items": list(chain.items_behind(patches)),

@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 @click.command("doctor")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key for this check.")
-@click.option("--no-calls", is_flag=True, help="Ask no model; nothing is sent anywhere.")
+@click.option("--no-calls", is_flag=True, help="Ask no model and try no grader; nothing is sent anywhere.")
 @directory_option
 @json_option
 def doctor_command(
     config: Path | None, overrides: tuple[str, ...], no_calls: bool, directory: Path, as_json: bool
 ) -> int:
     """
-    Check config, skill, data, key, endpoint and models before a run. Without CONFIG, checks the offline demo.
+    Check config, skill, data, grader, key, endpoint and models before a run. Without CONFIG, checks the offline demo.
 
-    Each model is asked one tiny question. Exit codes: 0 nothing is in the way, 1 something is.
+    The grader is tried on made-up answers, and each model is asked one tiny question. Exit codes: 0 nothing is in the
+    way, 1 something is.
     """
     from skillopt_es.doctor import Examination
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
-from skillopt_es.cli.options import json_option, tell_of
+from skillopt_es.cli.options import json_option, tell_of, warn
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -183,7 +183,7 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
     try:
         in_flight = InFlight()
         async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), stopping=stopping, in_flight=in_flight)
+            session = Session(now=lambda: datetime.now(UTC), warn=warn, stopping=stopping, in_flight=in_flight)
             return await evaluate(request, session, _progress)
     except BudgetReached as reached:
         option = reached.message.split()[0].removeprefix("budget.").replace("_", "-")

@@ -1,23 +1,23 @@
-"""`gate calibrate`: how often the gate takes a text against itself, and what gain it can see."""
+"""`gate calibrate`: how often the gate accepts what is no better, and what gain it can see."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument, warn
 from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
     from skillopt_es.calibrating import Subject
     from skillopt_es.events.values import Json, Split
-    from skillopt_es.training.calibration import Calibration, Worth
-    from skillopt_es.training.gate_power import Counted
+    from skillopt_es.training.calibration import Calibration, NotKnown, Worth
+    from skillopt_es.training.flips import Counted
     from skillopt_es.training.gate_rules import Rule
 
 _MOST_ROWS = 20
@@ -54,10 +54,11 @@ def calibrate_command(
     run: str | None, draws: int | None, which: str, evaluations: Path, directory: Path, as_json: bool
 ) -> None:
     """
-    An A/A test: how often items flip under one text, how often each rule takes a text against itself, and what it sees.
+    How often items flip under one text, how often each rule accepts what is no better, and what gain it sees.
 
-    From attempts that were recorded anyway: further draws of the gate, items that came round again. --draws makes fresh
-    ones, recorded like those of `eval`: what was drawn once costs nothing later. RUN defaults to the newest.
+    No better is a candidate that changes nothing, and one that turns a tenth of the results for no gain. From attempts
+    that were recorded anyway: further draws of the gate, items that came round again. --draws makes fresh ones,
+    recorded like those of `eval`: what was drawn once costs nothing later. RUN defaults to the newest.
 
     \b
     skillopt-es gate calibrate
@@ -65,17 +66,18 @@ def calibrate_command(
     """
     from skillopt_es.calibrating import calibrated, subject
     from skillopt_es.runs import find_run
+    from skillopt_es.training.calibration import NotKnown
 
     of = subject(find_run(run, directory), evaluations)
     drawn = None if draws is None else asyncio.run(_drawn(of, which, draws))
     found = calibrated(of, which)
     if as_json:
-        print_json(_json(of, found, drawn))
-    elif found is None:
-        click.echo(f"{of.folder.name}: no item was tried twice under one text, so how often items flip is not known")
-        click.echo(f"next       {_next(of)}")
+        print_json(_json(of, which, found, drawn))
+    elif isinstance(found, NotKnown):
+        click.echo(f"{of.folder.name}, {which} skill ({of.skill(which).hash[:12]}): {found.why}")
+        click.echo(f"next       {_next(of, which)}")
     else:
-        _print(of, found, drawn)
+        _print(of, which, found, drawn)
 
 
 async def _drawn(of: Subject, which: str, draws: int) -> Path:
@@ -89,7 +91,7 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
     try:
         in_flight = InFlight()
         async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), stopping=stopping, in_flight=in_flight)
+            session = Session(now=lambda: datetime.now(UTC), warn=warn, stopping=stopping, in_flight=in_flight)
             evaluated = await draw(of, which, draws, session, _silent)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None
@@ -101,28 +103,28 @@ def _silent(split: Split, done: int, total: int) -> None:
     """No progress: draws are short."""
 
 
-def _next(of: Subject) -> str:
+def _next(of: Subject, which: str) -> str:
     count = len(of.run.selection_items)
-    return f"skillopt-es gate calibrate {of.folder} --draws 4   (tries {count} validation items 4 times)"
+    named = "" if which == "best" else f" --which {which}"
+    return f"skillopt-es gate calibrate {of.folder}{named} --draws 4   (tries {count} validation items 4 times)"
 
 
-def _print(of: Subject, found: Calibration, drawn: Path | None) -> None:
+def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> None:
     items = found.items
     tried = sum(each.tried for each in items.values())
     click.echo(f"run        {of.folder.name}: {len(items)} validation items")
-    click.echo(f"skill      {found.skill[:12]}: {counted(tried, 'attempt')}")
+    click.echo(f"skill      {which} ({found.skill[:12]}): {counted(tried, 'attempt')}, {1 - found.room:.1%} passed")
     if drawn is not None:
         click.echo(f"recorded   {drawn}")
-    where = "" if found.source == "validation" else ", seen on training items, for no validation item was repeated"
-    click.echo(
-        f"flips      two attempts at an item under one text differ in {found.flip_rate:.1%} of cases "
-        f"({found.repeated} items were repeated{where})"
-    )
+    for line in _flips_words(found):
+        click.echo(line)
     _print_items(items)
     click.echo()
-    rows = [_row(each) for each in found.rules]
-    headers = ("rule", "takes a text against itself", "sees a gain of (80 %)", "attempts a comparison", "")
-    print_table(headers, rows, right=(1, 2, 3))
+    headers = ("rule", "changes nothing", "no gain", "smallest gain", "first", "later", "")
+    print_table(headers, [_row(each) for each in found.rules], right=(1, 2, 3, 4, 5))
+    click.echo()
+    for line in _legend(found):
+        click.echo(line)
     click.echo()
     own = next(each.rule for each in found.rules if each.own)
     if found.recommended == own:
@@ -132,6 +134,33 @@ def _print(of: Subject, found: Calibration, drawn: Path | None) -> None:
         click.echo(f"recommended: {settings}")
 
 
+def _flips_words(found: Calibration) -> Iterator[str]:
+    """How often items flip, how sure that is, and what it rests on."""
+    flips = found.flips
+    interval = f"{flips.interval.low:.1%} to {flips.interval.high:.1%}"
+    rate = f"{flips.rate:.1%} of cases (95 % interval {interval})"
+    yield f"flips      two attempts at an item under one text differ in {rate}"
+    texts = f", under {flips.texts} texts" if flips.texts > 1 else ""
+    why = "; no validation item was" if found.source == "training" else ""
+    yield f"           by {counted(flips.items, f'{found.source} item')} tried more than once{texts}{why}"
+
+
+def _legend(found: Calibration) -> Iterator[str]:
+    """What the columns are; none of it is of a verdict that was given."""
+    turned, passed = found.rules[0].null.turned, f"{1 - found.room:.1%}"
+    yield "changes nothing   how often the same text is accepted (in brackets: at most, by these repeats)"
+    if turned > 0:
+        yield f"no gain           how often a text that turns {turned:.0%} of the results, up as often as down"
+    else:
+        yield "no gain           not known: all items do the same, so no edit can turn some up and others down"
+    yield "smallest gain     accepted in 80 of 100 cases: failing items that then pass in every draw"
+    if found.room * len(found.items) < 1:
+        yield f"                  none: this text passes {passed} of its attempts, which leaves no room for a gain"
+    elif any(each.smallest is None for each in found.rules):
+        yield f"                  none: even all that is left, {100 * found.room:.1f} points, is accepted less often"
+    yield "first, later      attempts of a comparison: the current skill has one draw, or all it needs"
+
+
 def _print_items(items: Mapping[str, Counted]) -> None:
     """The items that gave both results, those that did most evenly first."""
     both = [(item, each) for item, each in items.items() if 0 < each.passed < each.tried]
@@ -139,29 +168,29 @@ def _print_items(items: Mapping[str, Counted]) -> None:
         return
     both.sort(key=lambda pair: -pair[1].scatter)
     click.echo()
-    rows = [(item, str(each.tried), str(each.passed), f"{_rate(each):.0%}") for item, each in both[:_MOST_ROWS]]
+    rows = [(item, str(each.tried), str(each.passed), f"{each.flips:.0%}") for item, each in both[:_MOST_ROWS]]
     print_table(("item", "tried", "passed", "flips"), rows, right=(1, 2, 3))
     if len(both) > _MOST_ROWS:
         click.echo(f"and {len(both) - _MOST_ROWS} more; --json has all")
-
-
-def _rate(each: Counted) -> float:
-    """How often two attempts at an item differ."""
-    return min(1.0, 2 * each.scatter)
 
 
 def _row(each: Worth) -> tuple[str, ...]:
     smallest = "none" if each.smallest is None else f"{100 * each.smallest:.1f} points"
     said = "the run's own" if each.own else ""
     said = f"{said}; {each.too_little}" if said and each.too_little else said or each.too_little
-    return (_named(each.rule), f"{each.null_accepts:.1%}", smallest, f"{each.spent:.0f}", said)
+    null = each.null
+    itself = f"{null.itself:.0%} ({null.itself_most:.0%})"
+    churn = "-" if null.churn is None else f"{null.churn:.0%}"
+    return (_named(each.rule), itself, churn, smallest, f"{each.first:.0f}", f"{each.later:.0f}", said)
 
 
 def _named(rule: Rule) -> str:
     if rule.name == "strict":
         return "strict"
-    errors = f" {rule.standard_errors:g} errors," if rule.name == "paired" else ""
-    return f"{rule.name},{errors} {counted(rule.draws, 'draw')}"
+    one = "error" if rule.standard_errors == 1 else "errors"
+    errors = f" {rule.standard_errors:g} {one}," if rule.name == "paired" else ""
+    noise = ", noise by item" if rule.name == "paired" and rule.noise == "items" else ""
+    return f"{rule.name},{errors} {counted(rule.draws, 'draw')}{noise}"
 
 
 def _settings(rule: Rule) -> dict[str, Json]:
@@ -171,29 +200,40 @@ def _settings(rule: Rule) -> dict[str, Json]:
         found["evaluation.gate_draws"] = rule.draws
     if rule.name == "paired":
         found["evaluation.gate_standard_errors"] = rule.standard_errors
+        found["evaluation.gate_noise"] = rule.noise
     return found
 
 
-def _json(of: Subject, found: Calibration | None, drawn: Path | None) -> Json:
-    head: dict[str, Json] = {"run": of.folder.name, "recorded": None if drawn is None else str(drawn)}
-    if found is None:
-        return {**head, "calibrated": False, "next": _next(of)}
+def _json(of: Subject, which: str, found: Calibration | NotKnown, drawn: Path | None) -> Json:
+    from skillopt_es.training.calibration import Calibration
+
+    head: dict[str, Json] = {
+        "run": of.folder.name,
+        "which": which,
+        "skill": of.skill(which).hash,
+        "recorded": None if drawn is None else str(drawn),
+    }
+    if not isinstance(found, Calibration):
+        return {**head, "calibrated": False, "why": found.why, "next": _next(of, which)}
     items: list[Json] = [
         {
             "id": item,
             "tried": each.tried,
             "passed": each.passed,
-            "flip_rate": _rate(each) if each.tried > 1 else None,
+            "flip_rate": each.flips if each.tried > 1 else None,
         }
         for item, each in found.items.items()
     ]
     return {
         **head,
         "calibrated": True,
-        "skill": found.skill,
         "source": found.source,
-        "repeated": found.repeated,
-        "flip_rate": found.flip_rate,
+        "repeated": found.flips.items,
+        "texts": found.flips.texts,
+        "flip_rate": found.flips.rate,
+        "flip_interval": [found.flips.interval.low, found.flips.interval.high],
+        "room": found.room,
+        "churn_turns": found.rules[0].null.turned,
         "items": items,
         "rules": [_rule_json(each) for each in found.rules],
         "recommended": _settings(found.recommended),
@@ -206,9 +246,12 @@ def _rule_json(each: Worth) -> Json:
         {
             **_settings(each.rule),
             "own": each.own,
-            "null_accepts": each.null_accepts,
+            "null_accepts": each.null.itself,
+            "null_accepts_most": each.null.itself_most,
+            "churn_accepts": each.null.churn,
             "smallest_gain": each.smallest,
-            "attempts": each.spent,
+            "attempts": each.first,
+            "attempts_later": each.later,
             "too_little": each.too_little or None,
         },
     )

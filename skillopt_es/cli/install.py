@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 def _place_options(command: Command) -> Command:
     """`--to` and `--scope`: whose skills."""
     to = click.option(
-        "--to", required=True, metavar="claude|codex|DIR", help="The agent that is to find it, or a folder of skills."
+        "--to",
+        required=True,
+        metavar="AGENT|DIR",
+        help="The agent that is to find it (claude, codex, copilot, cursor, gemini, opencode), or a folder of skills.",
     )
     scope = click.option(
         "--scope",
@@ -49,9 +52,14 @@ def install_command(
     Put a skill where a coding agent finds it: the best one of RUN (default: the newest run), or an exported FOLDER.
 
     \b
-    claude   ~/.claude/skills, or .claude/skills of the project
-    codex    ~/.agents/skills, or .agents/skills of the project
-    DIR      any other folder of skills
+    claude     ~/.claude/skills, or .claude/skills of the project
+    codex      ~/.agents/skills, or .agents/skills of the project
+    copilot    ~/.copilot/skills, or .github/skills of the project
+    cursor     ~/.cursor/skills, or .cursor/skills of the project
+    gemini     ~/.gemini/skills, or .gemini/skills of the project
+    opencode   ~/.config/opencode/skills, or .opencode/skills of the project
+    agents     ~/.agents/skills, or .agents/skills: several agents read these as well
+    DIR        any other folder of skills, by its path: ./skills
 
     The skill has the name of --name or of its own frontmatter. A skill of that name which was not installed from here
     is left alone, unless --force takes its place; `uninstall` brings it back.

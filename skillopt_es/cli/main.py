@@ -25,7 +25,7 @@ COMMANDS = {
     "show": ("log", "One event or one call, whole."),
     "compare": ("compare", "Runs and forks side by side."),
     "regate": ("regate", "What another rule of the gate would have decided, from the recorded results."),
-    "gate": ("gate", "How often the gate takes a text against itself, and what gain it can see."),
+    "gate": ("gate", "How often the gate accepts what is no better, and what gain it can see."),
     "rescore": ("rescore", "What another grader would have given for the recorded answers, and the verdicts on that."),
     "lineage": ("lineage", "Which skill came from which, and how each was judged."),
     "explain": ("explain", "What led to a step's verdict; --item follows one task through the run."),

@@ -62,7 +62,12 @@ def forget_printed() -> None:
 def tell_of(config: RunConfig) -> None:
     """What a config says that has no effect, on stderr: once, when it is read."""
     for notice in config.notices:
-        click.echo(f"warning: {notice}", err=True)
+        warn(notice)
+
+
+def warn(message: str) -> None:
+    """One line on stderr about what the user should know before relying on what follows."""
+    click.echo(f"warning: {message}", err=True)
 
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:

@@ -16,6 +16,7 @@ from skillopt_es.cli.options import (
     run_argument,
     shown_value,
 )
+from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
     from skillopt_es.events.values import Json
@@ -63,6 +64,7 @@ def verdicts_json(found: Regated) -> dict[str, Json]:
     """Both zones, for programs."""
     return {
         "first_change": None if found.first_change is None else found.first_change.seq,
+        "parting": None if found.parting is None else found.parting.seq,
         "other_scores_told_after_step": found.told,
         "best": {"recorded": found.best_recorded, "derived": found.best_derived},
         "exact": [asdict(each) for each in found.verdicts if each.zone == "exact"],
@@ -77,36 +79,52 @@ def print_verdicts(name: str, found: Regated, by: str) -> None:
     if not found.verdicts:
         click.echo(f"{name} has judged no candidate yet")
         return
-    first = found.first_change
-    parts = "the first changed verdict" if found.read is None else f"event {found.read}, a result with another grade"
-    click.echo(f"EXACT: what {by} decides up to {'the end' if first is None and found.read is None else parts}")
+    parting = found.parting
+    click.echo(f"EXACT: what {by} decides up to {_end_of_exact(found)}")
     if exact:
         _print_zone(exact, by)
     else:
-        click.echo("nothing: what led to the first verdict would have been read otherwise already")
-    if found.told is not None and (first is None or first.kind != "candidate" or found.told < first.number):
+        click.echo(f"nothing: {'that is' if found.read is None else 'after it comes'} the first of all verdicts")
+    before = parting is None or parting.kind != "candidate" or (found.told or 0) < parting.number
+    if found.told is not None and before:
         click.echo(f"after step {found.told} analysts would have read other scores, and might have answered otherwise")
-    if first is None and not estimate:
+    if parting is None and not estimate:
         click.echo(
             f"\nno verdict changes: {'the only one is' if len(exact) == 1 else f'all {len(exact):,} are'} as recorded"
         )
         return
     if estimate:
-        changed = sum(each.changed for each in estimate)
-        click.echo(f"\nESTIMATE: {by} on candidates that the other history would not have met in this form")
+        click.echo(f"\nESTIMATE: {by} on candidates that the other history might not have met in this form")
         _print_zone(estimate, by)
-        click.echo(f"\n{changed} of {len(estimate)} estimated verdicts differ")
+        click.echo(f"\n{_counts(estimate)}")
     same = "the same" if found.best_recorded == found.best_derived else "another"
     word = "is" if not estimate else "would perhaps be"
     click.echo(f"the best skill {word} {same}: {found.best_recorded[:12]} recorded, {found.best_derived[:12]} by {by}")
-    if found.read is None and first is not None and first.kind == "candidate" and first.number > 1:
-        click.echo(f"next        skillopt-es fork {name} --until step {first.number - 1} --set … finds out")
+    if found.read is None and parting is not None and parting.kind == "candidate" and parting.number > 1:
+        click.echo(f"next        skillopt-es fork {name} --until step {parting.number - 1} --set … finds out")
+
+
+def _end_of_exact(found: Regated) -> str:
+    """Where what is certain ends, and why."""
+    if found.read is not None:
+        return f"event {found.read}, a result with another grade"
+    parting = found.parting
+    if parting is None:
+        return "the end"
+    return "the first verdict that cannot be told" if parting.changed is None else "the first changed verdict"
+
+
+def _counts(estimate: list[Verdict]) -> str:
+    """How many verdicts are others, and of how many nobody can tell."""
+    unknown = sum(each.changed is None for each in estimate)
+    said = f"{sum(each.changed is True for each in estimate)} of {counted(len(estimate), 'estimated verdict')} differ"
+    return f"{said}, {unknown} cannot be told" if unknown else said
 
 
 def _print_zone(verdicts: list[Verdict], by: str) -> None:
     rows = [
         (
-            "*" if each.changed else "",
+            "?" if each.changed is None else "*" if each.changed else "",
             f"{_NUMBER[each.kind]} {each.number}",
             shown_value(each.against),
             f"≤{shown_value(each.value)}" if each.bound else shown_value(each.value),

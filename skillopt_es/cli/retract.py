@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 import click
 from attrs import asdict
 
-from skillopt_es.cli.audit_words import as_found, problem_json, short
+from skillopt_es.cli.audit_words import as_found, problem_json, short, unsaid_words
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
 from skillopt_es.counting import counted
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from skillopt_es.events.values import Json
     from skillopt_es.retracting import Retracted
 
+_MOST = 100
+"""How many of each kind are shown."""
 _TITLES = {
     "result": "results",
     "score": "scores that count it",
@@ -174,6 +176,7 @@ def _json(found: Descent) -> dict[str, Json]:
         "derived": [asdict(each) for each in found.derived],
         "lines": [asdict(each) for each in found.lines],
         "accepted_steps": list(found.taken),
+        "matched_by_wording": bool(found.unsaid),
         "unknown_steps": list(found.unknown),
     }
 
@@ -205,12 +208,16 @@ def _print_list(reading: Reading, found: Descent, *, as_json: bool) -> None:
     if not found.derived:
         click.echo("nothing: nobody has met it yet")
         return
+    if found.unsaid:
+        click.echo(unsaid_words(len(found.unsaid)))
     for kind, title in _TITLES.items():
         rows = [each for each in found.derived if each.kind == kind]
         if rows:
             click.echo(f"\n{title}: {len(rows)}")
-            for each in rows:
+            for each in rows[:_MOST]:
                 click.echo(f"  event {each.seq:<6} {_words(each)}")
+            if len(rows) > _MOST:
+                click.echo(f"  and {len(rows) - _MOST} more, which --json lists")
     _print_lines(found)
     if found.taken:
         click.echo(f"\naccepted with it: step {', '.join(map(str, found.taken))}")

@@ -11,7 +11,7 @@ import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
-from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of
+from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of, warn
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import Session
 
@@ -139,6 +139,7 @@ def _drive(
                         now=lambda: datetime.now(UTC),
                         observers=(progress, log_file),
                         ahead_gave_up=log_file.ahead_gave_up,
+                        warn=warn,
                         stopping=stopping,
                         in_flight=in_flight,
                         ask_again=ask_again,

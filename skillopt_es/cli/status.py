@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+
+if TYPE_CHECKING:
+    from skillopt_es.training.calibration import Null
+    from skillopt_es.training.flips import Flips
 
 
 @click.command("runs")
@@ -41,16 +46,16 @@ def status_command(run: str | None, directory: Path, as_json: bool) -> int:
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
         found = detailed(reading, folder)
-        null_accepts = _null_accepts(folder) if found.drawn_again and reading.problem is None else None
+        null = _null(folder) if found.drawn_again and reading.problem is None else None
         if as_json:
-            print_json({**status_json(found, null_accepts), "problem": problem_json(reading)})
+            print_json({**status_json(found, null), "problem": problem_json(reading)})
         else:
-            print_status(found, directory, null_accepts)
+            print_status(found, directory, null)
         return as_found(reading)
 
 
-def _null_accepts(folder: Path) -> float | None:
-    """How often the run's rule takes a text against itself; imported only for the few runs that can tell."""
-    from skillopt_es.calibrating import measured_null_accepts
+def _null(folder: Path) -> tuple[Null, Flips] | None:
+    """What the run's rule accepts that is no better; imported only for the few runs that can tell."""
+    from skillopt_es.calibrating import measured_null
 
-    return measured_null_accepts(folder)
+    return measured_null(folder)

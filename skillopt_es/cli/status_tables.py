@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import click
 from attrs import asdict
@@ -20,6 +20,10 @@ from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
+
+if TYPE_CHECKING:
+    from skillopt_es.training.calibration import Null
+    from skillopt_es.training.flips import Flips
 
 _STEP_HEADERS = (
     "step",
@@ -101,7 +105,7 @@ def fork_json(forked: RunForked | None) -> Json:
     return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
 
 
-def status_json(found: Detailed, null_accepts: float | None) -> dict[str, Json]:
+def status_json(found: Detailed, null: tuple[Null, Flips] | None) -> dict[str, Json]:
     """One run as JSON, with its lines and evaluations."""
     summary = found.overview.summary
     lines: list[Json] = [
@@ -113,7 +117,9 @@ def status_json(found: Detailed, null_accepts: float | None) -> dict[str, Json]:
         "resumed": summary.resumed,
         "usage": total_json(found.spent),
         "tests": tests_json(_tests(summary)),
-        "null_accepts": null_accepts,
+        "null_accepts": None if null is None else null[0].itself,
+        "null_accepts_most": None if null is None else null[0].itself_most,
+        "churn_accepts": None if null is None else null[0].churn,
         "test_looks": looks_json(summary.looks, sealed=found.started is not None and is_sealed(found.started)),
         "lines": lines,
         "evaluations": [asdict(line) for line in summary.evaluations],
@@ -122,7 +128,7 @@ def status_json(found: Detailed, null_accepts: float | None) -> dict[str, Json]:
     }
 
 
-def print_status(found: Detailed, directory: Path, null_accepts: float | None) -> None:
+def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | None) -> None:
     """The run's head, its steps, and what to type next."""
     each, summary = found.overview, found.overview.summary
     if summary.is_evaluation:
@@ -138,7 +144,7 @@ def print_status(found: Detailed, directory: Path, null_accepts: float | None) -
     stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
     click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{stopped}{_resumed(summary)}")
     click.echo(f"validation  {_validation(summary)}")
-    _print_honesty(found, null_accepts)
+    _print_honesty(found, null)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
         used = f"{used} ({counted(found.spent.inherited, 'call')} came along from the parent)"
@@ -175,14 +181,23 @@ def _print_changes(summary: Summary) -> None:
         click.echo(f"erased      {counted(len(lost.texts), 'text')} about {', '.join(lost.items)}: {lost.reason}")
 
 
-def _print_honesty(found: Detailed, null_accepts: float | None) -> None:
+def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None) -> None:
     """The test scores, with how often the items were looked at, and what a verdict of the gate is worth."""
     summary = found.overview.summary
-    if null_accepts is not None:
-        click.echo(f"gate        takes a text against itself in {null_accepts:.0%} of cases, by its own draws")
+    if null is not None:
+        for line in _gate_words(*null):
+            click.echo(line)
     print_tests(_tests(summary))
     if summary.looks.opened or (found.started is not None and is_sealed(found.started)):
         click.echo(f"seal        {looks_words(summary.looks)}")
+
+
+def _gate_words(null: Null, flips: Flips) -> Iterator[str]:
+    """What the run's rule accepts that is no better: by drawing luck alone, and by items that an edit turns."""
+    most = f"at most {null.itself_most:.0%}, by {counted(flips.items, 'item')} tried more than once"
+    yield f"gate        accepts a candidate that changes nothing in {null.itself:.0%} of cases ({most})"
+    if null.churn is not None:
+        yield f"            accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}"
 
 
 def _print_evaluation(found: Detailed) -> None:

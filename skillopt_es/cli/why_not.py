@@ -8,66 +8,109 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import LEFT_UNSAID, as_found, names, problem_json, proposal_json, proposal_words, short
+from skillopt_es.cli.audit_words import (
+    as_found,
+    names,
+    problem_json,
+    proposal_json,
+    proposal_words,
+    short,
+    unsaid_words,
+)
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
+    from skillopt_es.audit.reading import Reading
     from skillopt_es.projections.not_taken import NotTaken
+
+_LAST = 100
 
 
 @click.command("why-not")
 @run_argument
 @click.option("--step", type=click.IntRange(min=1), metavar="N", help="Only what was proposed in this step.")
+@click.option("--item", metavar="ID", help="Only what came of this task: its analysts' proposals.")
+@click.option(
+    "--last", type=click.IntRange(min=1), default=_LAST, show_default=True, metavar="N",
+    help="How many are shown, the newest ones; --json, too. All are counted.",
+)  # fmt: skip
 @directory_option
 @json_option
-def why_not_command(run: str | None, step: int | None, directory: Path, as_json: bool) -> int:
+def why_not_command(
+    run: str | None, step: int | None, item: str | None, last: int, directory: Path, as_json: bool
+) -> int:
     """
     Everything that was proposed and not taken, and why. RUN defaults to the newest.
 
     Merged away, ranked out, not applied, refused by the gate with its candidate, or never judged; replies that could
-    not be used, too. What the run has not decided yet is not in it.
+    not be used, too. Each proposal is listed once, by the way on which it came furthest. What the run has not decided
+    yet is not in it.
+
+    \b
+    skillopt-es why-not
+    skillopt-es why-not my-run --step 7 --last 500
+    skillopt-es why-not my-run --item date-03
     """
     from skillopt_es.audit.reading import Reading
-    from skillopt_es.cli.explain import chain_of
+    from skillopt_es.cli.item_page import split_of
     from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
+        if item is not None:
+            split_of(item, reading)  # says so when there is no such task
         if step is not None:
+            from skillopt_es.cli.explain import chain_of
+
             chain_of(step, reading)  # says so when there is no such step
-        rows = [row for row in not_taken(reading.read(types=NOT_TAKEN_TYPES)) if step is None or row.step == step]
+        found = not_taken(reading.read(types=NOT_TAKEN_TYPES))
+        rows = [row for row in found.rows if (step is None or row.step == step) and (item is None or item in row.items)]
+        unsaid = [merge for number, merges in found.unsaid.items() if step in (None, number) for merge in merges]
         if as_json:
-            print_json(
-                {
-                    "run": reading.run.name,
-                    "problem": problem_json(reading),
-                    "not_taken": [_json(row) for row in rows],
-                }
-            )
+            _print_json(reading, rows, unsaid, last)
         else:
-            _print(reading.run.name, rows)
+            _print(reading.run.name, rows, unsaid, last)
         return as_found(reading)
 
 
-def _print(name: str, rows: list[NotTaken]) -> None:
+def _print_json(reading: Reading, rows: list[NotTaken], unsaid: list[str], last: int) -> None:
+    shown = rows[-last:]
+    print_json(
+        {
+            "run": reading.run.name,
+            "problem": problem_json(reading),
+            "matched_by_wording": bool(unsaid),
+            "counts": dict(Counter(row.reason for row in rows).most_common()),
+            "total": len(rows),
+            "left_out": len(rows) - len(shown),
+            "not_taken": [_json(row) for row in shown],
+        }
+    )
+
+
+def _print(name: str, rows: list[NotTaken], unsaid: list[str], last: int) -> None:
     counts = Counter(row.reason.replace("_", " ") for row in rows)
     said = ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
     click.echo(f"{name}: {len(rows)} not taken{f': {said}' if said else ''}")
+    if unsaid:
+        click.echo(unsaid_words(len(unsaid)))
+    if len(rows) > last:
+        click.echo(f"the last {last} are shown; --last {len(rows)} shows all, --step and --item fewer")
     place = ""
-    for row in rows:
+    for row in rows[-last:]:
         here = f"step {row.step}, epoch {row.epoch}" if row.step is not None else f"end of epoch {row.epoch}"
         if here != place:
             click.echo(here)
             place = here
         click.echo(f"  {row.reason.replace('_', ' ')}: {row.id}  {_what(row)}")
         if len(row.path) > 1:
-            click.echo(f"    merged into {', then '.join(row.path[1:])}{LEFT_UNSAID if row.assumed else ''}")
+            more = f", and in {counted(row.ends - 1, 'other way')} that came no further" if row.ends > 1 else ""
+            click.echo(f"    merged into {', then '.join(row.path[1:])}{more}")
         if row.detail:
             click.echo(f"    {short(row.detail, 110)}")
-        if row.also_taken:
-            click.echo(f"    taken all the same in {names(row.also_taken)}")
         if row.items:
             click.echo(f"    from {names(row.items)}")
 
@@ -91,6 +134,6 @@ def _json(row: NotTaken) -> Json:
         "text": row.text,
         "path": list(row.path),
         "items": list(row.items),
-        "also_taken": list(row.also_taken),
+        "ends": row.ends,
         "assumed": row.assumed,
     }

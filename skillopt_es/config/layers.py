@@ -20,7 +20,7 @@ from skillopt_es.config.backends import spellings
 from skillopt_es.config.once import GivenTwice, load_once
 from skillopt_es.config.original import FLAT
 from skillopt_es.config.places import packaged
-from skillopt_es.config.reader import parse_config
+from skillopt_es.config.reader import parse_config, plain_value
 from skillopt_es.config.sections import SECTIONS, RunConfig, Tree
 from skillopt_es.config.translation import translated
 from skillopt_es.config.values import shown
@@ -57,11 +57,15 @@ def demo_config(name: str = _DEMO) -> Path:
 
 EMPTY: Mapping[str, Json] = {}
 
+_OLDER_LOGS: Tree = {"evaluation": {"gate_noise": "items"}, "optimizer": {"close_gaps": False}}
+"""What ran where a log does not have the key yet: where that is another thing than today's default."""
+
 
 def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunConfig:
-    """The run that a log has recorded; a key that is newer than the log has its default, which keeps what was then."""
+    """The run that a log has recorded; a key that is newer than the log has the value that keeps what was then."""
     layers = _Layers()
-    for source, layer in (_read_yaml(packaged("base.yaml")), ("the log", copy.deepcopy(recorded))):
+    older, log = ("older logs", _OLDER_LOGS), ("the log", copy.deepcopy(recorded))
+    for source, layer in (_read_yaml(packaged("base.yaml")), older, log):
         layers.add(layer, source)
     for key, value in overrides.items():
         section, _, name = key.partition(".")
@@ -96,6 +100,7 @@ RESUMABLE_MODEL_KEYS = (
     "ad_scope",
     "managed_identity_client_id",
     "allow_hosts",
+    "agent_answers",
     "agent_command",
     "agent_env",
     "agent_processes",
@@ -123,7 +128,7 @@ def resume_overrides(overrides: Sequence[str]) -> Mapping[str, Json]:
 def any_overrides(overrides: Sequence[str]) -> dict[str, Json]:
     """`--set` texts for a fork, by key; whether a key may change there is not decided here."""
     return {
-        f"{section}.{name}": value
+        f"{section}.{name}": plain_value(section, name, value)
         for text in overrides
         for section, values in translated(_parse_override(text), "--set").tree.items()
         for name, value in cast(Tree, values).items()

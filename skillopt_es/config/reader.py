@@ -180,6 +180,14 @@ class _Reader:
         return parsed
 
 
+def plain_value(section: str, name: str, value: Json) -> Json:
+    """A key's value as it is recorded: a word as a word, also where YAML reads it as true or false."""
+    cls = RoleConfig if section == "model" else SECTIONS.get(section)
+    known = {} if cls is None else attrs.fields_dict(cls)
+    attribute = known.get(name.removeprefix("optimizer_").removeprefix("target_") if section == "model" else name)
+    return value if attribute is None else _plain_word(attribute, value)
+
+
 def _plain_word(attribute: attrs.Attribute[object], value: Json) -> Json:
     """A word of a short list in its plain form: in any case, with spaces, by another name, or as YAML reads it."""
     words = literals(attribute.type)

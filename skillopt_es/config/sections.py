@@ -9,7 +9,7 @@ from typing import Literal
 import attrs
 from attrs import field, frozen
 
-from skillopt_es.events.values import AppendixOrder, GateMetric, GateRule, Json, Role, Trust
+from skillopt_es.events.values import AppendixOrder, GateMetric, GateNoise, GateRule, Json, Role, Trust
 from skillopt_es.ports import AuthMode, Thinking
 from skillopt_es.skill.density import LEADING_WORDS
 from skillopt_es.skill.schedule import Scheduler
@@ -125,6 +125,7 @@ class RoleConfig:
     allow_hosts: str
     agent_command: str
     agent_access: Literal["read", "edit", "full"]
+    agent_answers: Literal["hidden", "visible"]
     agent_network: bool
     agent_env: str
     agent_processes: int = field(metadata=_limits(low=1))
@@ -191,6 +192,7 @@ class OptimizerConfig:
     skill_aware_max_notes: int = field(metadata=_limits(low=1))
     appendix_order: AppendixOrder
     leak_span: int = field(metadata=_limits(low=0, high=1000))
+    close_gaps: bool
 
 
 @frozen(kw_only=True)
@@ -214,6 +216,7 @@ class EvaluationConfig:
     gate_rule: GateRule
     gate_draws: int = field(metadata=_limits(low=2, high=100))
     gate_standard_errors: float = field(metadata=_limits(low=0, high=10))
+    gate_noise: GateNoise
     no_regression: int | None = field(metadata=_limits(low=0))
     min_items: int = field(metadata=_limits(low=0))
     max_size: int = field(metadata=_limits(low=0))

@@ -147,6 +147,8 @@ def log_problems(log: EventLog, claimed: Facts) -> Iterator[str]:
         yield f"the log cannot be followed to event {claimed.log.seq}: {error}"
         return
     here = plain_facts(claimed)
+    if claimed.lines is None:  # of an export that did not say it yet
+        del here["lines"]
     if claimed.run.id != log.run.run_id:  # a fork has the same events under another name
         said["run"] = {**_mapping(said["run"]), "id": claimed.run.id, "name": claimed.run.name}
     # The chain first: when its head is another one, that is what is wrong, and not the facts that follow from it.

@@ -21,6 +21,7 @@ from skillopt_es.deploy.facts import (
     SkillFacts,
     Which,
 )
+from skillopt_es.deploy.origins import origins_of
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     AppendixWritten,
@@ -84,6 +85,7 @@ def facts_of(log: EventLog, which: Which, until: int | None = None) -> tuple[Ski
             for each in records
             if isinstance(each.event, SkillScored) and each.event.skill == skill.hash and each.event.purpose != "train"
         ),
+        lines=origins_of(log, which, skill, end.seq),
     )
     return skill, facts
 

@@ -120,8 +120,24 @@ class SkillFacts:
 
 
 @frozen(kw_only=True)
+class LinesFrom:
+    """The lines of a measured file from `first` to `last`, counted from 1, and the event that wrote them all."""
+
+    first: int
+    last: int
+    written_by: EventRef
+    kind: str
+    step: int | None = None
+    epoch: int | None = None
+
+
+@frozen(kw_only=True)
 class Facts:
-    """All that a log says about one of its skills; without a `gate`, `ungated` says why."""
+    """
+    All that a log says about one of its skills; without a `gate`, `ungated` says why.
+
+    `lines` are those of each file as it was measured; None for a text that nothing explains, and in earlier exports.
+    """
 
     run: RunFacts
     log: ChainHead
@@ -131,3 +147,4 @@ class Facts:
     gate: Gate | None
     ungated: str
     scores: tuple[Evaluation, ...] = ()
+    lines: Mapping[str, tuple[LinesFrom, ...]] | None = None

@@ -67,6 +67,7 @@ def skill_folder(skill: SkillTree, facts: Facts, name: str, description: str | N
                 bytes=len(head.text.encode()),
                 measured=head.measured,
                 description_by=head.described_by,
+                moves_lines=head.text.count("\n") - head.measured.count("\n"),
             ),
         ),
         hashed=HASHED,

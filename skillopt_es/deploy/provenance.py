@@ -25,6 +25,8 @@ HASHED = (
     "SKILL.md begins with `folder.frontmatter.bytes` bytes of frontmatter. Put `folder.frontmatter.measured` in their "
     "place to get the text that was measured, byte for byte; every other file is as it was measured. "
     "`facts.skill.files` has the SHA-256 of each measured file, by its measured path (`folder.files[].measured_as`). "
+    "`facts.lines` says which event wrote which lines, counted in the measured file; in SKILL.md they stand "
+    "`folder.frontmatter.moves_lines` lower. "
     "`facts.skill.hash` is the SHA-256 of the lines `<sha256> <path>\\n` of all measured files, sorted by path. "
     "`skillopt-es verify --export FOLDER` does all of this."
 )
@@ -42,12 +44,17 @@ class FileFacts:
 
 @frozen(kw_only=True)
 class FrontmatterFacts:
-    """The frontmatter of SKILL.md: its length, what was measured in its place, and who wrote the description."""
+    """
+    The frontmatter of SKILL.md: its length, what was measured in its place, and who wrote the description.
+
+    `moves_lines` is how many lines lower each line after it stands than where it was measured.
+    """
 
     written: Literal["kept", "completed", "added"]
     bytes: int
     measured: str
     description_by: DescribedBy
+    moves_lines: int = 0
 
 
 @frozen(kw_only=True)

@@ -41,6 +41,7 @@ _PROVIDERS = {
     "qwen_chat": "qwen",
     "minimax_chat": "minimax",
 }
+_AGENTS = ("codex", "claude_code", "cursor", "copilot")
 
 
 @frozen(kw_only=True)
@@ -224,12 +225,15 @@ def _call_attributes(row: CallRow, settings: Settings) -> dict[str, Value]:
     call = row.call
     backend = backend_of(settings, call.role)
     provider = _PROVIDERS.get(backend, backend)
+    model, agent = _answered_by(call.reply_model, backend)
     said: dict[str, Value | None] = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider or None,
         "gen_ai.system": provider or None,
         "gen_ai.request.model": model_of(settings, call.role) or None,
-        "gen_ai.response.model": call.reply_model or None,
+        "gen_ai.response.model": model or None,
+        "gen_ai.agent.name": backend if backend in _AGENTS else None,
+        "gen_ai.agent.version": agent or None,
         "gen_ai.response.finish_reasons": (call.finish,) if call.finish else None,
         "gen_ai.usage.input_tokens": call.input_tokens,
         "gen_ai.usage.output_tokens": call.output_tokens,
@@ -243,3 +247,11 @@ def _call_attributes(row: CallRow, settings: Settings) -> dict[str, Value]:
         "skillopt.repeats": call.repeats or None,
     }
     return {key: value for key, value in said.items() if value is not None}
+
+
+def _answered_by(recorded: str, backend: str) -> tuple[str, str]:
+    """The model and the agent's version: an agent's calls record both, or its version alone where it names no model."""
+    if backend not in _AGENTS:
+        return recorded, ""
+    model, comma, version = recorded.partition(", ")
+    return (model, version) if comma else ("", recorded)

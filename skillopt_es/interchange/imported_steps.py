@@ -167,6 +167,7 @@ def _candidate(build: Builder, step: Step, place: str, chosen: Chosen) -> SkillT
                 reports=_written(chosen, changed=tree != parent) if whole else _reports(step, chosen),
                 rewrite=Rewrite(kept=align(parent.text, tree.text)) if whole else None,
                 notes=_added_notes(build),
+                gaps_closed=_is_closed(parent, tree, chosen),
             )
         )
         return tree
@@ -194,8 +195,15 @@ def _possible(build: Builder, step: Step, chosen: Chosen) -> list[str]:
         texts += [rewritten_by_original(text) for text in written[:1]]
     elif chosen.edits is not None:
         known = [each for each in edits if isinstance(each, Edit)]
-        texts += [apply_edits(parent, known)[0].text, applied_by_original(parent.text, known)]
+        texts += [apply_edits(parent, known, close_gaps=close)[0].text for close in (True, False)]
+        texts.append(applied_by_original(parent.text, known))
     return [text for text in texts if wanted and skill_hash(text) == wanted][:1]
+
+
+def _is_closed(parent: SkillTree, tree: SkillTree, chosen: Chosen) -> bool:
+    """Whether the candidate is what the edits give only where the gaps that they leave are closed."""
+    edits = [each for each in chosen.edits or () if isinstance(each, Edit)]
+    return apply_edits(parent, edits, close_gaps=True)[0] == tree != apply_edits(parent, edits)[0]
 
 
 def _is_whole(chosen: Chosen) -> bool:

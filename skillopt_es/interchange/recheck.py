@@ -136,7 +136,8 @@ class Recheck:
         chosen = [known[name] for name in step.ranked.chosen]
         edits = [each for each in chosen if isinstance(each, Edit)]
         if len(edits) == len(chosen):
-            texts = [apply_edits(parent, edits)[0].text, applied_by_original(parent.text, edits)]
+            texts = [apply_edits(parent, edits, close_gaps=close)[0].text for close in (True, False)]
+            texts.append(applied_by_original(parent.text, edits))
         else:
             written = whole_text(step.rewritten, chosen)
             if written is None or text == parent.text:

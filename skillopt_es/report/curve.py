@@ -71,7 +71,8 @@ def curve_section(facts: Facts) -> Html | None:
             class_="curve",
         ),
         note(
-            "The shaded band is the 95 % interval of the current skill's score. Marks lead to the step they belong to."
+            "The shaded band is the 95 % interval of the first skill's score. Texts that came after it were chosen on "
+            "these items, so they have none here. Marks lead to the step they belong to."
         ),
         name="curve",
     )
@@ -86,13 +87,9 @@ def marks_of(facts: Facts) -> tuple[Mark, ...]:
         value = node.value
         if value is None:
             continue
-        measured = items.get(node.skill)
-        at = _place(node, per_epoch)
-        found.append(
-            Mark(
-                at=at, node=node, value=value, interval=wilson(value, measured) if measured and not node.bound else None
-            )
-        )
+        measured = items.get(node.skill) if node.kind == "initial" else None  # the others were chosen on these items
+        interval = wilson(value, measured) if measured and not node.bound else None
+        found.append(Mark(at=_place(node, per_epoch), node=node, value=value, interval=interval))
     return tuple(found)
 
 
@@ -214,7 +211,7 @@ def apart(taken: Sequence[Mark], tree: Lineage) -> bool:
 
 
 def _band(frame: Frame, taken: Sequence[Mark]) -> Html | None:
-    """The interval of what is current, clipped to the drawing."""
+    """The intervals of what is current, where it has one, clipped to the drawing."""
     parts = []
     ends = [*(mark.at for mark in taken[1:]), float(frame.steps)]
     for mark, end in zip(taken, ends, strict=True):

@@ -63,6 +63,8 @@ def _score(each: Headline) -> Json:
         "exact": each.exact,
         "grid": each.grid,
         "interval": _interval(each.interval),
+        "interval_by_type": _interval(each.by_family),
+        "chosen_on_these_items": each.chosen,
         "draws": list(each.draws) if each.draws[1] else None,
     }
 
@@ -77,8 +79,16 @@ def _difference(each: Difference) -> Json:
         "before": list(each.before.names),
         "after": list(each.after.names),
         "change": each.change,
-        **(_pair(each.paired) if each.paired is not None else {"within_noise": None}),
+        **({"within_noise": None} if each.paired is None else _claim(each, each.paired)),
     }
+
+
+def _claim(each: Difference, pair: Paired) -> dict[str, Json]:
+    """What can be claimed of a difference: on the items that chose a text never that it is more than noise."""
+    claimed = _pair(pair)
+    if each.after.chosen and not pair.within_noise:
+        return {**claimed, "probability": None, "probability_by_type": None, "within_noise": None}
+    return claimed
 
 
 def _accepted(each: Accepted) -> Json:
@@ -91,6 +101,7 @@ def _pair(pair: Paired) -> dict[str, Json]:
         "won": list(pair.won),
         "lost": list(pair.lost),
         "probability": pair.probability,
+        "probability_by_type": pair.by_family,
         "within_noise": pair.within_noise,
     }
 

@@ -13,7 +13,7 @@ from skillopt_es.events.catalog import CandidateGated
 from skillopt_es.events.values import Edit, Proposal
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.epoch_ends import EpochEnd
-from skillopt_es.projections.intervals import Paired
+from skillopt_es.projections.intervals import sign_test
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.diffs import diff_block
 from skillopt_es.report.facts import Facts
@@ -91,15 +91,14 @@ def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
 
 
 def _gate(gate: CandidateGated) -> str:
-    """The verdict's evidence, and whether chance alone explains it."""
+    """The verdict's evidence, and how often chance alone would turn items so unevenly."""
     if gate.alone:
         return f"{gate.metric}; not compared: the text that it met was never measured"
     if gate.compared is None or gate.current_score is None:
         return f"{gate.metric}; how many items were compared is not known"
-    pair = Paired(items=gate.compared, won=gate.won, lost=gate.lost)
-    noise = "within noise" if pair.within_noise else "more than noise"
+    by_chance = chance(sign_test(len(gate.won), len(gate.lost)))
     same = f"; this very text had been measured in {gate.known_from}" if gate.known_from else ""
-    return f"{gate.metric} on {counted(gate.compared, 'item')}; {noise} ({chance(pair.probability)}){same}"
+    return f"{gate.metric} on {counted(gate.compared, 'item')}; {by_chance} if no other had been compared{same}"
 
 
 def _story(facts: Facts, chain: Chain) -> Iterator[Html]:

@@ -33,13 +33,18 @@ class Change:
 
 @frozen(kw_only=True)
 class Origin:
-    """What was recorded of a candidate's making; `written` is the text that a model wrote anew, as it wrote it."""
+    """
+    What was recorded of a candidate's making; `written` is the text that a model wrote anew, as it wrote it.
+
+    `gaps_closed` says by which rule its edits were applied.
+    """
 
     reports: tuple[EditReport, ...]
     proposals: Mapping[str, Proposal]
     rewrite: Rewrite | None = None
     written: str = ""
     noted_by: tuple[str, ...] = ()
+    gaps_closed: bool = False
 
 
 def changes(parent: SkillTree, candidate: SkillTree, origin: Origin) -> tuple[Change, ...]:
@@ -55,7 +60,7 @@ def changes(parent: SkillTree, candidate: SkillTree, origin: Origin) -> tuple[Ch
         edit = origin.proposals[name]
         assert isinstance(edit, Edit)
         file = edit.file or tree.main
-        after = apply_edit(tree.files[file], edit).text
+        after = apply_edit(tree.files[file], edit, close_gaps=origin.gaps_closed).text
         made.append(_change(tree, file, after, (name,)))
         tree = tree.with_text(after, file)
     if tree.text != candidate.text:

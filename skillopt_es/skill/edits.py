@@ -1,7 +1,8 @@
 """
 Applying edits to a skill: sequential, exact substring targets, a report for each edit, protected blocks untouched.
 
-No edit ever raises: what cannot be applied is skipped with a status that says why.
+No edit ever raises: what cannot be applied is skipped with a status that says why. With `close_gaps` an edit leaves no
+run of blank lines where it was; without, it leaves what the original leaves.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from skillopt_es.events.values import Edit, EditReport, SkillTree
+from skillopt_es.skill import gaps
 from skillopt_es.skill.regions import APPENDIX_END, MARKERS, SLOW_END, Span, clean_of_markers, protected_spans
 
 
@@ -23,7 +25,9 @@ class Applied:
     note: str = ""
 
 
-def apply_edits(tree: SkillTree, edits: Sequence[Edit]) -> tuple[SkillTree, tuple[EditReport, ...]]:
+def apply_edits(
+    tree: SkillTree, edits: Sequence[Edit], *, close_gaps: bool = False
+) -> tuple[SkillTree, tuple[EditReport, ...]]:
     """The tree after all edits in order, and one report an edit."""
     reports = []
     for edit in edits:
@@ -31,24 +35,24 @@ def apply_edits(tree: SkillTree, edits: Sequence[Edit]) -> tuple[SkillTree, tupl
         if path not in tree.files:
             reports.append(EditReport(edit.id, "skipped_unknown_file", f"the skill has no file {path}"))
             continue
-        applied = apply_edit(tree.files[path], edit)
+        applied = apply_edit(tree.files[path], edit, close_gaps=close_gaps)
         tree = tree.with_text(applied.text, path)
         reports.append(EditReport(edit.id, applied.status, applied.note))
     return tree, tuple(reports)
 
 
-def apply_edit(text: str, edit: Edit) -> Applied:
+def apply_edit(text: str, edit: Edit, *, close_gaps: bool = False) -> Applied:
     """The text after one edit; unchanged, with a `skipped_` status, when the edit cannot be applied."""
     content = clean_of_markers(edit.content)
     match edit.op:
         case "append":
             return _append(text, content, "applied_append")
         case "insert_after":
-            return _insert_after(text, content, edit.target)
+            return _insert_after(text, content, edit.target, close_gaps=close_gaps)
         case "replace":
-            return _replace(text, content, edit.target)
+            return _replace(text, content, edit.target, close_gaps=close_gaps)
         case "delete":
-            return _replace(text, "", edit.target, op="delete")
+            return _replace(text, "", edit.target, op="delete", close_gaps=close_gaps)
 
 
 def _markers(text: str) -> int:
@@ -74,7 +78,7 @@ def _append(text: str, content: str, status: str) -> Applied:
     return Applied(f"{lead}{content}\n\n{text[at:]}", f"{status}_before_protected_region")
 
 
-def _insert_after(text: str, content: str, target: str) -> Applied:
+def _insert_after(text: str, content: str, target: str, *, close_gaps: bool) -> Applied:
     if not content:
         return Applied(text, "skipped_empty_content")
     start, blocked = _locate(text, target)
@@ -91,7 +95,9 @@ def _insert_after(text: str, content: str, target: str) -> Applied:
     for span in protected_spans(text):
         if span.start < position < span.end or (position == span.end == len(text) and not _closed(text)):
             position = span.start
-    return Applied(f"{text[:position]}\n{content}\n\n{text[position:]}", "applied_insert_after")
+    head, tail = text[:position], text[position:]
+    changed = gaps.inserted(head, content, tail) if close_gaps else f"{head}\n{content}\n\n{tail}"
+    return Applied(changed, "applied_insert_after")
 
 
 def _closed(text: str) -> bool:
@@ -99,7 +105,7 @@ def _closed(text: str) -> bool:
     return text.endswith((SLOW_END, APPENDIX_END))
 
 
-def _replace(text: str, content: str, target: str, *, op: str = "replace") -> Applied:
+def _replace(text: str, content: str, target: str, *, op: str = "replace", close_gaps: bool) -> Applied:
     if not target.strip():
         return Applied(text, f"skipped_{op}_missing_target")
     start, blocked = _locate(text, target)
@@ -107,7 +113,10 @@ def _replace(text: str, content: str, target: str, *, op: str = "replace") -> Ap
         return Applied(text, "skipped_protected_region")
     if start < 0:
         return Applied(text, f"skipped_{op}_target_not_found")
-    changed = text[:start] + content + text[start + len(target) :]
+    head, tail = text[:start], text[start + len(target) :]
+    changed = head + content + tail
+    if close_gaps and not content:
+        changed = gaps.removed(head, tail, line_ended=target.endswith("\n"))
     if changed == text:
         return Applied(text, "skipped_no_change")
     if _markers(changed) != _markers(text):

@@ -1,5 +1,5 @@
 """
-An A/A test of the gate from recorded attempts: how often items flip under one text, and what each rule makes of it.
+What each rule of the gate is worth on a run's items, from recorded attempts.
 
 Repeats are attempts at one item under one text, wherever a log has them: draws of the gate, evaluations, training items
 that came round again. Results count as solved or not.
@@ -7,6 +7,7 @@ that came round again. Results count as solved or not.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Literal
 
@@ -14,28 +15,51 @@ from attrs import evolve, frozen
 
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import CallRef, Measured
-from skillopt_es.training.gate_power import Counted, Drawn, posterior, power, scatter, smallest_gain
+from skillopt_es.training.flips import Counted, Flips, Tried, flips_in, worlds
+from skillopt_es.training.gate_power import Chances, Power, churning, most_churn, power, smallest_gain
 from skillopt_es.training.gate_rules import Rule, too_little_for
 
 SEED = 20
 TRIALS = 300
+CHURN = 0.1
+"""The share of results that an edit turns for no gain, where that is asked."""
 MOST_NULL_ACCEPTS = 0.16
-"""What is recommended takes a text that changes nothing at most this often: strict's 40 %, twice in a row."""
+"""What is recommended takes a text against itself at most this often: strict's 40 %, twice in a row."""
 
 Source = Literal["validation", "training"]
-Tried = Mapping[tuple[str, str], Counted]
-"""Attempts by skill and item."""
+
+
+@frozen(kw_only=True)
+class Null:
+    """
+    How often a rule takes what is no better, a share of cases each.
+
+    `itself` is a text against itself, `itself_most` the same where items flip as often as the repeats leave open.
+    `churn` is an edit that turns so many of the results (`turned`) for no gain; None where no edit can, for all items
+    do the same.
+    """
+
+    itself: float
+    itself_most: float
+    churn: float | None
+    turned: float
 
 
 @frozen(kw_only=True)
 class Worth:
-    """What a rule is worth on these items; `smallest` is None where not even the largest gain is seen often enough."""
+    """
+    What a rule is worth on these items; `smallest` is None where not even the largest gain is seen often enough.
+
+    `first` is what the first comparison with a text costs in attempts at items, `later` one whose current skill has all
+    its draws; both of a candidate that changes nothing.
+    """
 
     rule: Rule
     own: bool
-    null_accepts: float
+    null: Null
     smallest: float | None
-    spent: float
+    first: float
+    later: float
     too_little: str = ""
 
 
@@ -44,16 +68,23 @@ class Calibration:
     """
     How the validation items flip under one text, and what the rules make of it.
 
-    `source` says on which items flips were seen; `flip_rate` is how often two attempts at one of them differ.
+    `source` says on which items flips were seen; `room` is the largest gain that there can be above this text's score.
     """
 
     skill: str
     items: Mapping[str, Counted]
-    repeated: int
     source: Source
-    flip_rate: float
+    flips: Flips
+    room: float
     rules: tuple[Worth, ...]
     recommended: Rule
+
+
+@frozen
+class NotKnown:
+    """Nothing can be said, and why."""
+
+    why: str
 
 
 def attempts(events: Iterable[RolloutCompleted], copied: Collection[CallRef] = ()) -> Tried:
@@ -81,54 +112,78 @@ def together(*sources: Tried) -> Tried:
 
 
 def calibrate(
-    tried: Tried, items: Sequence[str], own: Rule, *, skill: str = "", trials: int = TRIALS
-) -> Calibration | None:
-    """
-    The calibration of a rule and its rivals on these validation items; None where nothing was tried twice.
-
-    It is of a text by hash, or else of the one with the most attempts.
-    """
+    tried: Tried, items: Sequence[str], own: Rule, *, skill: str, trials: int = TRIALS
+) -> Calibration | NotKnown:
+    """The calibration of a rule and its rivals on these validation items, under the text with this hash."""
     own = own if own.name == "paired" else _plain(own)
-    wanted = frozenset(items)
-    validation = {key: each for key, each in tried.items() if key[1] in wanted}
-    seen: tuple[Source, Tried] = ("validation", validation)
-    flipping = scatter(validation.values())
-    if flipping is None:
-        seen = ("training", tried)
-        flipping = scatter(tried.values())
-    skill = skill or _most_tried(validation)
-    if flipping is None or not skill:
-        return None
-    counts = {item: validation[skill, item] for item in items if (skill, item) in validation}
-    chances = posterior(counts, flipping)
-    rules = tuple(_worth(rule, chances, len(counts), own, trials) for rule in _rivals(own))
+    counts = _counts(tried, items, skill)
+    if not counts:
+        return NotKnown("it was never tried on the validation items")
+    source, flips = _flips(tried, items)
+    if flips is None:
+        return NotKnown("no item was tried twice under one text, so how often items flip is not known")
+    asked = _Asked.of(counts, flips, trials)
+    rules = tuple(_worth(rule, asked, own) for rule in _rivals(own))
     return Calibration(
         skill=skill,
         items=counts,
-        repeated=sum(each.tried > 1 for each in seen[1].values()),
-        source=seen[0],
-        flip_rate=2 * flipping,
+        source=source,
+        flips=flips,
+        room=1 - sum(each.passed / each.tried for each in counts.values()) / len(counts),
         rules=rules,
-        recommended=recommended(rules).rule,
+        recommended=recommended(rules, flips).rule,
     )
 
 
-def null_accepts(tried: Tried, items: Collection[str], own: Rule, *, trials: int = TRIALS) -> float | None:
-    """How often a rule takes a text against itself, from repeats of validation items; None where there are none."""
-    validation = {key: each for key, each in tried.items() if key[1] in items}
-    flipping, skill = scatter(validation.values()), _most_tried(validation)
-    if flipping is None:
+def own_null(
+    tried: Tried, items: Sequence[str], own: Rule, *, skill: str, trials: int = TRIALS
+) -> tuple[Null, Flips] | None:
+    """What a rule takes that is no better, and the repeats that tell; None without repeats of validation items."""
+    counts = _counts(tried, items, skill)
+    source, flips = _flips(tried, items)
+    if not counts or flips is None or source != "validation":
         return None
-    counts = {item: each for (text, item), each in validation.items() if text == skill}
-    return power(own, posterior(counts, flipping), trials=trials, seed=SEED).accepted
+    asked = _Asked.of(counts, flips, trials)
+    return _null(own, asked, power(own, asked.worlds, seed=SEED)), flips
 
 
-def _most_tried(tried: Tried) -> str:
-    """The text with the most attempts, the last one of equals."""
-    totals: dict[str, int] = {}
-    for (skill, _), each in tried.items():
-        totals[skill] = totals.get(skill, 0) + each.tried
-    return max(reversed(totals), key=lambda skill: totals[skill]) if totals else ""
+def _counts(tried: Tried, items: Sequence[str], skill: str) -> dict[str, Counted]:
+    return {item: tried[skill, item] for item in items if (skill, item) in tried}
+
+
+def _flips(tried: Tried, items: Collection[str]) -> tuple[Source, Flips | None]:
+    """On validation items, or where none of these was repeated, on training items."""
+    wanted = frozenset(items)
+    found = flips_in({key: each for key, each in tried.items() if key[1] in wanted})
+    return ("validation", found) if found is not None else ("training", flips_in(tried))
+
+
+@frozen(kw_only=True)
+class _Asked:
+    """What every rule is asked about alike: chances of the items, drawn once, and the worst that may be."""
+
+    worlds: tuple[Chances, ...]
+    worst: tuple[Chances, ...]
+    turned: float
+
+    @staticmethod
+    def of(counts: Mapping[str, Counted], flips: Flips, trials: int) -> _Asked:
+        rng = random.Random(SEED)  # noqa: S311 - a reproducible draw is the point
+        likely = worlds(counts, [flips.drawn(rng) for _ in range(trials)], rng)
+        return _Asked(
+            worlds=likely,
+            worst=worlds(counts, [flips.interval.high] * trials, rng),
+            turned=min(CHURN, sum(map(most_churn, likely)) / trials),
+        )
+
+
+def _null(rule: Rule, asked: _Asked, itself: Power) -> Null:
+    return Null(
+        itself=itself.accepted,
+        itself_most=max(itself.accepted, power(rule, asked.worst, seed=SEED).accepted),
+        churn=power(rule, asked.worlds, churning(CHURN), seed=SEED).accepted if asked.turned > 0 else None,
+        turned=asked.turned,
+    )
 
 
 def _rivals(own: Rule) -> tuple[Rule, ...]:
@@ -144,26 +199,40 @@ def _rivals(own: Rule) -> tuple[Rule, ...]:
 
 
 def _plain(rule: Rule) -> Rule:
-    """A rule without the standard errors that only `paired` looks at."""
-    return evolve(rule, standard_errors=0.0)
+    """A rule without what only `paired` looks at."""
+    return evolve(rule, standard_errors=0.0, noise="families")
 
 
-def _worth(rule: Rule, chances: Drawn, items: int, own: Rule, trials: int) -> Worth:
-    null = power(rule, chances, trials=trials, seed=SEED)
+def _worth(rule: Rule, asked: _Asked, own: Rule) -> Worth:
+    some = asked.worlds[: max(1, len(asked.worlds) // 3)]
+    items, itself = len(asked.worlds[0]), power(rule, asked.worlds, seed=SEED)
     return Worth(
         rule=rule,
         own=rule == own,
-        null_accepts=null.accepted,
-        smallest=smallest_gain(rule, chances, items, trials=max(1, trials // 3), seed=SEED),
-        spent=null.spent,
+        null=_null(rule, asked, itself),
+        smallest=smallest_gain(rule, some, items, seed=SEED),
+        first=itself.spent,
+        later=power(rule, some, seed=SEED, before=rule.draws).spent,
         too_little=too_little_for(rule, items),
     )
 
 
-def recommended(rules: Sequence[Worth]) -> Worth:
-    """The rule that sees the smallest gain and seldom takes a text that changes nothing; of equals the cheapest."""
+def recommended(rules: Sequence[Worth], flips: Flips) -> Worth:
+    """
+    The rule that sees the smallest gain and seldom takes a text against itself; of equals the run's own, the cheapest.
+
+    How seldom is told by the worst that the repeats leave open. That no item was seen to flip speaks for no weaker
+    rule: then it is the run's own, if that is good enough, or else the one that takes a text against itself least.
+    """
     able = [each for each in rules if not each.too_little] or list(rules)
-    honest = [each for each in able if each.null_accepts <= MOST_NULL_ACCEPTS]
-    if not honest:
-        return min(able, key=lambda each: each.null_accepts)
-    return min(honest, key=lambda each: (2.0 if each.smallest is None else each.smallest, each.spent, each.rule.draws))
+    honest = [each for each in able if each.null.itself_most <= MOST_NULL_ACCEPTS]
+    own = next((each for each in honest if each.own), None)
+    if own is not None and flips.rate == 0:
+        return own
+    if not honest or flips.rate == 0:
+        return min(able, key=lambda each: each.null.itself_most)
+    return min(honest, key=lambda each: (_seen(each), not each.own, each.first, each.rule.draws))
+
+
+def _seen(each: Worth) -> float:
+    return 2.0 if each.smallest is None else each.smallest

@@ -14,7 +14,9 @@ from skillopt_es.skill.rewriting import repaired
 from skillopt_es.training.appendix import notes_for_candidate, with_notes
 
 
-def built_candidate(step: StepState, current: SkillTree, guard: LeakGuard) -> CandidateBuilt:
+def built_candidate(
+    step: StepState, current: SkillTree, guard: LeakGuard, *, close_gaps: bool = False
+) -> CandidateBuilt:
     """
     The chosen proposals, as edits or as a whole text, and the step's notes; either may be missing, not both.
 
@@ -24,7 +26,8 @@ def built_candidate(step: StepState, current: SkillTree, guard: LeakGuard) -> Ca
     chosen = [by_id[name] for name in step.ranked.chosen] if step.ranked else []
     text = _new_text(step, chosen)
     if text is None:
-        candidate, reports = _edited(current, [each for each in chosen if isinstance(each, Edit)], guard)
+        edits = [each for each in chosen if isinstance(each, Edit)]
+        candidate, reports = _edited(current, edits, guard, close_gaps=close_gaps)
         reports = (*reports, *_not_rewritten(chosen))
         rewrite = None
     else:
@@ -37,12 +40,15 @@ def built_candidate(step: StepState, current: SkillTree, guard: LeakGuard) -> Ca
         reports=reports,
         rewrite=rewrite,
         notes=len(step.extended.added) if step.extended and notes else 0,
+        gaps_closed=close_gaps and text is None,
     )
 
 
-def _edited(current: SkillTree, edits: Sequence[Edit], guard: LeakGuard) -> tuple[SkillTree, tuple[EditReport, ...]]:
+def _edited(
+    current: SkillTree, edits: Sequence[Edit], guard: LeakGuard, *, close_gaps: bool
+) -> tuple[SkillTree, tuple[EditReport, ...]]:
     leaks = {edit.id: leak for edit in edits if (leak := guard.leak(edit.content))}
-    candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in leaks])
+    candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in leaks], close_gaps=close_gaps)
     reports = {report.edit: report for report in applied}
     refused = {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
     return candidate, tuple({**reports, **refused}[edit.id] for edit in edits)

@@ -150,7 +150,7 @@ def _build_candidate(state: TrainerState, run: RunData, guard: LeakGuard) -> Eve
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = open_step(state)
     assert state.current is not None
-    return built_candidate(step, state.current.skill, guard)
+    return built_candidate(step, state.current.skill, guard, close_gaps=run.config.optimizer.close_gaps)
 
 
 def _write_appendix(state: TrainerState, run: RunData) -> Event:

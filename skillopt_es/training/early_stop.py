@@ -13,7 +13,8 @@ from collections.abc import Collection, Mapping
 from attrs import evolve, frozen
 
 from skillopt_es.events.values import Measured
-from skillopt_es.training.gate_rules import Comparison, Draw, Rule, Ruling, Side, Worth, compare
+from skillopt_es.training.gate_compare import Comparison, Draw, Worth, compare
+from skillopt_es.training.gate_rules import Rule, Ruling, Side
 
 _BEST = Measured(1.0, 1.0)
 _ROUNDING = 1e-9

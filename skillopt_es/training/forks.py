@@ -31,8 +31,10 @@ GATE_KEYS = (
     "gate_rule",
     "gate_draws",
     "gate_standard_errors",
+    "gate_noise",
     "no_regression",
     "min_items",
+    "max_size",
     "no_untrusted_only",
     "promote_without_tests",
 )

@@ -10,10 +10,12 @@ from attrs import frozen
 from skillopt_es.config import RunConfig
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Measured, SkillTree
+from skillopt_es.projections.families import families_of
 from skillopt_es.projections.state import Measurement, TrainerState, open_step
 from skillopt_es.training.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
 from skillopt_es.training.evaluations import begun_draw, measure, selection, units_of
-from skillopt_es.training.gate_rules import Draw, MoreDraws, Rule, Ruling, Side, compare, judge, too_little_for
+from skillopt_es.training.gate_compare import Draw, compare
+from skillopt_es.training.gate_rules import Known, MoreDraws, Rule, Ruling, Side, judge, too_little_for
 from skillopt_es.training.run_data import RunData
 from skillopt_es.training.tasks import Evaluation, Rollouts, Score, Task
 
@@ -73,6 +75,7 @@ def rule_of(config: RunConfig) -> Rule:
         name=evaluation.gate_rule,
         draws=1 if evaluation.gate_rule == "strict" else evaluation.gate_draws,
         standard_errors=evaluation.gate_standard_errors,
+        noise=evaluation.gate_noise,
         no_regression=evaluation.no_regression,
         min_items=evaluation.min_items,
     )
@@ -87,7 +90,7 @@ def too_little(config: RunConfig, validation_items: int) -> str:
 def judged(state: TrainerState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
     """What the configured rule says of a contest, from what was drawn so far."""
     current, candidate = _sides(state, run, contest)
-    found = judge(rule_of(run.config), current, candidate, run.worth)
+    found = judge(rule_of(run.config), current, candidate, run.worth, known_of(state))
     if isinstance(found, Ruling) or found.current:
         return found
     begun = state.partial.get((contest.candidate.hash, found.candidate))
@@ -97,6 +100,11 @@ def judged(state: TrainerState, run: RunData, contest: Contest) -> Ruling | More
     if not cannot_win(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth):
         return found
     return lost_early(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth)
+
+
+def known_of(state: TrainerState) -> Known:
+    """What the run knows of its validation items so far, whatever the text."""
+    return Known(families=families_of(state.types), flipped=state.flipped)
 
 
 def leads(state: TrainerState, run: RunData, contest: Contest) -> bool:

@@ -1,5 +1,6 @@
 """
-What a gate rule is worth on items that flip: how often it takes a text that changes nothing, and what gain it sees.
+What a gate rule is worth: how often it takes a text that changes nothing, or that changes items for no gain, and what
+gain it sees.
 
 The rules themselves are asked (`gate_rules.judge`), on drawn results: an item is solved under a text with a chance of
 its own, or is not. Drawn with a seed, so that the same question has the same answer.
@@ -7,19 +8,21 @@ its own, or is not. Drawn with a seed, so that the same question has the same an
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import frozen
 
 from skillopt_es.events.values import Measured
-from skillopt_es.training.gate_rules import Draw, MoreDraws, Rule, Ruling, Side, judge
+from skillopt_es.training.gate_compare import Draw
+from skillopt_es.training.gate_rules import NOTHING_KNOWN, Known, MoreDraws, Rule, Ruling, Side, judge
 
 Chances = Mapping[str, float]
 """How often each item passes under a text."""
 
-Drawn = Callable[[random.Random], Chances]
-"""The items' chances, which are not known exactly: drawn anew for each trial."""
+Change = Callable[[Chances, random.Random], Chances]
+"""What an edit makes of the items' chances."""
 
 PASS, FAIL = Measured(1.0, 1.0), Measured(0.0, 0.0)
 
@@ -30,16 +33,6 @@ class Power:
 
     trials: int
     accepted: float
-    spent: float
-
-
-@frozen(kw_only=True)
-class Drift:
-    """After some steps of texts that change nothing: how far the recorded score stands above the truth."""
-
-    steps: int
-    accepted: float
-    points: float
     spent: float
 
 
@@ -63,41 +56,56 @@ class Duel:
     spent: int
 
 
-def duel(rule: Rule, known: tuple[Draw, ...], current: Chances, candidate: Chances, rng: random.Random) -> Duel:
-    """A candidate against a text of which some draws are known: draws are made as the rule asks for them."""
-    left, right = known, tuple[Draw, ...]()
-    while True:
-        found = judge(rule, Side(draws=left, known=len(known)), Side(draws=right), _hard)
-        if not isinstance(found, MoreDraws):
-            made = len(left) - len(known) + len(right)
-            return Duel(found, left, right, made * len(current))
-        left = (*left, drawn(current, rng)) if found.current else left
-        right = (*right, drawn(candidate, rng)) if found.candidate else right
-
-
-def power(
+def duel(
     rule: Rule,
-    chances: Drawn,
-    *,
-    gain: float = 0.0,
-    trials: int,
-    seed: int,
-) -> Power:
-    """How often a text that is `gain` better (a share of 1) is taken; without a gain, a text against itself."""
+    drawn_before: tuple[Draw, ...],
+    current: Callable[[], Draw],
+    candidate: Callable[[], Draw],
+    known: Known = NOTHING_KNOWN,
+) -> Duel:
+    """A candidate against a text of which some draws are there: others are made as the rule asks for them."""
+    left, right = drawn_before, tuple[Draw, ...]()
+    while True:
+        found = judge(rule, Side(draws=left, known=len(drawn_before)), Side(draws=right), _hard, known)
+        if not isinstance(found, MoreDraws):
+            spent = sum(map(len, left[len(drawn_before) :])) + sum(map(len, right))
+            return Duel(found, left, right, spent)
+        left = (*left, current()) if found.current else left
+        right = (*right, candidate()) if found.candidate else right
+
+
+def unchanged(chances: Chances, rng: random.Random) -> Chances:
+    """A text against itself."""
+    return chances
+
+
+def better(gain: float) -> Change:
+    """A text whose mean is `gain` (a share of 1) higher."""
+    return lambda chances, rng: improved(chances, gain, rng)
+
+
+def churning(share: float) -> Change:
+    """A text that turns such a share of the items, for no gain: each turned item gets the chance of another one."""
+    return lambda chances, rng: churned(chances, share, rng)
+
+
+def power(rule: Rule, worlds: Sequence[Chances], change: Change = unchanged, *, seed: int, before: int = 1) -> Power:
+    """How often a changed text is taken, one trial a world; `before` draws of the current text are there."""
     rng = random.Random(seed)  # noqa: S311 - a reproducible draw is the point
-    taken = spent = 0
-    for _ in range(trials):
-        current = chances(rng)
-        candidate = improved(current, gain, rng) if gain else current
-        found = duel(rule, (drawn(current, rng),), current, candidate, rng)
-        taken += found.ruling.verdict == "accept"
-        spent += found.spent
-    return Power(trials=trials, accepted=taken / trials, spent=spent / trials)
+    duels = [_trial(rule, world, change, before, rng) for world in worlds]
+    taken = sum(found.ruling.verdict == "accept" for found in duels)
+    return Power(trials=len(duels), accepted=taken / len(duels), spent=sum(found.spent for found in duels) / len(duels))
+
+
+def _trial(rule: Rule, current: Chances, change: Change, before: int, rng: random.Random) -> Duel:
+    candidate = change(current, rng)
+    there = tuple(drawn(current, rng) for _ in range(before))
+    return duel(rule, there, lambda: drawn(current, rng), lambda: drawn(candidate, rng))
 
 
 def improved(chances: Chances, gain: float, rng: random.Random) -> Chances:
     """
-    The same items with a mean that is `gain` higher: as many as it takes come to pass always.
+    The same items with a mean that is `gain` higher: as many of them as that takes pass in every draw.
 
     The worst come first, ties in a drawn order; the last one by the part of it that is left.
     """
@@ -112,99 +120,45 @@ def improved(chances: Chances, gain: float, rng: random.Random) -> Chances:
     return better
 
 
-def drift(rule: Rule, chances: Drawn, *, steps: int = 20, trials: int, seed: int, fresh: bool) -> Drift:
-    """
-    Steps in a row whose candidates change nothing.
-
-    The recorded score is the mean over all draws that decided; with `fresh`, of one that decided nothing.
-    """
-    rng = random.Random(seed)  # noqa: S311 - a reproducible draw is the point
-    above = taken = 0.0
-    spent = 0
-    for _ in range(trials):
-        truth = chances(rng)
-        known: tuple[Draw, ...] = (drawn(truth, rng),)
-        told = drawn(truth, rng)
-        for _ in range(steps):
-            found = duel(rule, known, truth, truth, rng)
-            spent += found.spent
-            known = found.current
-            if found.ruling.verdict == "accept":
-                taken += 1
-                known = found.candidate
-                if fresh:
-                    told = drawn(truth, rng)
-                    spent += len(truth)
-        recorded = _value(told) if fresh else sum(map(_value, known)) / len(known)
-        above += recorded - sum(truth.values()) / len(truth)
-    return Drift(
-        steps=steps, accepted=taken / trials / steps, points=100 * above / trials, spent=spent / trials / steps
-    )
+def most_churn(chances: Chances) -> float:
+    """The largest share of results that an edit can turn for no gain: none where every item does the same."""
+    ordered, count = sorted(chances.values()), len(chances)
+    apart = sum((2 * rank - count + 1) * chance for rank, chance in enumerate(ordered))
+    return max(0.0, 2 * apart / count**2)  # the mean distance of two of them
 
 
-def _value(draw: Draw) -> float:
-    return sum(outcome.hard for outcome in draw.values()) / len(draw)
+def churned(chances: Chances, share: float, rng: random.Random) -> Chances:
+    """The same items after an edit of no effect on the mean of all items like these; `share` of the results turn."""
+    most = most_churn(chances)
+    often = min(1.0, share / most) if most > 0 else 0.0
+    others = list(chances.values())
+    return {item: rng.choice(others) if rng.random() < often else own for item, own in chances.items()}
 
 
-def always(chances: Chances) -> Drawn:
-    """Chances that are known."""
-    return lambda rng: chances
-
-
-def smallest_gain(
-    rule: Rule,
-    chances: Drawn,
-    items: int,
-    *,
-    wanted: float = 0.8,
-    trials: int,
-    seed: int,
-) -> float | None:
+def smallest_gain(rule: Rule, worlds: Sequence[Chances], items: int, *, wanted: float = 0.8, seed: int) -> float | None:
     """The smallest whole number of items, as a share, that is taken as often as wanted; None where no number is."""
-    low, high = 0, items
-    if power(rule, chances, gain=1.0, trials=trials, seed=seed).accepted < wanted:
-        return None
-    while high - low > 1:  # power grows with the gain
+
+    def seen(gained: int) -> bool:
+        return _taken_often(rule, worlds, better(gained / items), wanted, seed)
+
+    low, high = 0, 1
+    while not seen(high):  # power grows with the gain
+        if high == items:
+            return None
+        low, high = high, min(2 * high, items)
+    while high - low > 1:
         middle = (low + high) // 2
-        seen = power(rule, chances, gain=middle / items, trials=trials, seed=seed)
-        low, high = (low, middle) if seen.accepted >= wanted else (middle, high)
+        low, high = (low, middle) if seen(middle) else (middle, high)
     return high / items
 
 
-@frozen(kw_only=True)
-class Counted:
-    """How often an item was tried under one text, and how often it passed."""
-
-    tried: int
-    passed: int
-
-    @property
-    def scatter(self) -> float:
-        """The variance of one attempt, estimated from repeats."""
-        return self.passed * (self.tried - self.passed) / (self.tried * (self.tried - 1))
-
-
-def scatter(counts: Iterable[Counted]) -> float | None:
-    """The mean variance of one attempt, over what was tried more than once; None where nothing was."""
-    repeated = [each.scatter for each in counts if each.tried > 1]
-    return sum(repeated) / len(repeated) if repeated else None
-
-
-def posterior(counts: Mapping[str, Counted], flipping: float) -> Drawn:
-    """
-    The chances that recorded attempts leave open, drawn anew for each trial.
-
-    Each item's is a beta distribution over its own counts. Its prior is fitted to the mean of all items and to how much
-    they scatter: an item that passed twice may still flip where many others do, and never does where none did.
-    """
-    mean = sum(each.passed / each.tried for each in counts.values()) / len(counts)
-    most = mean * (1 - mean)
-    if flipping <= 0 or most <= 0:
-        return always({item: each.passed / each.tried for item, each in counts.items()})
-    share = min(flipping / most, 0.99)
-    strength = share / (1 - share)
-    shapes = {
-        item: (mean * strength + each.passed, (1 - mean) * strength + each.tried - each.passed)
-        for item, each in counts.items()
-    }
-    return lambda rng: {item: rng.betavariate(*shape) for item, shape in shapes.items()}
+def _taken_often(rule: Rule, worlds: Sequence[Chances], change: Change, wanted: float, seed: int) -> bool:
+    """Whether a change is taken in such a share of the worlds, looking no further than to where that is certain."""
+    rng = random.Random(seed)  # noqa: S311 - a reproducible draw is the point
+    enough = math.ceil(wanted * len(worlds) - 1e-9)
+    taken = 0
+    for left, world in zip(range(len(worlds), 0, -1), worlds, strict=True):
+        if taken >= enough or taken + left < enough:
+            break
+        taken += _trial(rule, world, change, 1, rng).ruling.verdict == "accept"
+    return taken >= enough

@@ -3,22 +3,20 @@ The rules of the gate: what the draws of two texts say about them. Pure: a rule 
 
 A draw is one evaluation of a text, item by item. `strict` compares one draw of each text, as the paper does. `confirm`
 wants an apparent win to happen again in fresh draws of both. `paired` wants the mean difference over several draws to
-exceed the noise of drawing, which is measured as each item's own scatter: where no item ever flips, it is zero.
+exceed the noise of drawing, which is measured as the scatter of each item over its draws, or of each family of items
+that flip together: where no item ever flips, it is zero.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
-from skillopt_es.events.values import GateRule, Measured, Score
-
-Draw = Mapping[str, Measured]
-Worth = Callable[[float, float], float]
-"""What a hard and a soft score count together; a weighted mean of both."""
+from skillopt_es.events.values import GateNoise, GateRule
+from skillopt_es.training.gate_compare import NO_FAMILIES, Comparison, Draw, Worth, compare
 
 Verdict = Literal["accept", "reject", "indecisive"]
 Reason = Literal[
@@ -36,8 +34,24 @@ class Rule:
     name: GateRule = "strict"
     draws: int = 1
     standard_errors: float = 0.0
+    noise: GateNoise = "families"
     no_regression: int | None = None
     min_items: int = 0
+
+
+@frozen(kw_only=True)
+class Known:
+    """
+    What a run knows of its items whatever the text: the family of each, and those that ever gave two results.
+
+    Items of one family may flip together; one that is in no family stands for itself.
+    """
+
+    families: Mapping[str, str] = field(factory=dict)
+    flipped: frozenset[str] = frozenset()
+
+
+NOTHING_KNOWN = Known()
 
 
 @frozen(kw_only=True)
@@ -68,27 +82,6 @@ class Side:
 
 
 @frozen(kw_only=True)
-class Comparison:
-    """Two texts on the items that were measured under both; `error` is the noise of drawing, where it can be told."""
-
-    items: tuple[str, ...]
-    candidate: Score
-    current: Score
-    candidate_value: float
-    current_value: float
-    error: float | None
-    candidate_draws: int
-    current_draws: int
-    won: tuple[str, ...]
-    lost: tuple[str, ...]
-
-    @property
-    def gain(self) -> float:
-        """By how much the candidate is ahead."""
-        return self.candidate_value - self.current_value
-
-
-@frozen(kw_only=True)
 class Ruling:
     """A verdict, why, and the comparison over all draws behind it; unless `exact`, the candidate's score is a bound."""
 
@@ -106,12 +99,12 @@ class MoreDraws:
     current: int
 
 
-def judge(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling | MoreDraws:
+def judge(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known = NOTHING_KNOWN) -> Ruling | MoreDraws:
     """The rule's verdict on these draws, or the draws that it wants first."""
     if not candidate.draws or not current.draws:
         return MoreDraws(candidate=0 if candidate.draws else 1, current=0 if current.draws else 1)
     if rule.name == "paired":
-        found = _paired(rule, current, candidate, worth)
+        found = _paired(rule, current, candidate, worth, known)
     else:
         once = rule.name == "strict"
         found = _won_again(1 if once else rule.draws, _oldest(current, once), _oldest(candidate, once), worth)
@@ -150,9 +143,9 @@ def _ruled(verdict: Verdict, reason: Reason, current: Side, candidate: Side, wor
     return Ruling(verdict=verdict, reason=reason, comparison=comparison)
 
 
-def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling | MoreDraws:
+def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known) -> Ruling | MoreDraws:
     """Round by round over all draws so far; a candidate that is not ahead after a round is not drawn on."""
-    number = 0
+    number, families = 0, known.families if rule.noise == "families" else NO_FAMILIES
     while True:
         number += 1
         if min(len(candidate.draws), len(current.draws)) < number:
@@ -160,11 +153,17 @@ def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth) -> Ruling 
                 candidate=number if len(candidate.draws) < number else 0,
                 current=number if len(current.draws) < number else 0,
             )
-        seen = compare(current.until(number), candidate.until(number), current.bonus, candidate.bonus, worth)
+        drawn = (current.until(number), candidate.until(number))
+        seen = compare(*drawn, current.bonus, candidate.bonus, worth, families)
         if seen.gain <= _ROUNDING:
             return Ruling(verdict="reject", reason="not_better", comparison=seen)
-        if number == rule.draws or (number > 1 and seen.error == 0):  # more draws of what never flips tell nothing
+        if number == rule.draws or (number > 1 and seen.error == 0 and _steady(rule, seen, known)):
             return _beyond_noise(rule, seen)
+
+
+def _steady(rule: Rule, seen: Comparison, known: Known) -> bool:
+    """Whether more draws tell nothing: no item ever gave two results. A coin gives the same twice, every other time."""
+    return rule.noise == "items" or known.flipped.isdisjoint(seen.items)
 
 
 def _beyond_noise(rule: Rule, seen: Comparison) -> Ruling:
@@ -184,70 +183,6 @@ def _within_clauses(rule: Rule, ruling: Ruling) -> Ruling:
     if ruling.verdict == "accept" and rule.no_regression is not None and len(seen.lost) > rule.no_regression:
         return Ruling(verdict="reject", reason="items_lost", comparison=seen)
     return ruling
-
-
-def compare(
-    current: tuple[Draw, ...], candidate: tuple[Draw, ...], current_bonus: float, candidate_bonus: float, worth: Worth
-) -> Comparison:
-    """Both texts over all these draws, each item counting once however often it was measured."""
-    ours, theirs = _by_item(candidate), _by_item(current)
-    items = tuple(item for item in ours if item in theirs)
-    left, right = mean_over([ours[item] for item in items]), mean_over([theirs[item] for item in items])
-    return Comparison(
-        items=items,
-        candidate=left,
-        current=right,
-        candidate_value=worth(left.hard, left.soft) + candidate_bonus,
-        current_value=worth(right.hard, right.soft) + current_bonus,
-        error=_noise([ours[item] for item in items], [theirs[item] for item in items], worth),
-        candidate_draws=len(candidate),
-        current_draws=len(current),
-        won=tuple(item for item in items if _separated(theirs[item], ours[item])),
-        lost=tuple(item for item in items if _separated(ours[item], theirs[item])),
-    )
-
-
-def mean_over(items: list[list[Measured]]) -> Score:
-    """The means over items, of which each may have been measured several times."""
-    count = len(items)
-    return Score(
-        hard=sum(_mean([outcome.hard for outcome in each]) for each in items) / count if count else 0.0,
-        soft=sum(_mean([outcome.soft for outcome in each]) for each in items) / count if count else 0.0,
-        measured=count,
-    )
-
-
-def _by_item(draws: tuple[Draw, ...]) -> dict[str, list[Measured]]:
-    found: dict[str, list[Measured]] = {}
-    for draw in draws:
-        for item, outcome in draw.items():
-            found.setdefault(item, []).append(outcome)
-    return found
-
-
-def _separated(lower: list[Measured], higher: list[Measured]) -> bool:
-    """Whether every draw of one is below every draw of the other: an item that only flips is neither won nor lost."""
-    return max(outcome.hard for outcome in lower) < min(outcome.hard for outcome in higher)
-
-
-def _noise(ours: list[list[Measured]], theirs: list[list[Measured]], worth: Worth) -> float | None:
-    """The standard error of the mean difference if the same items were drawn again; None where nothing was repeated."""
-    sides = [[worth(outcome.hard, outcome.soft) for outcome in each] for each in (*ours, *theirs)]
-    known = [_scatter(values) for values in sides if len(values) > 1]
-    if not known:
-        return None
-    usual = math.fsum(known) / len(known)  # what is assumed of an item that was measured once
-    total = math.fsum((_scatter(each) if len(each) > 1 else usual) / len(each) for each in sides)
-    return math.sqrt(total) / len(ours)
-
-
-def _scatter(values: list[float]) -> float:
-    middle = _mean(values)
-    return math.fsum((value - middle) ** 2 for value in values) / (len(values) - 1)
-
-
-def _mean(values: list[float]) -> float:
-    return values[0] if len(values) == 1 else math.fsum(values) / len(values)
 
 
 def too_little_for(rule: Rule, items: int) -> str:

@@ -109,7 +109,12 @@ class _Walk:
                 return evolve(event, values=gate_values(self.other, self.texts, old, new))
             case BestPromoted() | RunCompleted():
                 return self._ended(seq, event)
-            case CandidateGated() | SlowUpdateApplied() | AppendixWritten() | StepSkipped(reason="untrusted_only"):
+            case (
+                CandidateGated()
+                | SlowUpdateApplied()
+                | AppendixWritten()
+                | StepSkipped(reason="too_large" | "untrusted_only")
+            ):
                 return self._judged_anew(seq, event)
             case _:
                 return event
@@ -158,34 +163,37 @@ class _Walk:
         return self.run
 
     def _was_refused(self, seq: int, event: StepSkipped) -> Event:
-        """A candidate that was refused for what it stands on: a rule that would try it misses its result."""
-        refused = self._untrusted()
+        """A candidate that was refused untried: a rule that would try it misses its result."""
+        refused = self._refusal()
         self._say(
             Verdict(
                 seq=seq,
                 kind="candidate",
                 number=event.step,
                 recorded=event.reason,
-                derived=event.reason if refused else None,
-                changed=not refused,
+                derived=refused or None,
+                changed=False if refused else None,
                 why="" if refused else "the candidate was never measured",
             )
         )
         return event
 
-    def _untrusted(self) -> bool:
-        """Whether the rule refuses the open step's candidate, untried, for what it stands on."""
+    def _refusal(self) -> Literal["", "too_large", "untrusted_only"]:
+        """Why the rule refuses the open step's candidate untried; empty when it does not."""
         assert self.other.step is not None
         built = self.other.step.built
         if built is None or not self._run.config.evaluation.use_gate:
-            return False
+            return ""
         if counts_as_measured(self.other, self._run, built.candidate):
-            return False
-        return bool(untrusted_parts(self.other, self._run))
+            return ""
+        if too_large(self._run, built.candidate):
+            return "too_large"
+        return "untrusted_only" if untrusted_parts(self.other, self._run) else ""
 
     def _gated(self, seq: int, event: CandidateGated) -> Event:
-        if self._untrusted():
-            return self._refused(seq, event)
+        refusal = self._refusal()
+        if refusal:
+            return self._refused(seq, event, refusal)
         why = self._missing(event.candidate)
         if why:
             return self._unknown(seq, "candidate", event.step, event, why)
@@ -196,14 +204,15 @@ class _Walk:
             self.told = event.step
         return derived
 
-    def _refused(self, seq: int, event: CandidateGated) -> Event:
-        """What the rule refuses for what it stands on is no candidate of the other history."""
-        reason: Literal["untrusted_only"] = "untrusted_only"
+    def _refused(self, seq: int, event: CandidateGated, reason: Literal["too_large", "untrusted_only"]) -> Event:
+        """What the rule refuses untried is no candidate of the other history."""
         taken, _ = _outcome(event)
         self._say(
             Verdict(seq=seq, kind="candidate", number=event.step, recorded=event.action, derived=reason, changed=taken)
         )
-        return StepSkipped(step=event.step, reason=reason, detail=untrusted_parts(self.other, self._run))
+        size = too_large(self._run, self.texts[event.candidate])
+        detail = size if reason == "too_large" else untrusted_parts(self.other, self._run)
+        return StepSkipped(step=event.step, reason=reason, detail=detail)
 
     def _guided(self, seq: int, event: SlowUpdateApplied) -> Event:
         """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""
@@ -304,7 +313,8 @@ class _Walk:
         if found.candidate and (contest.candidate.hash, found.candidate) in self.other.partial:
             return "the candidate was never measured on all items"
         sides = (("candidate", found.candidate), ("current skill", found.current))
-        return " and ".join(f"draw {draw} of the {name}" for name, draw in sides if draw) + " was never made"
+        wanted = [f"draw {draw} of the {name}" for name, draw in sides if draw]
+        return f"{' and '.join(wanted)} {'was' if len(wanted) == 1 else 'were'} never made"
 
     def _promoted(self, seq: int, recorded: str) -> None:
         """Whether the final skill takes the best one's place, by either rule."""
@@ -330,21 +340,35 @@ class _Walk:
                 number=self.other.steps_done,
                 recorded=recorded,
                 derived=derived,
-                changed=derived != recorded,
+                changed=None if derived is None else derived != recorded,
+                value=current.value,
+                against=best.value,
                 why=why,
             )
         )
 
     def _unknown(self, seq: int, kind: Kind, number: int, event: Judgement, why: str) -> Event:
         """Without the result, the other history follows the recorded verdict; from here on it is a guess."""
+        known, current = self.other.measured.get(event.candidate), self.other.current
         self._say(
-            Verdict(seq=seq, kind=kind, number=number, recorded=event.action, derived=None, changed=True, why=why)
+            Verdict(
+                seq=seq,
+                kind=kind,
+                number=number,
+                recorded=event.action,
+                derived=None,
+                changed=None,
+                value=None if known is None else known.value,
+                against=None if current is None else current.value,
+                why=why,
+            )
         )
         return event
 
     def _say(self, verdict: Verdict) -> None:
+        self.parted = self.parted or verdict.changed is None
         self.verdicts.append(evolve(verdict, zone="estimate" if self.parted else "exact"))
-        self.parted = self.parted or verdict.changed
+        self.parted = self.parted or verdict.changed is True
 
 
 def _outcomes(state: TrainerState, event: SkillScored) -> list[Outcome]:

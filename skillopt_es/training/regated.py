@@ -16,7 +16,10 @@ Kind = Literal["candidate", "guidance", "promotion"]
 @frozen(kw_only=True)
 class Verdict:
     """
-    One recorded verdict beside that of the other rule; `derived` is None where the other rule misses a result.
+    One recorded verdict beside that of the other rule.
+
+    Where the other rule misses a result, what it would decide cannot be told: `derived` and `changed` are None, `why`
+    says what is missing, and the values are given as far as they are known.
 
     Where `bound`, the value is the most that the candidate could have had.
     """
@@ -26,7 +29,7 @@ class Verdict:
     number: int
     recorded: str
     derived: str | None
-    changed: bool
+    changed: bool | None
     zone: Zone = "exact"
     value: float | None = None
     against: float | None = None
@@ -77,5 +80,10 @@ class Regated:
 
     @property
     def first_change(self) -> Verdict | None:
-        """Where the two histories part."""
+        """The first verdict that is another one."""
         return next((verdict for verdict in self.verdicts if verdict.changed), None)
+
+    @property
+    def parting(self) -> Verdict | None:
+        """The first verdict that is another one, or of which that cannot be told: up to it all is exact."""
+        return next((verdict for verdict in self.verdicts if verdict.changed is not False), None)

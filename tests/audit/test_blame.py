@@ -183,7 +183,8 @@ def labelled(text: Attributed) -> Counter[tuple[str, Maker]]:
 class Script:
     """Events of a run, made by hand."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, close_gaps: bool = False) -> None:
+        self.close_gaps = close_gaps
         self.records: list[Recorded] = []
         self.skill = SkillTree(files={"SKILL.md": text})
         self.step = 0
@@ -206,9 +207,9 @@ class Script:
                                edits=tuple(named), calls=(call,)))  # fmt: skip
         ids = tuple(edit.id for edit in named)
         self.add(EditsRanked(step=self.step, budget=len(ids), pool=ids, chosen=ids))
-        candidate, reports = apply_edits(self.skill, named)
+        candidate, reports = apply_edits(self.skill, named, close_gaps=self.close_gaps)
         return self._judged(candidate, CandidateBuilt(step=self.step, parent=self.skill.hash, candidate=candidate,
-                            reports=reports), taken=taken)  # fmt: skip
+                            reports=reports, gaps_closed=self.close_gaps), taken=taken)  # fmt: skip
 
     def rewrite(self, text: str) -> int:
         """A step that writes the whole text anew."""
@@ -251,6 +252,14 @@ def test_edits_in_place_deletes_and_refused_steps() -> None:
     assert script.seqs == [(1, "# A"), (1, "- one"), (first, "- one and a half"), (second, "- 3")]
 
 
+def test_a_line_beside_a_closed_gap_keeps_its_maker() -> None:
+    """The edits are followed by the rule that the candidate was made by."""
+    script = Script("# A\n\n- one\n\n- two\n\n- three\n", close_gaps=True)
+    edited = script.edits(Edit("", "delete", target="- two"), Edit("", "insert_after", "- four", target="- three"))
+    assert script.skill.text == "# A\n\n- one\n\n- three\n\n- four\n"
+    assert script.seqs == [(1, "# A"), (1, "- one"), (1, "- three"), (edited, "- four")]
+
+
 def test_lines_that_a_rewrite_moves_keep_their_makers() -> None:
     """Sections that change places, with one new line among them."""
     script = Script("# A\n- one\n- two\n\n# B\n- three\n")
@@ -266,12 +275,12 @@ EDITS = st.builds(lambda op, content, target: Edit("", op, content, target), st.
 STEPS = st.lists(st.tuples(st.lists(EDITS, min_size=1, max_size=4), st.booleans()), max_size=6)
 
 
-@given(st.lists(LINES, max_size=5).map("\n".join), STEPS)
+@given(st.lists(LINES, max_size=5).map("\n".join), STEPS, st.booleans())
 def test_after_any_edits_every_line_is_of_the_event_that_wrote_it(
-    text: str, steps: list[tuple[list[Edit], bool]]
+    text: str, steps: list[tuple[list[Edit], bool]], close_gaps: bool
 ) -> None:
     """One maker a line; the line stands in that event's text, and only events that were taken are named."""
-    script = Script(text)
+    script = Script(text, close_gaps=close_gaps)
     taken = {1} | {seq for edits, take in steps if (seq := script.edits(*edits, taken=take)) and take}
     found = blamed(script.records)
     assert found.current.skill == script.skill

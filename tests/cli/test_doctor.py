@@ -160,6 +160,30 @@ def said_by(config: Path, answer: Answer, *words: str) -> dict[str, dict[str, An
         return examined(config, "--set", f"model.base_url={server.base_url}", *words)[1]
 
 
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("return item['typo']", "KeyError: 'typo'"),
+        ("return 7", "the grade must be a number from 0 to 1"),
+        ("return 1 / (answer != item['expected'])", "ZeroDivisionError"),
+    ],
+)
+def test_a_grader_that_breaks_is_found_before_a_call_is_paid(config: Path, body: str, said: str) -> None:
+    """It is tried on a wrong answer and on a right one; with --no-calls it is not, as it may ask somebody, too."""
+    (config.parent / "grader.py").write_text(f"def grade(answer, item):\n    print(answer)\n    {body}\n")
+    offline = ("--set", "model.backend=simulated")
+    assert said in problems(examined(config, *offline)[1])["grader"]
+    assert "grader" not in examined(config, *offline, "--no-calls")[1]
+
+
+def test_a_model_that_says_nothing_is_a_problem(config: Path) -> None:
+    """Every item would score 0, and nothing would say why."""
+    with ModelServer(lambda body, headers: Answer(text=" ")) as server:
+        _, checks = examined(config, "--set", f"model.base_url={server.base_url}")
+    assert {"target", "optimizer"} <= set(problems(checks))
+    assert "empty" in problems(checks)["target"]
+
+
 def test_a_wrong_key_leads_to_its_variable(config: Path) -> None:
     """The endpoint's own words quote the key; what is shown does not."""
     error = {"message": f"Incorrect API key provided: {KEY}.", "code": "invalid_api_key"}

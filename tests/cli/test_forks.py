@@ -53,6 +53,15 @@ def test_a_fork_is_a_run_like_any_other(cli: Cli, runs: Path) -> None:
     assert "not counted" in cli("usage", "soft").out
 
 
+def test_a_word_that_yaml_reads_as_false_stays_a_word(cli: Cli) -> None:
+    """`off` is what was asked for, and what is recorded and shown."""
+    words = ("--until", "step", "1", "--set", "evaluation.early_stop=off", "--set", "optimizer.ask_again=off")
+    made = cli("fork", "demo", *words)
+    assert 'evaluation.early_stop = "off", optimizer.ask_again = false' in made.out
+    overrides = cli("fork", "demo", *words, "--json").json["overrides"]
+    assert [each["value"] for each in overrides] == ["off", False]
+
+
 def test_a_fork_needs_no_name(cli: Cli, runs: Path) -> None:
     """It gets its parent's and the moment's, and another number each time."""
     names = [cli("fork", "demo", "--until", "step", "1", "--json").json["run"] for _ in range(2)]

@@ -77,11 +77,14 @@ def test_programs_get_the_numbers(cli: Cli, run: Path) -> None:
     [test, validation] = document["differences"]
     assert (test["split"], test["within_noise"], validation["split"]) == ("test", False, "validation")
     assert len(test["won"]) - len(test["lost"]) == round(40 * test["change"])
-    noisy = [row for row in document["accepted"] if row["within_noise"]]
-    assert 0 < len(noisy) < len(document["accepted"])
-    names = [f"step {row['step']}" if row["step"] else f"guidance of epoch {row['epoch']}" for row in noisy]
-    assert f"{', '.join(names[:-1])} and {names[-1]}" in "".join(document["said"])
-    assert names[-1] == "guidance of epoch 2"
+    assert test["probability"] < test["probability_by_type"] < 0.05
+    assert (validation["probability"], validation["within_noise"]) == (None, None)  # these items chose it
+    assert [each["interval"] is None for each in document["scores"]] == [False, False, False, True]
+    accepted = document["accepted"]
+    assert [row["epoch"] for row in accepted if row["step"] is None] == [2]
+    assert all(row["within_noise"] for row in accepted)  # each turned one or two types of tasks
+    assert any(row["probability"] < 0.05 for row in accepted)
+    assert "None of the 7 accepted texts won by more than noise, counted by type, against" in "".join(document["said"])
     assert len(document["steps"]) == 12
     assert sum(stage["calls"] for stage in document["by_stage"].values()) == document["usage"]["calls"]
     assert document["seconds"]["total"] >= sum(document["seconds"]["by_stage"].values()) > 0

@@ -282,6 +282,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A home of one's own, and a project to stand in."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False)
+    monkeypatch.delenv("COPILOT_HOME", raising=False)
     (tmp_path / "project").mkdir()
     monkeypatch.chdir(tmp_path / "project")
     return tmp_path
@@ -294,6 +295,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("codex",), "home/.agents/skills"),
         (("claude", "--scope", "project"), "project/.claude/skills"),
         (("codex", "--scope", "project"), "project/.agents/skills"),
+        (("copilot",), "home/.copilot/skills"),
+        (("copilot", "--scope", "project"), "project/.github/skills"),
+        (("cursor", "--scope", "project"), "project/.cursor/skills"),
+        (("gemini",), "home/.gemini/skills"),
+        (("opencode",), "home/.config/opencode/skills"),
+        (("agents", "--scope", "project"), "project/.agents/skills"),
         (("mine/skills",), "project/mine/skills"),
     ],
 )
@@ -310,29 +317,47 @@ def test_each_agent_finds_it(cli: Cli, demo_run: Path, home: Path, words: tuple[
     assert (again.code, again.out.startswith("nothing to do")) == (0, True)
 
 
-def test_claude_may_have_its_folder_elsewhere(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("agent", "variable"), [("claude", "CLAUDE_CONFIG_DIR"), ("copilot", "COPILOT_HOME")])
+def test_an_agent_may_have_its_folder_elsewhere(agent: str, variable: str, tmp_path: Path) -> None:
     """As its own variable says."""
-    environ = {"CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
-    assert skills_folder("claude", "user", home=tmp_path, project=tmp_path, environ=environ) == (
-        tmp_path / "other" / "skills"
-    )
+    environ = {variable: str(tmp_path / "other")}
+    found = skills_folder(agent, "user", home=tmp_path, project=tmp_path, environ=environ)
+    assert found == tmp_path / "other" / "skills"
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"), [("windsurf", ""), ("claude_code", "did you mean claude?"), ("gemini-cli", "gemini?")]
+)
+def test_a_word_that_is_no_agent_never_becomes_a_folder(
+    cli: Cli, demo_run: Path, home: Path, word: str, meant: str
+) -> None:
+    """It is refused with what is known, and with how to name a folder; one that is there is meant."""
+    for done in (cli("install", demo_run, "--name", "desk", "--to", word), cli("uninstall", "desk", "--to", word)):
+        assert done.code == 2
+        assert f"where {word} looks for skills is not known here" in done.err
+        assert meant in done.err
+        assert f"such as ./{word}" in done.err
+    assert not list((home / "project").iterdir())
+    Path(word).mkdir()
+    assert cli("install", demo_run, "--name", "desk", "--to", word).code == 0
+    assert Path(word, "desk", "SKILL.md").is_file()
 
 
 def test_an_exported_folder_is_installed_as_it_is(cli: Cli, demo_run: Path, home: Path) -> None:
     """Unless it is not what was exported."""
     assert cli("export", demo_run, "out/front-desk/").code == 0
-    assert cli("install", "out/front-desk", "--to", "skills").code == 0
+    assert cli("install", "out/front-desk", "--to", "./skills").code == 0
     for name in ("SKILL.md", "PROVENANCE.json"):
         assert Path("skills/front-desk", name).read_bytes() == Path("out/front-desk", name).read_bytes()
-    assert cli("install", "out/front-desk", "--to", "skills", "--name", "other").code == 2
+    assert cli("install", "out/front-desk", "--to", "./skills", "--name", "other").code == 2
     Path("out/front-desk/SKILL.md").write_text("---\nname: front-desk\ndescription: x\n---\nbad")
-    refused = cli("install", "out/front-desk", "--to", "skills")
+    refused = cli("install", "out/front-desk", "--to", "./skills")
     assert (refused.code, "is not what was exported: SKILL.md was changed" in refused.err) == (2, True)
 
 
 def test_what_the_command_says(cli: Cli, demo_run: Path, home: Path) -> None:
     """In every case what was done, or what to do."""
-    words = ("--to", "skills", "--description", "At the desk.")
+    words = ("--to", "./skills", "--description", "At the desk.")
     nameless = cli("install", demo_run, *words)
     assert (nameless.code, "no name of its own" in nameless.err, "--name" in nameless.err) == (2, True, True)
     a_skill(Path("skills"))
@@ -341,12 +366,12 @@ def test_what_the_command_says(cli: Cli, demo_run: Path, home: Path) -> None:
     assert "comes back with `skillopt-es uninstall`" in cli("install", *named, "--force").out
     assert cli("install", *named, "--which", "initial").out.startswith("updated: ")
     Path("skills/desk/SKILL.md").write_text("x")
-    assert "was changed since it was installed (SKILL.md)" in cli("uninstall", "--to", "skills").err
-    forced = cli("uninstall", "--to", "skills", "--force")
+    assert "was changed since it was installed (SKILL.md)" in cli("uninstall", "--to", "./skills").err
+    forced = cli("uninstall", "--to", "./skills", "--force")
     assert forced.lines[0].endswith("what was there before is back")
     assert "kept in" in forced.lines[1]
-    assert "which skill? skillopt-es has installed none" in cli("uninstall", "--to", "skills").err
-    assert cli("uninstall", "../x", "--to", "skills").code == 2
+    assert "which skill? skillopt-es has installed none" in cli("uninstall", "--to", "./skills").err
+    assert cli("uninstall", "../x", "--to", "./skills").code == 2
 
 
 @pytest.mark.parametrize(
@@ -364,7 +389,7 @@ def test_a_place_that_cannot_be_written(
 ) -> None:
     """One sentence, and nothing is changed."""
     make(Path("skills"))
-    done = cli("install", demo_run, "--name", "desk", "--to", "skills")
+    done = cli("install", demo_run, "--name", "desk", "--to", "./skills")
     assert (done.code, said in done.err) == (2, True), done.err
 
 
@@ -376,6 +401,6 @@ def test_a_folder_that_is_read_only(cli: Cli, demo_run: Path, home: Path, monkey
         raise PermissionError(13, "Permission denied", str(path))
 
     monkeypatch.setattr(Path, "mkdir", refused)
-    done = cli("install", demo_run, "--name", "desk", "--to", "skills")
+    done = cli("install", demo_run, "--name", "desk", "--to", "./skills")
     assert (done.code, "cannot be changed: Permission denied" in done.err) == (2, True)
     assert seen(Path("skills"))["desk/SKILL.md"] == "theirs"

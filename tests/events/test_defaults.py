@@ -55,7 +55,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "ComparisonExtended": {},
     "EditsRanked": {"reasoning": "", "fallback": "", "failed": "", "calls": ()},
     "SkillRewritten": {"text": "", "changes": (), "reasoning": "", "note": "", "calls": ()},
-    "CandidateBuilt": {"rewrite": None, "notes": 0},
+    "CandidateBuilt": {"rewrite": None, "notes": 0, "gaps_closed": False},
     "CandidateGated": {
         "won": (),
         "lost": (),

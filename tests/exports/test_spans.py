@@ -6,8 +6,11 @@ import shutil
 from collections import Counter
 from pathlib import Path
 
+import pytest
+from attrs import evolve
 from support.in_process import Cli
 
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.exports.metrics import RunNumbers, numbers_of
@@ -65,6 +68,34 @@ def test_a_call_speaks_the_genai_conventions(demo_run: Path) -> None:
     assert calls[0].name == "chat simulated-target"
     assert calls[0].attributes["gen_ai.provider.name"] == calls[0].attributes["gen_ai.system"] == "simulated"
     assert calls[0].attributes["gen_ai.request.model"] == "simulated-target"
+
+
+@pytest.mark.parametrize(
+    ("backend", "recorded", "model", "version"),
+    [
+        ("openai", "gpt-x-2026-08, eu", "gpt-x-2026-08, eu", None),
+        ("claude_code", "claude-x, 2.1.197 (Claude Code)", "claude-x", "2.1.197 (Claude Code)"),
+        ("codex", "codex-cli 0.169.0", None, "codex-cli 0.169.0"),
+    ],
+)
+def test_a_model_is_a_models_name(
+    demo_run: Path, backend: str, recorded: str, model: str | None, version: str | None
+) -> None:
+    """What a coding agent calls itself is its version, and goes where versions go."""
+    with EventLog.open(demo_run) as log:
+        first, *records = log.read()
+        row = next(iter(Journal(log.reader).read()))
+        info = log.run
+    assert isinstance(first.event, RunStarted)
+    settings = first.event.config["model"]
+    assert isinstance(settings, dict)
+    config = {**first.event.config, "model": {**settings, f"{row.call.role}_backend": backend}}
+    begun = evolve(first, event=evolve(first.event, config=config))
+    answered = evolve(row, call=evolve(row.call, reply_model=recorded))
+    [call] = [span for span in spans_of(info, [begun, *records], [answered]) if span.level == "call"]
+    assert call.attributes.get("gen_ai.response.model") == model
+    assert call.attributes.get("gen_ai.agent.version") == version
+    assert call.attributes.get("gen_ai.agent.name") == (backend if version else None)
 
 
 def test_a_fork_has_its_own_spans_only(cli: Cli, demo_run: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ TARGETS: Mapping[str, Sequence[str]] = {
     "skillopt_es/training/budget.py": (f"{_TRAINING}/test_budget.py",),
     "skillopt_es/training/early_stop.py": (f"{_TRAINING}/test_early_stop.py", *_GATE),
     "skillopt_es/training/gate.py": _GATE,
+    "skillopt_es/training/gate_compare.py": _GATE,
     "skillopt_es/training/gate_draws.py": (f"{_TRAINING}/test_gate_draws.py", *_GATE),
     "skillopt_es/training/gate_rules.py": _GATE,
     "skillopt_es/training/purse.py": (f"{_TRAINING}/test_budget.py",),

@@ -64,7 +64,7 @@ def test_every_proposal_of_a_finished_run_has_an_end(records: list[Recorded]) ->
         assert not any(fate.reason == "open" for ends in fates.values() for fate in ends)
         reports = chain.built.event.reports if chain.built is not None else ()
         applied = {report.edit for report in reports if report.status.startswith("applied")}
-        taken = {fate.path[-1] for ends in fates.values() for fate in ends if fate.reason == "taken"}
+        taken = {fate.same_as or fate.path[-1] for ends in fates.values() for fate in ends if fate.reason == "taken"}
         assert taken == (applied if chain.taken else set())
         for ends in fates.values():
             for fate in ends:
@@ -74,7 +74,7 @@ def test_every_proposal_of_a_finished_run_has_an_end(records: list[Recorded]) ->
 
 def test_what_was_not_taken_and_what_was_are_all_there_is(records: list[Recorded]) -> None:
     """Each analyst's proposal is taken or has a reason; each note, too."""
-    rows = not_taken(records)
+    rows = not_taken(records).rows
     assert [row.seq for row in rows] == sorted(row.seq for row in rows)
     for chain in chains(records).values():
         refused = {row.id for row in of_step(chain) if row.proposal is not None}
@@ -92,7 +92,7 @@ def test_a_running_run_has_open_ends(records: list[Recorded]) -> None:
     for count in range(1, len(told), 3):
         part = told[:count]
         finished = {each.event.step for each in part if isinstance(each.event, CandidateGated | StepSkipped)}
-        for row in not_taken(part):
+        for row in not_taken(part).rows:
             assert row.step is None or row.step in finished or row.reason in (
                 "merged_away", "ranked_out", "not_applied", "unusable", "failed", "consolidated"
             )  # fmt: skip

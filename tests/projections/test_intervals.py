@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Failed, Measured, NotRun
+from skillopt_es.projections.families import families_of
 from skillopt_es.projections.intervals import (
     Paired,
     draws,
@@ -14,7 +18,9 @@ from skillopt_es.projections.intervals import (
     hard_means,
     paired,
     sign_test,
+    turned_together,
     wilson,
+    wilson_by_family,
 )
 
 
@@ -85,11 +91,102 @@ def test_six_items_have_to_turn_before_it_is_more_than_noise() -> None:
     assert not Paired(items=5, won=tuple("abcde"), lost=()).resolvable
 
 
+def outcomes(**hard: float | Sequence[float]) -> dict[str, tuple[Measured, ...]]:
+    """Each item's results, one or several."""
+    rows = {item: [each] if isinstance(each, float) else each for item, each in hard.items()}
+    return {item: tuple(Measured(one, one) for one in row) for item, row in rows.items()}
+
+
 def test_pairs_are_joined_by_item() -> None:
     """Whatever their order; what was measured under one text only is left out, and rounding turns nothing."""
-    found = paired({"a": 0.0, "b": 1.0, "c": 1.0, "d": 0.1 + 0.2}, {"d": 0.3, "c": 0.0, "a": 1.0, "e": 1.0})
-    assert found == Paired(items=3, won=("a",), lost=("c",))
-    assert paired({"a": 1.0}, {"b": 1.0}) is None
+    before = outcomes(a=0.0, b=1.0, c=1.0, d=0.1 + 0.2)
+    assert paired(before, outcomes(d=0.3, c=0.0, a=1.0, e=1.0)) == Paired(items=3, won=("a",), lost=("c",))
+    assert paired(outcomes(a=1.0), outcomes(b=1.0)) is None
+
+
+def test_of_each_item_as_many_draws_of_both_texts_count() -> None:
+    """A mean of six is seldom 1, one draw often: that is no difference of texts."""
+    assert paired(outcomes(a=[1.0, 0.0, 1.0]), outcomes(a=1.0)) == Paired(items=1, won=(), lost=())
+    assert paired(outcomes(a=[0.0, 1.0]), outcomes(a=[1.0, 0.0, 0.0])) == Paired(items=1, won=(), lost=())
+
+
+def test_unequal_draws_find_a_difference_in_no_more_nulls_than_they_may() -> None:
+    """One text against itself, with six draws and one; 40 items that mostly pass."""
+    rng = random.Random(3)
+    found, trials = 0, 300
+    for _ in range(trials):
+        six, one = (
+            {f"x{n}": tuple(_coin(0.8, rng) for _ in range(count)) for n in range(40)} for count in (6, 1)
+        )  # fmt: skip
+        pair = paired(six, one)
+        assert pair is not None
+        found += pair.within_noise is False
+    assert found / trials <= 0.08
+
+
+def _coin(chance: float, rng: random.Random) -> Measured:
+    hard = float(rng.random() < chance)
+    return Measured(hard, hard)
+
+
+FAMILIES = (
+    pytest.param(40, 10, id="10 families of 4"),
+    pytest.param(40, 4, id="4 families of 10"),
+    pytest.param(100, 10, id="10 families of 10"),
+    pytest.param(42, 14, id="14 families of 3"),
+)
+
+
+@pytest.mark.parametrize(("items", "families"), FAMILIES)
+@pytest.mark.parametrize("spread", [0.0, 1.0, 1000.0], ids=["together", "akin", "alone"])
+def test_an_interval_by_type_covers_what_it_says(items: int, families: int, spread: float) -> None:
+    """Whether items of a family pass together, are akin, or have nothing in common: nominal is 95 %."""
+    rng, trials, truth = random.Random(11), 400, 0.6
+    covered = by_item = 0
+    for _ in range(trials):
+        chances = [
+            rng.betavariate(truth * spread, (1 - truth) * spread) if spread else float(rng.random() < truth)
+            for _ in range(families)
+        ]
+        means = {f"x{n}": float(rng.random() < chances[n % families]) for n in range(items)}
+        kinds = {f"x{n}": f"f{n % families}" for n in range(items)}
+        found, alone = wilson_by_family(means, kinds), wilson(sum(means.values()) / items, items)
+        assert found is not None
+        assert alone is not None
+        covered += found.low <= truth <= found.high
+        by_item += alone.low <= truth <= alone.high
+    assert covered / trials >= 0.92
+    assert (by_item / trials >= 0.92) == (spread == 1000.0)  # what it is for
+
+
+def test_without_two_families_there_is_no_interval_by_type() -> None:
+    """Items alone say nothing of types."""
+    assert wilson_by_family({"a": 1.0, "b": 0.0}, {}) is None
+    assert wilson_by_family({"a": 1.0, "b": 0.0}, {"a": "x", "b": "x"}) is None
+
+
+@given(st.lists(st.sampled_from([-1, 1]), max_size=12))
+def test_families_of_one_item_each_are_judged_as_items(nets: list[int]) -> None:
+    """The same test."""
+    won = sum(net > 0 for net in nets)
+    assert turned_together(nets) == pytest.approx(sign_test(won, len(nets) - won))
+
+
+def test_items_that_turn_together_are_fewer_than_they_look() -> None:
+    """Twelve items in three families against none."""
+    families = {f"x{n}": f"f{n % 3}" for n in range(12)}
+    pair = Paired(items=12, won=tuple(families), lost=(), families=families)
+    assert pair.probability < 0.001
+    assert (pair.by_family, pair.within_noise) == (0.25, None)  # three families could never show more
+    assert turned_together([5, -5]) == 1
+    assert turned_together([3, 3, 2, 2, 1, 1]) == pytest.approx(2 / 64)
+
+
+def test_a_family_is_a_type_that_is_not_everybodys() -> None:
+    """Nor only its own."""
+    assert families_of({"a": "x", "b": "x", "c": "y"}) == {"a": "x", "b": "x", "c": "y"}
+    assert families_of({"a": "x", "b": "x", "c": ""}) == {"a": "x", "b": "x"}
+    assert families_of({"a": "x", "b": "x"}) == families_of({"a": "x", "b": "y"}) == families_of({"a": ""}) == {}
 
 
 def test_draws_of_an_item_are_one_item() -> None:

@@ -264,5 +264,6 @@ def test_each_score_says_how_far_it_can_be_trusted(audited: Audited, page_of: Pa
     baseline = next(event for event in found.scored if isinstance(event, SkillScored) and event.purpose == "selection")
     assert baseline.score.measured == 12
     assert "0.0833" in text  # one of twelve
-    assert "within noise (p" in text
+    assert "more than noise (p" in text  # on test items, which chose nothing
+    assert "These items chose it among 8 texts" in text
     assert "at least 6 items have to turn" in text

@@ -150,11 +150,14 @@ def test_edits_apply_in_order_and_each_is_reported() -> None:
 pieces = st.lists(st.sampled_from(["- one\n", "two ", "\n", "guidance", *MARKERS, "x"]), max_size=12).map("".join)
 
 
-@given(text=pieces, op=st.sampled_from(["append", "insert_after", "replace", "delete"]), content=pieces, target=pieces)
-@example(text=f"two {SLOW_START}", op="insert_after", content="- one", target="two ")
-def test_no_edit_changes_a_protected_block(text: str, op: str, content: str, target: str) -> None:
+ops = st.sampled_from(["append", "insert_after", "replace", "delete"])
+
+
+@given(text=pieces, op=ops, content=pieces, target=pieces, close_gaps=st.booleans())
+@example(text=f"two {SLOW_START}", op="insert_after", content="- one", target="two ", close_gaps=False)
+def test_no_edit_changes_a_protected_block(text: str, op: str, content: str, target: str, close_gaps: bool) -> None:
     """Whatever text, markers and targets come, the protected blocks read the same afterwards."""
-    applied = apply_edit(text, edit(op, content, target))
+    applied = apply_edit(text, edit(op, content, target), close_gaps=close_gaps)
     before = [text[span.start : span.end] for span in protected_spans(text)]
     after = [applied.text[span.start : span.end] for span in protected_spans(applied.text)]
     assert before == after

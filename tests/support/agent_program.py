@@ -239,9 +239,22 @@ def record(prompt: str) -> None:
     if "--output-schema" in ARGUMENTS:
         with open(value_of("--output-schema")) as file:
             seen["schema"] = json.load(file)
+    seen["peeked"] = {path: peek(path) for path in SCENARIO.get("peeks", ())}
     path = os.path.join(SCENARIO["folder"], f"run-{time.time_ns()}-{os.getpid()}.json")
     with open(path, "w") as file:
         json.dump(seen, file)
+
+
+def peek(path: str) -> str:
+    """What it finds where it has no business: a file's beginning, or the names in a folder."""
+    path = path.replace("PARENT", str(os.getppid()))
+    try:
+        if os.path.isdir(path):
+            return " ".join(os.listdir(path))
+        with open(path, "rb") as file:
+            return file.read(200).decode("latin-1")
+    except OSError:
+        return ""
 
 
 def skill() -> tuple[str, str]:

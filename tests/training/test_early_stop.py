@@ -9,7 +9,8 @@ import pytest
 
 from skillopt_es.events.values import Measured
 from skillopt_es.training.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
-from skillopt_es.training.gate_rules import Draw, MoreDraws, Rule, Ruling, Side, Worth, judge
+from skillopt_es.training.gate_compare import Draw, Worth
+from skillopt_es.training.gate_rules import MoreDraws, Rule, Ruling, Side, judge
 
 RULES = (
     Rule(),

@@ -33,6 +33,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.forking import make_fork
 from skillopt_es.moments import seq_of
+from skillopt_es.projections.families import families_of
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import evolve
@@ -40,6 +41,7 @@ from skillopt_es.regating import regated
 from skillopt_es.session import read_state, recorded_run, resume, start
 from skillopt_es.training.check import check
 from skillopt_es.training.evaluations import measure, selection
+from skillopt_es.training.gate_draws import known_of
 from skillopt_es.training.scores import score
 from skillopt_es.training.tasks import Rollouts, Score, Task
 
@@ -108,17 +110,19 @@ def test_the_recorded_rule_gives_every_recorded_verdict_again(runs: dict[str, Pa
 def test_any_rule_can_be_asked_of_any_log(runs: dict[str, Path], name: str, other: str) -> None:
     found = regated(runs[name], (f"evaluation.gate_rule={other}", "evaluation.gate_draws=3"))
     for verdict in found.verdicts:
-        assert (verdict.derived is None) == bool(verdict.why)
+        assert (verdict.derived is None) == (verdict.changed is None) == bool(verdict.why)
     untold = [verdict for verdict in found.verdicts if verdict.derived is None]
     assert all("never" in verdict.why for verdict in untold)
 
 
 def test_a_draw_that_was_not_made_ends_what_can_be_told_exactly(runs: dict[str, Path]) -> None:
     found = regated(runs["strict, told"], ("evaluation.gate_rule=confirm",))
-    first = found.first_change
+    first = found.parting
     assert first is not None
-    assert first.derived is None
-    assert first.why == "draw 2 of the candidate and draw 2 of the current skill was never made"
+    assert (first.derived, first.changed, first.zone) == (None, None, "estimate")
+    assert first.value is not None  # the one draw that there is
+    assert first.against is not None
+    assert first.why == "draw 2 of the candidate and draw 2 of the current skill were never made"
     assert {each.zone for each in found.verdicts[found.verdicts.index(first) + 1 :]} <= {"estimate"}
 
 
@@ -424,3 +428,26 @@ def test_too_many_failures_in_the_waves_pause_a_run_and_it_goes_on(tmp_path: Pat
     assert read_state(tmp_path / "run").status == "completed"
     with EventLog.open(tmp_path / "run") as log:
         assert asyncio.run(check(log, Journal(log.reader), tmp_path / "run")).ok
+
+
+def test_a_run_knows_which_items_ever_gave_two_results(runs: dict[str, Path]) -> None:
+    """Under one text, whichever; and the type of each."""
+    seen: dict[tuple[str, str], set[Measured]] = {}
+    types = {}
+    for event in events_of(runs["paired"]):
+        if isinstance(event, RolloutCompleted) and event.purpose == "selection":
+            types[event.item] = event.task_type
+            if isinstance(event.outcome, Measured):
+                seen.setdefault((event.skill, event.item), set()).add(event.outcome)
+    state = read_state(runs["paired"])
+    assert state.flipped == {item for (_, item), outcomes in seen.items() if len(outcomes) > 1} != set()
+    assert state.types == types
+    assert read_state(runs["strict, told"]).flipped <= state.types.keys()
+
+
+def test_what_a_run_knows_of_its_items_is_asked_at_each_verdict(runs: dict[str, Path]) -> None:
+    """Families of items that have types, and what flipped so far."""
+    state = read_state(runs["paired"])
+    known = known_of(state)
+    assert known.flipped == state.flipped
+    assert known.families == families_of(state.types)

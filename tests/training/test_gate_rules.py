@@ -9,11 +9,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Measured
-from skillopt_es.training.gate_rules import Draw, MoreDraws, Rule, Ruling, Side, judge, too_little_for
+from skillopt_es.training.gate_rules import (
+    NOTHING_KNOWN,
+    Draw,
+    Known,
+    MoreDraws,
+    Rule,
+    Ruling,
+    Side,
+    judge,
+    too_little_for,
+)
 
 STRICT = Rule()
 CONFIRM = Rule(name="confirm", draws=2)
 PAIRED = Rule(name="paired", draws=3, standard_errors=1.5)
+BY_ITEM = Rule(name="paired", draws=3, standard_errors=1.5, noise="items")
 
 
 def hard(hard: float, soft: float) -> float:
@@ -29,8 +40,8 @@ def side(*results: str, known: int = 0, bonus: float = 0.0) -> Side:
     return Side(draws=tuple(map(draw, results)), known=known, bonus=bonus)
 
 
-def ruled(rule: Rule, current: Side, candidate: Side) -> tuple[str, str]:
-    found = judge(rule, current, candidate, hard)
+def ruled(rule: Rule, current: Side, candidate: Side, known: Known = NOTHING_KNOWN) -> tuple[str, str]:
+    found = judge(rule, current, candidate, hard, known)
     assert isinstance(found, Ruling), found
     return found.verdict, found.reason
 
@@ -83,6 +94,48 @@ def test_paired_does_not_draw_on_where_nothing_flips() -> None:
     twice = side("0110", "0110", known=2)
     assert ruled(PAIRED, twice, side("1110", "1110")) == ("accept", "beyond_noise")
     assert judge(PAIRED, twice, side("1110", "1111"), hard) == MoreDraws(candidate=3, current=3)
+
+
+def test_paired_draws_on_where_an_item_ever_flipped_though_two_draws_agree() -> None:
+    """A coin gives the same twice, every other time: no error is no proof."""
+    current, candidate = side("0110", "0110", known=2), side("1110", "1110")
+    coin = Known(flipped=frozenset({"v0"}))
+    assert judge(PAIRED, current, candidate, hard, coin) == MoreDraws(candidate=3, current=3)
+    elsewhere = Known(flipped=frozenset({"another item"}))
+    assert ruled(PAIRED, current, candidate, elsewhere) == ("accept", "beyond_noise")
+
+
+def test_items_that_flip_together_are_more_noise_than_as_many_that_flip_alone() -> None:
+    """Six items of one family, of which all pass or none; two others are gained for good."""
+    current = side("00000000", "11111100", "00000000", known=3)
+    candidate = side("11111111", "00000011", "11111111")
+    family = Known(families={f"v{n}": "f" for n in range(6)})
+    assert ruled(PAIRED, current, candidate) == ("accept", "beyond_noise")
+    assert ruled(PAIRED, current, candidate, family) == ("indecisive", "within_noise")
+
+
+def test_two_items_of_a_family_that_flip_against_each_other_are_noise_all_the_same() -> None:
+    """Their sum never moves; each of them does."""
+    current, candidate = side("0110", "1010", "0110", known=3), side("0111", "1011", "0111")
+    found = judge(PAIRED, current, candidate, hard, Known(families={"v0": "f", "v1": "f"}))
+    assert isinstance(found, Ruling)
+    assert found.comparison.error == pytest.approx((4 / 3 / 3) ** 0.5 / 4)
+
+
+def test_families_of_one_item_each_are_the_items() -> None:
+    """The same error, also where items were not measured in each draw."""
+    ours, theirs = side("1101", "0-11", "1011"), side("0-01", "0111", "00-1", known=3)
+    alone = judge(PAIRED, theirs, ours, hard, Known(families={f"v{n}": f"f{n}" for n in range(4)}))
+    assert alone == judge(PAIRED, theirs, ours, hard)
+
+
+def test_an_older_log_has_the_noise_that_it_ran_under() -> None:
+    """Each item by itself, and no third draw where two agree, whatever is known of the items."""
+    known = Known(families={f"v{n}": "f" for n in range(6)}, flipped=frozenset({"v0"}))
+    twice = side("0110", "0110", known=2)
+    assert ruled(BY_ITEM, twice, side("1110", "1110"), known) == ("accept", "beyond_noise")
+    current = side("00000000", "11111100", "00000000", known=3)
+    assert ruled(BY_ITEM, current, side("11111111", "00000011", "11111111"), known) == ("accept", "beyond_noise")
 
 
 def test_paired_asks_for_the_draws_that_the_texts_do_not_have_yet() -> None:
@@ -175,3 +228,30 @@ def test_confirm_seldom_takes_a_text_that_changes_nothing_and_mostly_sees_ten_po
 def test_paired_takes_less_than_confirm_and_sees_as_much() -> None:
     assert accepted(PAIRED, 0, 400) <= 0.1
     assert accepted(PAIRED, 4, 200) >= 0.88
+
+
+def test_a_null_of_families_that_flip_together_is_taken_no_more_often_than_one_of_items() -> None:
+    """40 items in 10 families, of which three flip as one; strict would take two of five."""
+    families = {f"v{n}": f"f{n // 4}" for n in range(40)}
+
+    def null(rule: Rule, trials: int = 300) -> float:
+        chance, taken = random.Random(5), 0
+
+        def drawn() -> Draw:
+            together = [str(int(chance.random() < (0.2, 0.8, 0.5)[n])) * 4 for n in range(3)]
+            return draw("".join(together) + "1" * 14 + "0" * 14)
+
+        for _ in range(trials):
+            ours, theirs = [drawn()], [drawn()]
+            while isinstance(
+                found := judge(
+                    rule, Side(draws=tuple(theirs), known=1), Side(draws=tuple(ours)), hard, Known(families=families)
+                ),
+                MoreDraws,
+            ):
+                ours += [drawn()] * bool(found.candidate)
+                theirs += [drawn()] * bool(found.current)
+            taken += found.verdict == "accept"
+        return taken / trials
+
+    assert null(PAIRED) <= 0.1 < null(BY_ITEM)

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import pytest
 import yaml
+from attrs import evolve
 from support.logs import call_slots, events_of
 from support.scripted import (
     CONFIG,
@@ -21,11 +22,13 @@ from support.scripted import (
     config,
     optimizer_reply,
 )
+from support.tamper import rewritten
 
 from skillopt_es.config import load_config
 from skillopt_es.events.catalog import (
     AppendixWritten,
     BestPromoted,
+    CandidateBuilt,
     CandidateGated,
     EditsRanked,
     EpochPlanned,
@@ -35,6 +38,7 @@ from skillopt_es.events.catalog import (
     MinibatchesPlanned,
     RolloutCompleted,
     RunCompleted,
+    RunStarted,
     SkillScored,
     SlowUpdateApplied,
     SlowUpdateProposed,
@@ -90,6 +94,35 @@ def edit(content: str) -> dict[str, object]:
 
 IDLE = {"patch": {"edits": []}}
 NO_SLOW = "optimizer.use_slow_update=false"
+
+
+# --- how edits are applied -----------------------------------------------------------------------------------------
+
+PRUNED = {"patch": {"edits": [{"op": "delete", "target": "- know apple"}, {"op": "append", "content": "- know birch"}]}}
+
+
+@pytest.mark.parametrize("close", ["true", "false"])
+def test_removed_lines_leave_their_gaps_in_the_original(close: str, tmp_path: Path) -> None:
+    """Which of the two it was, the candidate says; a log from before there was a choice is derived as it was."""
+    settings = ("train.num_epochs=1", NO_SLOW, f"optimizer.close_gaps={close}", "env.skill_init=SKILL.md")
+    (tmp_path / "SKILL.md").write_text("# A\n\n- know apple\n\n- know fern\n")
+    events = train(tmp_path, *settings, world=world_of({"analyst": PRUNED, "merge": "as they are"}))
+    built = of(CandidateBuilt, events)[0]
+    assert built.gaps_closed == (close == "true")
+    gap = "\n" if close == "true" else "\n\n\n"
+    assert built.candidate.text == f"# A\n{gap}- know fern\n\n- know birch\n"
+    earlier = rewritten(tmp_path / "run", tmp_path / "earlier", 1, _without_the_key)
+    with EventLog.open(earlier) as log:
+        report = asyncio.run(check(log, Journal(log.reader), earlier))
+    assert report.ok == (close == "false"), report.mismatch
+
+
+def _without_the_key(event: Event) -> Event:
+    assert isinstance(event, RunStarted)
+    optimizer = event.config["optimizer"]
+    assert isinstance(optimizer, dict)
+    kept = {key: value for key, value in optimizer.items() if key != "close_gaps"}
+    return evolve(event, config={**event.config, "optimizer": kept})
 
 
 # --- asking and the budget -----------------------------------------------------------------------------------------
@@ -314,6 +347,7 @@ def test_the_preset_turns_every_such_key(tmp_path: Path) -> None:
         "model.reasoning_effort",
         "optimizer.appendix_order",
         "optimizer.ask_again",
+        "optimizer.close_gaps",
         "optimizer.compare_equal_skills",
         "optimizer.exact_budget",
         "optimizer.keep_memory",

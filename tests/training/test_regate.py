@@ -13,8 +13,9 @@ from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedW
 from support.scripted_modes import MODES, rewriting_world
 
 from skillopt_es.errors import ConfigError, NotInRun
-from skillopt_es.events.catalog import BestPromoted, CandidateGated, SlowUpdateApplied
+from skillopt_es.events.catalog import BestPromoted, CandidateBuilt, CandidateGated, SlowUpdateApplied
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import NOT_TAKEN
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.forking import make_fork
 from skillopt_es.moments import seq_of
@@ -163,7 +164,8 @@ def test_a_result_that_is_missing_is_not_made_up(tmp_path: Path) -> None:
         "the skill that would be current was never measured",
         "the final skill was never measured",
     }
-    assert all(each.changed for each in unknown)
+    assert all(each.changed is None and each.zone == "estimate" for each in unknown)
+    assert found.parting is unknown[0] or found.parting is found.first_change
 
 
 @pytest.mark.parametrize("key", ["train.seed=3", "evaluation.sel_env_num=2", "evaluation.nothing=1", "x"])
@@ -178,3 +180,33 @@ def test_a_run_that_never_began_has_judged_nothing(tmp_path: Path) -> None:
     RunWriter.create(tmp_path / "empty", run_id="e", name="empty", now=lambda: NOON).close()
     with pytest.raises(NotInRun):
         regated(tmp_path / "empty")
+
+
+def test_a_limit_of_size_can_be_asked_about(tmp_path: Path) -> None:
+    """What would be too large is refused untried; what was refused as too large was never measured."""
+    run = trained(tmp_path)
+    built = {event.step: event.candidate for event in events_of(run) if isinstance(event, CandidateBuilt)}
+    judged = [event for event in events_of(run) if isinstance(event, CandidateGated)]
+    most = sorted(len(built[event.step].text) for event in judged)[len(judged) // 2]
+    found = regated(run, [f"evaluation.max_size={most}"])
+    rows = {verdict.number: verdict for verdict in found.verdicts if verdict.kind == "candidate"}
+    for event in judged:
+        too_large = len(built[event.step].text) > most
+        assert (rows[event.step].derived == "too_large") == too_large
+        if too_large and rows[event.step].zone == "exact":
+            assert rows[event.step].changed == (event.action not in NOT_TAKEN)
+    assert any(row.derived == "too_large" for row in rows.values())
+    limited = trained(tmp_path / "limited", f"evaluation.max_size={most}")
+    assert_as_recorded_steps(limited)
+    without = regated(limited, ["evaluation.max_size=0"])
+    untried = [verdict for verdict in without.verdicts if verdict.recorded == "too_large"]
+    assert untried
+    assert {(verdict.derived, verdict.why) for verdict in untried} == {(None, "the candidate was never measured")}
+
+
+def assert_as_recorded_steps(run: Path) -> None:
+    """The recorded rule gives every recorded verdict again, those of candidates that were never tried included."""
+    found = regated(run)
+    assert {verdict.recorded for verdict in found.verdicts} & {"too_large"}
+    assert all(verdict.derived == verdict.recorded for verdict in found.verdicts)
+    assert found.first_change is None

@@ -227,6 +227,6 @@ def test_another_rule_can_be_asked_what_it_would_refuse(tmp_path: Path) -> None:
     assert [verdict.number for verdict in verdicts if verdict.changed] == taken
     refused, _ = trained(tmp_path / "b", DoubtfulEnvironment(untrusted=EVERY), *CLAUSE)
     assert not [verdict for verdict in regated(refused).verdicts if verdict.changed]
-    first = regated(refused, ("evaluation.no_untrusted_only=false",)).first_change
+    first = regated(refused, ("evaluation.no_untrusted_only=false",)).parting
     assert first is not None
     assert (first.derived, first.why) == (None, "the candidate was never measured")

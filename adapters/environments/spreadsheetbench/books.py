@@ -32,7 +32,7 @@ def read_book(told: Json) -> Book:
     """The workbook that `child.py` describes; raises UnreadableError for what is no such description."""
     try:
         return _book(told)
-    except (IndexError, KeyError, TypeError, ValueError, OverflowError) as error:
+    except (IndexError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise UnreadableError(f"its description is damaged ({type(error).__name__})") from None
 
 

@@ -119,7 +119,11 @@ class Desk:
         said = _without_places(ended.stdout + ended.stderr)
         if len(said) > MOST_OUTPUT:
             said = f"{said[: MOST_OUTPUT - 200]}\n[… {len(said) - MOST_OUTPUT + 200} characters left out …]"
-        end = {"timeout": f"(ended after {self.seconds:g} s)", "cpu": "(ended: too much processor time)"}
+        end = {
+            "timeout": f"(ended after {self.seconds:g} s)",
+            "cpu": "(ended: too much processor time)",
+            "memory": "(ended: too much memory)",
+        }
         lines = [said.rstrip(), end.get(ended.ended_by, "" if ended.code == 0 else f"(exit code {ended.code})")]
         lines.append(f"({child.OUTPUT} {'is there' if child.OUTPUT in ended.files else 'is not there'})")
         return "\n".join(line for line in lines if line)

@@ -18,7 +18,7 @@ from skillopt_es.adapters.environments.spreadsheetbench import child
 from skillopt_es.adapters.environments.spreadsheetbench.books import Book, UnreadableError, read_book
 from skillopt_es.adapters.environments.spreadsheetbench.items import Case, SheetItem
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range
-from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, Sandbox
+from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.opening import Mode, new_sandbox, open_sandbox
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
@@ -29,6 +29,7 @@ _SOURCE = Path(child.__file__).read_text(encoding="utf-8")
 _READING_SECONDS = 60.0
 _MOST_RESULT = 16 * MIB
 _FOLDER = "/sandbox"
+_TRY_AGAIN = "try again when this machine is less busy"
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}\b")  # of an object: another one in every process
 
 
@@ -71,12 +72,23 @@ def _prove(mode: Mode) -> None:
 
 async def _try(mode: Mode) -> None:
     sandbox = await open_sandbox(mode)
-    tried = await sandbox.run(Job(command=[sandbox.python, "-I", "-c", "import openpyxl"]))
-    if not tried.well:
+    try:
+        check_import(await sandbox.run(Job(command=[sandbox.python, "-I", "-c", "import openpyxl"])))
+    except SandboxError as error:
+        raise ConfigError(f"openpyxl could not be tried in the sandbox: {error}", hint=_TRY_AGAIN) from error
+
+
+def check_import(tried: Execution) -> None:
+    """Raises ConfigError for an import of openpyxl that did not end well, with what to do about the reason."""
+    if tried.ended_by in ("timeout", "cpu"):
+        raise ConfigError("importing openpyxl in the sandbox did not end in time", hint=_TRY_AGAIN)
+    if tried.ended_by == "exit" and "ModuleNotFoundError" in tried.stderr:
         raise ConfigError(
             "env.name: spreadsheetbench needs openpyxl, which the sandbox does not see",
             hint="install skillopt-es[spreadsheet] into the environment that runs it, not for a single user",
         )
+    if not tried.well:
+        raise ConfigError(f"importing openpyxl in the sandbox failed: {_last_line(tried)}", hint=_TRY_AGAIN)
 
 
 async def open_workbooks(sandbox: Sandbox, item: SheetItem) -> Opened:
@@ -113,12 +125,13 @@ async def run_script(sandbox: Sandbox, source: str, case: Case, ranges: Sequence
     told = _result(ended)
     if told is None:
         return _without_result(ended)
-    output = _printed(ended, str(told.get("folder", _FOLDER)))
+    folder = told.get("folder")
+    output = _printed(ended, folder if isinstance(folder, str) else _FOLDER)
     if told.get("ended") == "timeout":
         problem: SourceProblem = "timeout"
         detail = f"the script did not end within {seconds:g} s"
     elif told.get("ended") != "exit" or told.get("code") != 0:
-        problem, detail = "exec_error", _last(output) or f"the script ended with code {told.get('code')}"
+        problem, detail = "exec_error", _last(output) or f"the script ended with code {_number(told.get('code'))}"
     elif not told.get("saved"):
         problem, detail = "no_output", "the script saved nothing at OUTPUT_PATH"
     else:
@@ -154,9 +167,18 @@ def _result(ended: Execution) -> dict[str, Json] | None:
 def _without_result(ended: Execution) -> Ran:
     if ended.ended_by == "timeout":
         return Ran(output="", book=None, problem="timeout", detail="the script and reading what it saved did not end")
-    why = {"cpu": "it used up its processor time", "signal": "it was ended by a signal"}.get(ended.ended_by)
-    detail = why or "its result is missing or too large to be read"
+    ends = {
+        "cpu": "it used up its processor time",
+        "signal": "it was ended by a signal",
+        "memory": "it took more memory than it may",
+    }
+    detail = ends.get(ended.ended_by) or "its result is missing or too large to be read"
     return Ran(output=_printed(ended, _FOLDER), book=None, problem="unreadable_output", detail=detail)
+
+
+def _number(told: Json) -> str:
+    """A number as text; what a script put in its place is not repeated."""
+    return str(told) if isinstance(told, int) else "?"
 
 
 def _printed(ended: Execution, folder: str) -> str:

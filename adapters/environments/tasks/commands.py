@@ -67,12 +67,8 @@ class _CommandJudge:
     async def __call__(self, answer: str) -> Verdict:
         """What the user's command prints."""
         asked = self.fields["input"] if "input" in self.fields else self.fields.get("messages")
-        row = {
-            "id": str(self.fields.get("id", "")),
-            "input": asked,
-            "expected": self.fields.get("expected"),
-            "answer": answer,
-        }
+        always = {"id": str(self.fields.get("id", "")), "input": asked, "expected": self.fields.get("expected")}
+        row = {**self.fields, **always, "answer": answer}
         return verdict_of(_printed(await self.run(json.dumps(row).encode())))
 
 

@@ -28,7 +28,8 @@ def confined(argv: Sequence[str], options: TaskOptions, folder: Path) -> Callabl
     if problem:
         raise ConfigError(
             f"env.grader: a command cannot be confined here: {problem}",
-            hint=f"allow user namespaces on this machine, run on one that has them (Linux), or set {_UNCONFINED}",
+            hint="grade with a Python function (env.grader: python:module:function), run on a Linux that allows user "
+            f"name spaces, or set {_UNCONFINED}",
         )
     named = {word: _inside(folder, word) for word in argv if _is_file_below(folder, word)}
     files = _files(folder, [*named, *options.grader_files])
@@ -60,6 +61,8 @@ def _output(ended: Execution, seconds: float) -> str:
         raise GraderError(f"the command printed more than {_MAX_OUTPUT} bytes")
     if ended.ended_by in ("timeout", "cpu"):
         raise GraderError(f"the command took longer than {seconds:g} seconds, or started too many processes")
+    if ended.ended_by == "memory":
+        raise GraderError("the command took more memory than it may")
     if not ended.well:
         how = f"exit code {ended.code}" if ended.ended_by == "exit" else f"signal {-ended.code}"
         lines = ended.stderr.replace(WORK, ".").splitlines()

@@ -7,14 +7,14 @@ import hashlib
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 
 from attrs import frozen
 
-from skillopt_es.adapters.background import in_background
+from skillopt_es.adapters.background import finished, in_background
 from skillopt_es.adapters.environments.tasks.options import PythonCode
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, verdict_of
 from skillopt_es.errors import ConfigError
@@ -40,7 +40,9 @@ class _PythonJudge:
 
     def _call(self, answer: str) -> Verdict:
         try:
-            return verdict_of(self.function(answer, copy.deepcopy(dict(self.fields))))
+            graded = self.function(answer, copy.deepcopy(dict(self.fields)))
+            # A second longer than its caller waits, who says what is to be said.
+            return verdict_of(finished(graded, seconds=self.timeout + 1) if isinstance(graded, Awaitable) else graded)
         except GraderError:
             raise
         except BaseException as error:  # user code may raise anything, sys.exit() included

@@ -95,7 +95,10 @@ def _share(value: object, name: str) -> float:
 
 def shown(value: object) -> str:
     """A value in an error message, in at most 200 characters."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (RecursionError, ValueError):  # too deep, or a number with too many digits
+        text = f"a {type(value).__name__} that cannot be shown"
     return text if len(text) <= 200 else f"{text[:199]}…"
 
 

@@ -6,7 +6,7 @@ import re
 
 from attrs import evolve, frozen
 
-from skillopt_es.adapters.models.simulated import clerk, playing
+from skillopt_es.adapters.models.simulated import clerk, desk, playing
 from skillopt_es.adapters.models.simulated.kinds import Topic
 from skillopt_es.adapters.models.simulated.lapses import forgets
 from skillopt_es.adapters.models.simulated.sight import text_on
@@ -39,7 +39,10 @@ def respond(request: ChatRequest) -> str | ToolCall:
     system = "\n".join(message.content for message in request.messages if message.role == "system")
     skill = world_of(known.text).skill_in(_skill_of(system))
     wanted = clerk.next_request(request, known.text, lambda topic: _obeys(topic, known, skill))
-    return wanted or _answer(known, skill)
+    if wanted is not None:
+        return wanted
+    answer = _answer(known, skill)
+    return desk.next_request(request, answer) or answer
 
 
 def _tasks(request: ChatRequest) -> list[_Task]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import importlib.util
 import os
 import sys
@@ -18,7 +19,9 @@ from support.environments import CONFINED, SKILL, Target, attempt, data_settings
 from support.spreadsheets import SALES, record, sales, sales_with, workbook, write_records, write_task
 
 from skillopt_es.adapters.environments.spreadsheetbench import workshop
+from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError, read_book
 from skillopt_es.adapters.sandboxes import opening
+from skillopt_es.adapters.sandboxes.job import Execution
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import ChatReply, Environment, Episode, Splits
@@ -500,3 +503,36 @@ def test_made_workbooks_hold_what_real_ones_do() -> None:
     assert b"<f>" in first
     assert b"mergeCell" in first
     assert b't="e"' in first
+
+
+@pytest.mark.parametrize(
+    ("tried", "says"),
+    [
+        (Execution(ended_by="timeout", code=-9, stdout="", stderr="", files={}), "did not end in time"),
+        (
+            Execution(ended_by="exit", code=1, stdout="", stderr="ModuleNotFoundError: No module …", files={}),
+            "which the sandbox does not see",
+        ),
+        (Execution(ended_by="exit", code=1, stdout="", stderr="ImportError: broken", files={}), "ImportError: broken"),
+    ],
+)
+def test_a_probe_that_fails_says_why(tried: Execution, says: str) -> None:
+    """A busy machine is no missing package."""
+    with pytest.raises(ConfigError, match=says):
+        workshop.check_import(tried)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        None, [], {}, {"sheets": 7}, {"sheets": [], "cells": [["S", "1", 1, "int", "1"]], "formulas": []},
+        {"sheets": [], "cells": [["S", 1, 1, "int", "9" * 5000]], "formulas": []},
+        {"sheets": [], "cells": [["S", 1, 1, "timedelta", "1e300"]], "formulas": []},
+        {"sheets": [functools.reduce(lambda inner, _: [inner], range(100_000), [])], "cells": [], "formulas": []},
+    ],
+    ids=range(8),
+)  # fmt: skip
+def test_a_forged_description_of_a_workbook_cannot_be_read(told: Any) -> None:
+    """Whatever a script put in its place."""
+    with pytest.raises(UnreadableError):
+        read_book(told)

@@ -38,10 +38,11 @@ def broken(episode: Episode) -> str:
 
 @behind_walls
 def test_it_reads_the_item_and_the_answer(tmp_path: Path) -> None:
-    """On standard input, however long the answer is; other fields of the item are not there."""
+    """On standard input, all fields of the item, however long the answer is."""
     script = (
         "import json, sys\nrow = json.load(sys.stdin)\n"
-        "print(int(row == {'id': '1', 'input': 'What?', 'expected': 'gold', 'answer': 'é' * 300_000}))\n"
+        "fields = {'id': '1', 'input': 'What?', 'expected': 'gold', 'extra': [1], 'split': 'train'}\n"
+        "print(int(row == {**fields, 'answer': 'é' * 300_000}))\n"
     )
     assert graded(tmp_path, script, reply="é" * 300_000).outcome == Measured(1, 1)
 

@@ -64,6 +64,33 @@ BAD_VALUES = [
 ]
 
 
+ASYNC_GRADERS = {
+    "return 0.25": Measured(0, 0.25),
+    "await asyncio.sleep(0)\n    return {'hard': 1, 'note': 'well'}": Measured(1, 1),
+    "SEEN.append(asyncio.get_running_loop())\n    return len(set(SEEN)) == 1": Measured(1, 1),
+}
+
+
+@pytest.mark.parametrize("body", ASYNC_GRADERS)
+def test_a_function_may_be_asynchronous(tmp_path: Path, body: str) -> None:
+    """It is awaited, on one loop for all items: a client that it keeps can be used again."""
+    source = f"import asyncio\nSEEN = []\nasync def score(answer, item):\n    {body}\n"
+    (tmp_path / "grade.py").write_text(source)
+    rows = [{"id": f"{number}", "input": "?", "expected": "x"} for number in range(3)]
+    environment, splits = open_rows(tmp_path, "tasks", rows, grader="python:grade:score")
+    episodes = [asyncio.run(environment.attempt(item, BLANK, Target(["x"]), seed=1)) for item in splits.train]
+    assert [episode.outcome for episode in episodes] == [ASYNC_GRADERS[body]] * 3
+
+
+def test_an_asynchronous_function_that_breaks_or_hangs_is_broken(tmp_path: Path) -> None:
+    """As a plain one."""
+    source = "import asyncio\nasync def score(answer, item):\n    {}\n"
+    assert "KeyError: 'typo'" in broken(with_function(tmp_path, source.format("return item['typo']")))
+    assert "longer than 0.1 seconds" in broken(
+        with_function(tmp_path, source.format("await asyncio.sleep(60)"), timeout=0.1)
+    )
+
+
 @pytest.mark.parametrize(("value", "outcome", "failure"), VALUES)
 def test_a_function_returns_a_number_a_bool_or_a_dict(
     tmp_path: Path, value: str, outcome: Measured, failure: str
@@ -210,10 +237,11 @@ def test_a_command_prints_a_number_or_json(tmp_path: Path, printed: str, outcome
 
 
 def test_a_command_reads_the_item_and_the_answer(tmp_path: Path) -> None:
-    """Standard input holds id, input, expected and answer, however long the answer is."""
+    """Standard input holds all fields of the item, as a function gets them, and the answer, however long it is."""
     script = (
         "import json, sys\nrow = json.load(sys.stdin)\n"
-        "print(int(row == {'id': '1', 'input': 'What?', 'expected': 'gold', 'answer': 'é' * 300_000}))\n"
+        "fields = {'id': '1', 'input': 'What?', 'expected': 'gold', 'extra': [1], 'split': 'train'}\n"
+        "print(int(row == {**fields, 'answer': 'é' * 300_000}))\n"
     )
     assert with_command(tmp_path, script, reply="é" * 300_000).outcome == Measured(1, 1)
 

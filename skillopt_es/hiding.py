@@ -1,0 +1,83 @@
+"""What holds answers on this machine, and keeping it from models that are programs here and could read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from skillopt_es.config import RunConfig
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.schema import LOG_FILE
+from skillopt_es.events.values import Json, Role
+from skillopt_es.ports import Answers, ChatModel, Onlooker
+
+
+async def hide_answers(
+    models: Mapping[Role, ChatModel], config: RunConfig, run: Path, *, warn: Callable[[str], None]
+) -> tuple[str, ...]:
+    """Hides them from all models that could read them; warns of those that may. Raises ConfigError if it cannot."""
+    notes = []
+    for role, model in models.items():
+        if not isinstance(model, Onlooker):
+            continue
+        own = config.role(role)
+        if own.agent_answers == "visible":
+            notes.append(
+                f"the {role} ({own.backend}) can read the data with its answers, as model.agent_answers is visible: "
+                "no score says anything unless it did not"
+            )
+            continue
+        problem = await model.hide(answers_of(config, run))
+        if problem:
+            raise ConfigError(
+                f"the answers cannot be hidden from the {role} ({own.backend}), which can read files here: {problem}",
+                hint="run on a Linux that allows user name spaces, keep data and runs apart from what the agent needs, "
+                "or set model.agent_answers: visible for an agent that will not look",
+            )
+    for note in notes:
+        warn(note)
+    return tuple(notes)
+
+
+def answers_of(config: RunConfig, run: Path) -> Answers:
+    """The data, this run and others; around them the folders of config and data; the repositories that those are in."""
+    home, runs = Path(config.folder).resolve(), run.resolve().parent
+    named = [place.resolve() for place in _data(config)]
+    data = [place for place in named if not home.is_relative_to(place)]
+    logs = [log.parent for log in runs.glob(f"*/{LOG_FILE}")]
+    above = [place for place in named if home.is_relative_to(place) and place.parent != place]
+    around = dict.fromkeys([home, runs, *above, *(place.parent for place in data)])
+    kept = [found for folder in around for found in _repositories(folder)]
+    return Answers(places=(*data, run.resolve(), *logs, *kept), around=tuple(around))
+
+
+def _data(config: RunConfig) -> Iterator[Path]:
+    """Files and folders that the environment's keys name."""
+    env = config.env
+    for value in (env.data_path, env.split_dir, *env.options.values()):
+        for text in _texts(value):
+            try:
+                place = config.path(text)
+                there = place.exists()
+            except (OSError, ValueError):  # a text that is no path
+                continue
+            if there:
+                yield place
+
+
+def _texts(value: Json) -> Iterator[str]:
+    for each in value if isinstance(value, list) else [value]:
+        if isinstance(each, str) and each.strip():
+            yield each
+
+
+def _repositories(folder: Path) -> Iterator[Path]:
+    """The store of the git repository that a folder is in: it has the files, too, and earlier ones."""
+    found = next((each / ".git" for each in (folder, *folder.parents) if (each / ".git").exists()), None)
+    if found is None:
+        return
+    yield found
+    if found.is_file():  # a further working tree, whose store is elsewhere: …/.git/worktrees/NAME
+        store = (found.parent / found.read_text(encoding="utf-8").removeprefix("gitdir:").strip()).resolve()
+        if store.parent.name == "worktrees":
+            yield store.parent.parent
