@@ -204,6 +204,8 @@ def call_row(columns: Columns) -> CallRow:
     n, slot, attempt, role, stage, model, form, texts, outcome, response, trace, *facts, recorded_at, prev, hash_ = (
         cells
     )
+    if type(form) is not str:
+        raise _without_form(n)
     try:
         call = FinishedCall(
             slot=slot,
@@ -219,6 +221,10 @@ def call_row(columns: Columns) -> CallRow:
         return CallRow(n=n, attempt=attempt, call=call, recorded_at=recorded_at, prev_hash=prev.hex(), hash=hash_.hex())
     except (AttributeError, TypeError, ValueError) as error:  # a damaged file can give anything in any column
         raise LogDamaged(f"call {n!r} is damaged: its columns are not what they were") from error
+
+
+def _without_form(n: object) -> LogDamaged:
+    return LogDamaged(f"call {n!r} is damaged: what it has in common with others is missing")
 
 
 class Journal:
@@ -263,7 +269,7 @@ class Journal:
                 cells: Any = row
                 after = cells[0]
                 if type(cells[2]) is not str:
-                    raise LogDamaged(f"call {after!r} is damaged: what it has in common with others is missing")
+                    raise _without_form(after)
                 yield ChargeRow(after, Charge(*cells[1:]))
 
     def asked(self) -> int:

@@ -19,7 +19,7 @@ MOST = 3
 def kept(rows: list[str], most: int = MOST) -> str:
     """What is kept."""
     for row in rows:
-        if len(row) >= most and not row.startswith("a"):
+        if len(row) > most or not row.startswith("a"):
             continue
         return row
     raise ValueError(1)
@@ -48,10 +48,10 @@ def test_each_mutant_is_the_module_with_one_change() -> None:
     mutants = list(mutants_of(SMALL))
     assert {mutant.key for mutant in mutants} == {
         ": 3 -> 4",
-        "kept: if len(row) >= most and (not row.startswith('a')): -> if not (len(row) >= most and (not row.startswith('a'))):",
-        "kept: len(row) >= most and (not row.startswith('a')) -> len(row) >= most or not row.startswith('a')",
-        "kept: len(row) >= most -> len(row) > most",
-        "kept: len(row) >= most -> len(row) < most",
+        "kept: if len(row) > most or not row.startswith('a'): -> if not (len(row) > most or not row.startswith('a')):",
+        "kept: len(row) > most or not row.startswith('a') -> len(row) > most and (not row.startswith('a'))",
+        "kept: len(row) > most -> len(row) >= most",
+        "kept: len(row) > most -> len(row) <= most",
         "kept: not row.startswith('a') -> row.startswith('a')",
         "kept: row.startswith -> row.endswith",
         "kept: continue -> break",

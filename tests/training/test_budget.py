@@ -347,22 +347,3 @@ def test_a_fork_begins_with_nothing_spent(tmp_path: Path) -> None:
     world = ScriptedWorld()
     asyncio.run(resume(child, world.session()))
     assert world.calls == 60
-
-
-def test_who_is_let_through_and_cancelled_lets_the_next_one_through() -> None:
-    """What was set aside for it is free again."""
-
-    async def scene() -> bool:
-        purse = Purse(Ledger(Caps(tokens=150)), {"target": Tariff(), "optimizer": Tariff()})
-        worst = Tariff().worst(Bound(input=50, output=50))
-        waiting = [asyncio.create_task(purse.enter(worst, name, again=False, ahead=False)) for name in "abc"]
-        await waiting[0]
-        purse.leave()
-        purse.ledger.settle(worst, NOTHING)
-        # b is let through by the end of a, and cancelled before it hears of that
-        purse._serve()
-        waiting[1].cancel()
-        await asyncio.gather(waiting[1], return_exceptions=True)
-        return await asyncio.wait_for(waiting[2], 5)
-
-    assert asyncio.run(scene())
