@@ -9,7 +9,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -21,7 +21,7 @@ from skillopt_es.adapters.background import in_background
 _CHUNK = 65_536
 _POLL_SECONDS = 0.02
 
-End = Literal["exited", "late", "flooded", "stopped"]
+End = Literal["exited", "late", "flooded", "stopped", "given_up"]
 
 
 class NotStartedError(Exception):
@@ -34,6 +34,7 @@ class Program:
     What to run; at its deadline the group has `grace` seconds after a SIGTERM, then it is killed.
 
     A program that prints more than `most_output` bytes is ended; with `cut` it goes on, and the middle is left out.
+    One of whose lines `hopeless` is true is ended, too.
     """
 
     argv: Sequence[str]
@@ -46,6 +47,7 @@ class Program:
     cut: bool = False
     grace: float = 0.0
     pass_fds: Sequence[int] = ()
+    hopeless: Callable[[bytes], bool] | None = None
 
 
 @frozen(kw_only=True)
@@ -146,6 +148,8 @@ class _Talk:
     unsent: bytes = field(init=False)
     output: Heard = field(init=False)
     errors: Heard = field(init=False)
+    line: bytes = b""
+    given_up: bool = False
 
     def __attrs_post_init__(self) -> None:
         program = self.program
@@ -174,6 +178,9 @@ class _Talk:
                     return "stopped"
                 if not busy and self.process.poll() is not None:
                     return "exited"
+                if self.given_up:
+                    self._say_goodbye(pipes)
+                    return "given_up"
                 if time.monotonic() > self.deadline:
                     self._say_goodbye(pipes)
                     return "late"
@@ -216,7 +223,13 @@ class _Talk:
         if key.fileobj is self.process.stdin:
             return self._write(key.fd)
         chunk = os.read(key.fd, _CHUNK)
-        (self.output if key.fileobj is self.process.stdout else self.errors).add(chunk)
+        if key.fileobj is not self.process.stdout:
+            self.errors.add(chunk)
+            return bool(chunk)
+        self.output.add(chunk)
+        if self.program.hopeless is not None:
+            *lines, self.line = (self.line + chunk).split(b"\n")
+            self.given_up = self.given_up or any(map(self.program.hopeless, lines))
         return bool(chunk)
 
     def _write(self, descriptor: int) -> bool:

@@ -1,5 +1,5 @@
 """
-`head.json`: where the log ended at the last barrier, kept outside the database.
+`head.json`: where the log ended at the last barrier, kept outside the database. Every log has one from its beginning.
 
 A hash chain cannot see that its tail is missing, and a flipped bit in SQLite's write-ahead log takes a tail away
 without any error. The anchor can: whatever it names was durable once, so it must be there.
@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from attrs import asdict, frozen
 
 from skillopt_es.events.errors import LogDamaged
-from skillopt_es.events.faults import system_fault
-
-HashAt = Callable[[str, int], str]
+from skillopt_es.events.faults import read_fault, system_fault
 
 ANCHOR_FILE = "head.json"
 
@@ -52,21 +49,35 @@ def write_anchor(folder: Path, anchor: Anchor) -> None:
 
 
 def read_anchor(folder: Path) -> Anchor | None:
-    """The anchor of a run, or None when there is none; raises LogDamaged for one that cannot be read."""
-    path = folder / ANCHOR_FILE
+    """The anchor of a run, or None when there is none; raises LogDamaged for one that is not what was written."""
+    try:
+        return read_anchor_file(folder / ANCHOR_FILE)
+    except FileNotFoundError:
+        return None
+
+
+def read_anchor_file(path: Path) -> Anchor:
+    """The anchor in a file, such as a copy that was kept elsewhere; raises FileNotFoundError where there is none."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        return None
+        raise
     except OSError as error:
-        raise LogDamaged(f"{path} cannot be read ({error.strerror or error})") from error
-    try:
-        anchor = Anchor(**json.loads(content))
-    except (ValueError, TypeError, RecursionError) as error:
-        raise LogDamaged(f"{path} is damaged: it is not what was written") from error
-    if [type(value) for value in asdict(anchor).values()] != [str, int, str, int, str]:
+        raise read_fault(error, path) from error
+    anchor = parsed_anchor(content)
+    if anchor is None:
         raise LogDamaged(f"{path} is damaged: it is not what was written")
     return anchor
+
+
+def parsed_anchor(content: bytes) -> Anchor | None:
+    """The anchor that some bytes say; None when they say none."""
+    try:
+        anchor = Anchor(**json.loads(content))
+    except (ValueError, TypeError, RecursionError):
+        return None
+    kinds = [type(value) for value in asdict(anchor).values()]
+    return anchor if kinds == [str, int, str, int, str] else None
 
 
 def sync_folder(folder: Path) -> None:
@@ -76,19 +87,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def anchor_problems(anchor: Anchor, run_id: str, hash_at: HashAt, ends: tuple[int, int]) -> list[str]:
-    """What the anchor names and the log, which ends at `ends` (events, calls), does not have."""
-    if anchor.run_id != run_id:
-        return [f"{ANCHOR_FILE} belongs to run {anchor.run_id}, not to {run_id}"]
-    problems = []
-    for table, wanted, hash_, end in (
-        ("events", anchor.seq, anchor.hash, ends[0]),
-        ("calls", anchor.calls, anchor.calls_hash, ends[1]),
-    ):
-        if wanted > end:
-            problems.append(f"{wanted - end} {table} are missing after number {end}")
-        elif hash_at(table, wanted) != hash_:
-            problems.append(f"number {wanted} of {table} is not the one that {ANCHOR_FILE} names")
-    return problems

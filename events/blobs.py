@@ -17,7 +17,7 @@ from typing import cast
 from skillopt_es.events.bulk import Row, insert_rows, which_of
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.reader import Reader
-from skillopt_es.events.values import digest_of, raw_digest
+from skillopt_es.events.values import raw_digest
 
 COMPRESS_FROM = 512
 LEVEL = 1
@@ -50,18 +50,25 @@ def put_blobs(connection: sqlite3.Connection, rows: dict[str, Row]) -> None:
 def stored_text(reader: Reader, digest: str) -> str | None:
     """The text with that digest, None where there is none; raises LogDamaged when it is garbled."""
     try:
-        row = reader.row("select codec, data from blobs where digest = ?", (raw_digest(digest),))
+        raw = stored_bytes(reader, digest)
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError as error:
+        raise LogDamaged(f"the text {digest:.12}… is damaged: {error}") from error
+
+
+def stored_bytes(reader: Reader, digest: str) -> bytes | None:
+    """The bytes with that digest, None where there are none; raises LogDamaged when they are garbled."""
+    try:
+        raw_key = raw_digest(digest)
     except ValueError:
-        row = None
+        return None
+    row = reader.row("select digest, codec, size, checksum, data from blobs where digest = ?", (raw_key,))
     if row is None:
         return None
-    try:
-        raw = unpack(*cast("tuple[str, bytes]", row))
-        if digest_of(raw) != digest:
-            raise ValueError("it is not what was written")
-        return raw.decode()
-    except (zlib.error, ValueError) as error:
-        raise LogDamaged(f"the text {digest:.12}… is damaged: {error}") from error
+    raw, problem = checked_blob(*cast("tuple[bytes, str, int, int, bytes]", row))
+    if problem:
+        raise LogDamaged(f"the text {digest:.12}… is damaged: {problem}")
+    return raw
 
 
 def unpack(codec: str, data: bytes) -> bytes:
@@ -69,17 +76,17 @@ def unpack(codec: str, data: bytes) -> bytes:
     return zlib.decompress(data) if codec == "zlib" else data
 
 
-def blob_problem(digest: bytes, codec: str, size: int, checksum: int, data: bytes) -> str:
-    """What is wrong with a blob's row, or nothing."""
+def checked_blob(digest: bytes, codec: str, size: int, checksum: int, data: bytes) -> tuple[bytes, str]:
+    """The plain bytes of a blob's row, and what is wrong with it, or nothing."""
     try:
         raw = unpack(codec, data)
     except zlib.error as error:
-        return f"cannot be decompressed ({error})"
+        return b"", f"cannot be decompressed ({error})"
     if sha256(raw).digest() != digest:
-        return "its content does not match its digest"
+        return raw, "its content does not match its digest"
     if len(raw) != size or zlib.crc32(data) != checksum or codec not in ("raw", "zlib"):
-        return "its row does not match its content"
-    return ""
+        return raw, "its row does not match its content"
+    return raw, ""
 
 
 class KnownDigests:

@@ -74,11 +74,13 @@ class RunResumed(Event):
     A writer took over a run that had stopped; `overrides` are settings that never decide anything.
 
     `lost` are the calls under a budget that were in flight when the last writer was killed, and count as paid for.
+    `accepted_loss` says what was missing at the log's end, where somebody went on from what was left.
     """
 
     software: str
     overrides: tuple[Setting, ...] = ()
     lost: tuple[LostCall, ...] = ()
+    accepted_loss: str = ""
 
 
 @frozen(kw_only=True)
@@ -133,7 +135,7 @@ class TextsErased(Event):
 class RunPaused(Event):
     """The run stopped before its end, and why; `resume` goes on from here."""
 
-    reason: Literal["interrupt", "error", "unmeasured", "optimizer", "handoff", "budget"]
+    reason: Literal["interrupt", "error", "unmeasured", "unanswered", "optimizer", "handoff", "budget"]
     message: str
 
 

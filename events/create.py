@@ -1,7 +1,8 @@
 """
 New logs: an empty one, or a fork that starts with a copy of its parent's events, texts and journal.
 
-A log is laid out under another name and renamed when it is whole and durable: there is never half a log.
+A log is laid out under another name and renamed when it is whole and durable: there is never half a log, and never one
+without the anchor that says where it ends.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.anchor import sync_folder
+from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, sync_folder, write_anchor
 from skillopt_es.events.blobs import blob_row, put_blobs
 from skillopt_es.events.bulk import Row, insert_rows
 from skillopt_es.events.catalog import Event
@@ -24,7 +25,8 @@ from skillopt_es.events.faults import sqlite_fault, system_fault
 from skillopt_es.events.group import event_row
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE, TABLES, connect, create_tables, prepare_writer
-from skillopt_es.events.values import raw_digest, text_digest
+from skillopt_es.events.tail import TAIL_FILE
+from skillopt_es.events.values import hex_digest, raw_digest, text_digest
 
 
 @frozen
@@ -54,13 +56,13 @@ def create_log(
     """Puts a new log into a folder that has none; the caller holds the run's lock."""
     _refuse_existing(folder)
     run = _describe(RunInfo(run_id, name, created_at), fork)
-    _put(folder, lambda draft: _lay_out(draft, run, fork, contents))
+    _put(folder, run, lambda draft: _lay_out(draft, run, fork, contents))
 
 
 def create_from_rows(folder: Path, run: RunInfo, rows: Mapping[str, Sequence[Row]]) -> None:
     """Puts a log that was taken down somewhere else into a folder that has none: the rows of each table, in order."""
     _refuse_existing(folder)
-    _put(folder, lambda draft: _fill(draft, {"run": [run.row()], **rows}))
+    _put(folder, run, lambda draft: _fill(draft, {"run": [run.row()], **rows}))
 
 
 def _refuse_existing(folder: Path) -> None:
@@ -68,13 +70,15 @@ def _refuse_existing(folder: Path) -> None:
         raise RunExists(f"there is a run at {folder} already", hint="resume it, or choose another name")
 
 
-def _put(folder: Path, lay_out: Callable[[Path], None]) -> None:
+def _put(folder: Path, run: RunInfo, lay_out: Callable[[Path], None]) -> None:
     """A log that is laid out elsewhere and then put into its place."""
     path = folder / LOG_FILE
     draft = folder / f"{LOG_FILE}.new"
     try:
         _remove(draft)
         lay_out(draft)
+        (folder / TAIL_FILE).unlink(missing_ok=True)
+        write_anchor(folder, _end_of(draft, run))
         draft.replace(path)
         sync_folder(folder)
     except sqlite3.Error as error:
@@ -84,6 +88,19 @@ def _put(folder: Path, lay_out: Callable[[Path], None]) -> None:
     finally:
         with suppress(OSError):
             _remove(draft)
+            if not path.exists():
+                (folder / ANCHOR_FILE).unlink(missing_ok=True)
+
+
+def _end_of(draft: Path, run: RunInfo) -> Anchor:
+    """Where both chains of a draft end."""
+    with closing(connect(draft, "mode=ro")) as connection:
+        ends = [
+            connection.execute(f"select {key}, hash from {table} order by {key} desc limit 1").fetchone()  # noqa: S608
+            for table, key in (("events", "seq"), ("calls", "n"))
+        ]
+    events, calls = [(end[0], hex_digest(end[1])) if end else (0, run.first_prev_hash) for end in ends]
+    return Anchor(run.run_id, *events, *calls)
 
 
 def _describe(run: RunInfo, fork: ForkPoint | None) -> RunInfo:

@@ -92,7 +92,7 @@ class Eraser:
         if busy:
             raise LogUnwritable(
                 f"{path}: the texts are erased, but another program still reads the file as it was",
-                hint="close it and say the same again: that finishes the work",
+                hint="close it and repeat the command: that finishes the work",
             )
 
     def close(self) -> None:

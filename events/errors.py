@@ -11,6 +11,7 @@ SkillOptError
 │   ├── RunExists           there is one already where a new one should begin
 │   ├── TextErased          a text that is needed was erased on purpose
 │   ├── InvalidEvent        an event or a call that could not be read back, so it was not written
+│   ├── LogUnreadable       the disk reports an error: what is in the log cannot be told now
 │   └── LogUnwritable       disk full, read-only, i/o error
 └── (skillopt_es.errors adds the others)
 
@@ -85,6 +86,13 @@ class TextErased(LogError):
 
 class InvalidEvent(LogError):
     """An event or a call does not fit its own schema and could not be read back, so nothing of it was written."""
+
+
+class LogUnreadable(LogError):
+    """The disk, or the system, refuses to read; nothing says that what was written is not there."""
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message, hint=hint or "check the disk's health and permissions; copy the run elsewhere")
 
 
 class LogUnwritable(LogError):

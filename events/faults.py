@@ -6,8 +6,9 @@ import errno
 import sqlite3
 from pathlib import Path
 
-from skillopt_es.events.errors import LogDamaged, LogError, LogUnwritable
+from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable, LogUnwritable
 
+_PIECE = 1 << 20
 _SAFE = "everything committed before is safe"
 _UNWRITABLE = {
     sqlite3.SQLITE_FULL: ("the disk is full", f"free some space and resume; {_SAFE}"),
@@ -18,6 +19,8 @@ _UNWRITABLE = {
     sqlite3.SQLITE_BUSY: ("another program holds it locked", "close the program that has the log open, then resume"),
     sqlite3.SQLITE_LOCKED: ("another program holds it locked", "close the program that has the log open, then resume"),
 }
+# What SQLite adds to SQLITE_IOERR when the system refused to read, size up, find or seek; a short read is damage.
+_READING = {sqlite3.SQLITE_IOERR | number << 8 for number in (1, 7, 13, 22, 24)}
 _DAMAGED = {
     sqlite3.SQLITE_CORRUPT: "its pages are malformed",
     sqlite3.SQLITE_NOTADB: "it is not an SQLite database",
@@ -40,10 +43,29 @@ QUERY_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 def sqlite_fault(error: Exception, path: Path) -> LogError:
     """The error to raise for one of SQLite's."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code == sqlite3.SQLITE_IOERR and getattr(error, "sqlite_errorcode", 0) in _READING:
+        return LogUnreadable(f"{path} cannot be read: the disk reports an error ({error})")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):  # SQLite says so, too, where the disk fails it
+        failed = _failing(path) or _failing(path.with_name(f"{path.name}-wal"))
+        if failed is not None:
+            return failed
     if code in _UNWRITABLE:
         why, hint = _UNWRITABLE[code]
         return LogUnwritable(f"{path} cannot be used: {why} ({error})", hint=hint)
     return LogDamaged(f"{path} is damaged: {_DAMAGED.get(code, 'it cannot be read')} ({error})")
+
+
+def _failing(path: Path) -> LogError | None:
+    """Why a file cannot be read to its end, if it cannot; what is in it does not matter."""
+    try:
+        with path.open("rb") as file:
+            while file.read(_PIECE):
+                pass
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        return read_fault(error, path)
+    return None
 
 
 def system_fault(error: OSError, path: Path) -> LogError:
@@ -51,3 +73,8 @@ def system_fault(error: OSError, path: Path) -> LogError:
     code = _ERRNO.get(error.errno or 0, sqlite3.SQLITE_IOERR)
     why, hint = _UNWRITABLE[code]
     return LogUnwritable(f"{path} cannot be written: {why} ({error.strerror or error})", hint=hint)
+
+
+def read_fault(error: OSError, path: Path) -> LogError:
+    """The error to raise when the system cannot read a file of a run: that says nothing about what is in it."""
+    return LogUnreadable(f"{path} cannot be read: the system says {error.strerror or error}")

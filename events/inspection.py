@@ -5,25 +5,25 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from typing import cast
+from typing import Any, cast
 
 from attrs import define, field, frozen
 
-from skillopt_es.events.blobs import blob_problem
+from skillopt_es.events.blobs import checked_blob
 from skillopt_es.events.catalog import Event, TextsErased
-from skillopt_es.events.chain import call_hash, event_hash
+from skillopt_es.events.chain import event_hash
 from skillopt_es.events.codec import clean_text, decode
 from skillopt_es.events.erasures import Erasures, read_text
-from skillopt_es.events.errors import LogDamaged, LogError
-from skillopt_es.events.forms import FORMS_QUERY
-from skillopt_es.events.journal import CALLS_QUERY, call_row
+from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
+from skillopt_es.events.forms import FORMS_QUERY, join_request
+from skillopt_es.events.journal import CALLS_QUERY, LOOK_QUERY, call_row, is_sealed, quick_digest
 from skillopt_es.events.reader import Columns, Reader
-from skillopt_es.events.values import CallRef, hex_digest
+from skillopt_es.events.values import digest_of, hex_digest, raw_digest
 
 MOST_PROBLEMS = 200
 _CHUNK = 500
 _BLOBS = "select rowid, digest, codec, size, checksum, data from blobs where rowid > ? order by rowid limit ?"
-_CALLS = f"{CALLS_QUERY} where n > ? order by n limit ?"
+_RAW = len(raw_digest(digest_of(b"")))
 _EVENTS = (
     "select seq, type, version, recorded_at, cause, prev_hash, hash, data"
     " from events where seq > ? order by seq limit ?"
@@ -70,8 +70,8 @@ class Inspection:
     calls: int = 0
     last_event: int = 0
     last_call: int = 0
-    digests: set[str] = field(factory=set)
-    refs: set[CallRef] = field(factory=set)
+    digests: set[bytes] = field(factory=set)
+    refs: dict[str, str] = field(factory=dict)
     erased: list[Erasure] = field(factory=list)
     erasures: Erasures = field(init=False)
 
@@ -91,48 +91,61 @@ class Inspection:
         row = self.reader.row(f"select hash from {table} where {key} = ? order by 1", (number,))  # noqa: S608
         return "" if row is None else hex_digest(row[0])
 
-    def need(self, where: str, what: str, digest: object, seq: int) -> None:
+    def need(self, where: str, what: str, digest: str, seq: int) -> None:
         """Notes a text that should be stored and is not."""
-        if digest not in self.digests and self.erasures.text(str(digest)) is None:
+        if bytes.fromhex(digest) not in self.digests and self.erasures.text(digest) is None:
             self.say(where, f"the text of its {what} ({digest!s:.12}…) is missing", seq)
 
 
 def check_blobs(seen: Inspection) -> None:
     """Every text against its digest."""
     for _, *columns in _rows(seen, _BLOBS):
-        digest = hex_digest(columns[0])
+        digest = cast("bytes", columns[0])
         seen.digests.add(digest)
         try:
-            problem = blob_problem(*cast("tuple[bytes, str, int, int, bytes]", tuple(columns)))
+            _, problem = checked_blob(*cast("tuple[bytes, str, int, int, bytes]", columns))
         except ODD as error:
             problem = str(error)
         if problem:
-            seen.say("blob", f"the text {digest:.12}… is damaged: {problem}")
+            seen.say("blob", f"the text {hex_digest(digest):.12}… is damaged: {problem}")
 
 
 def check_calls(seen: Inspection) -> None:
     """Every call against its predecessor, its own hash, its attempt and the texts it names."""
     prev_hash, attempts = bytes.fromhex(seen.first_prev_hash), Counter[str]()
-    for columns in _rows(seen, _CALLS):
+    for columns in _rows(seen, LOOK_QUERY):
         n = cast("int", columns[0])
-        if (n, columns[-2]) != (seen.last_call + 1, prev_hash):
+        if (n, columns[1]) != (seen.last_call + 1, prev_hash):
             seen.say("call", f"call {n} does not follow call {seen.last_call}", n)
-        seen.calls, seen.last_call, prev_hash = seen.calls + 1, n, cast("bytes", columns[-1])
+        seen.calls, seen.last_call, prev_hash = seen.calls + 1, n, cast("bytes", columns[2])
         try:
             _check_call(seen, columns, attempts)
         except ODD as error:
-            seen.say("call", f"call {n} cannot be read: {error}", n)
+            seen.say("call", str(error), n)
 
 
 def _check_call(seen: Inspection, columns: Columns, attempts: Counter[str]) -> None:
-    n = cast("int", columns[0])
-    if call_hash(columns[:-1]) != columns[-1]:
-        seen.say("call", f"call {n} was changed after it was recorded", n)
+    n, _, hash_, sealed, slot, attempt, model, form, texts, response, trace, asked, came = cast(
+        "tuple[Any, ...]", columns
+    )
+    attempts[slot] += 1
+    if attempt != attempts[slot]:
+        seen.say("call", f"call {n} is numbered attempt {attempt} of its slot out of turn", n)
+    if not is_sealed(sealed, hash_) or not sealed.isascii():
+        _check_in_full(seen, n)
+        return
+    seen.refs[quick_digest(model, join_request(form, texts), asked, came, trace)] = slot
+    named = {texts[start : start + _RAW] for start in range(0, len(texts), _RAW)}
+    named.update(digest for digest in (response, trace) if digest is not None)
+    if not (texts and named <= seen.digests):
+        _check_in_full(seen, n)
+
+
+def _check_in_full(seen: Inspection, n: int) -> None:
+    """What a look at the columns did not settle, by the call itself."""
+    [columns] = seen.reader.rows(f"{CALLS_QUERY} where n = ?", (n,))
     row = call_row(columns)
-    seen.refs.add(row.ref)
-    attempts[row.call.slot] += 1
-    if row.attempt != attempts[row.call.slot]:
-        seen.say("call", f"call {n} is numbered attempt {row.attempt} of its slot out of turn", n)
+    seen.refs[row.digest] = row.call.slot
     if row.call.response is not None:
         seen.need("call", "answer", row.call.response, n)
     if row.call.trace is not None:
@@ -166,6 +179,8 @@ def check_events(seen: Inspection) -> None:
         parent_seen = parent_seen or hex_digest(prev_hash) == seen.parent_head
         try:
             _check_event(seen, columns)
+        except LogUnreadable:
+            raise
         except ODD as error:
             seen.say("event", str(error), seq)
     seen.head_hash = hex_digest(prev_hash)
@@ -189,7 +204,7 @@ def _check_event(seen: Inspection, columns: Columns) -> None:
 
 def _check_references(seen: Inspection, event: Event, seq: int) -> None:
     for ref in getattr(event, "calls", ()):
-        if ref not in seen.refs:
+        if seen.refs.get(ref.digest) != ref.slot:
             seen.say("event", f"event {seq} used a call of {ref.slot} that is not in the journal", seq)
     trajectory = getattr(event, "trajectory", "")
     if trajectory:
@@ -200,7 +215,7 @@ def _check_erasure(seen: Inspection, event: TextsErased, seq: int, recorded_at: 
     """Notes what was erased; a text may have come back with a later call that asked the same."""
     counts = {"texts": len(event.texts), "events": len(event.events)}
     seen.erased.append(Erasure(seq, recorded_at, event.by, event.reason, event.items, **counts))
-    back = len(seen.digests.intersection(event.texts))
+    back = len(seen.digests.intersection(map(bytes.fromhex, event.texts)))
     if back:
         seen.warnings.append(f"{back} of the texts that event {seq} erased are there again: something asked for them")
 
@@ -211,7 +226,12 @@ def _rows(seen: Inspection, sql: str) -> Iterator[Columns]:
     while True:
         try:
             rows = seen.reader.rows(sql, (after, limit))
+        except LogUnreadable:
+            raise
         except LogError as error:
+            if not seen.reader.lenient:  # a text that is not UTF-8 must fail at its own row, and not take others along
+                seen.reader.take_any_text()
+                continue
             if limit == 1:
                 raise LogDamaged(f"what follows number {after} cannot be read: {error}") from error
             limit = 1

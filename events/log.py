@@ -128,7 +128,7 @@ class EventLog:
         hashes are still checked, but not that nothing is missing between them.
         """
         some = types is not None or bool(mentioning)
-        prev_hash = bytes.fromhex(self._hash_at(after))
+        prev_hash = bytes.fromhex(self.hash_at("events", after))
         while rows := self._chunk(after, until, types, mentioning):
             for row in rows:
                 columns = cast("_EventColumns", row)
@@ -164,10 +164,12 @@ class EventLog:
         sql = f"select {_EVENT} from events where {where} order by seq limit {_CHUNK}"  # noqa: S608
         return self._reader.rows(sql, values)
 
-    def _hash_at(self, seq: int) -> str:
-        if seq == 0:
+    def hash_at(self, table: str, number: int) -> str:
+        """The hash of one of the `events` or `calls`; what precedes the first for 0, nothing for what is not there."""
+        if number == 0:
             return self.run.first_prev_hash
-        row = self._reader.row("select hash from events where seq = ? order by seq", (seq,))
+        key = "seq" if table == "events" else "n"
+        row = self._reader.row(f"select hash from {table} where {key} = ?", (number,))  # noqa: S608 -- our own names
         return "" if row is None else hex_digest(row[0])
 
     def _recorded(self, columns: _EventColumns) -> Recorded:

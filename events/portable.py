@@ -7,7 +7,6 @@ read) changes the hashes from there on, and both chains are whole again.
 
 from __future__ import annotations
 
-import zlib
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -17,8 +16,7 @@ from typing import cast
 
 from attrs import evolve, field, frozen
 
-from skillopt_es.events.anchor import Anchor, write_anchor
-from skillopt_es.events.blobs import blob_row, unpack
+from skillopt_es.events.blobs import blob_row, stored_bytes
 from skillopt_es.events.bulk import Row
 from skillopt_es.events.codec import EncodedEvent
 from skillopt_es.events.create import create_from_rows
@@ -80,16 +78,13 @@ def take_up(log: EventLog) -> PortableLog:
 
 
 def raw_texts(log: EventLog, digests: Sequence[str]) -> dict[str, bytes]:
-    """The bytes of texts and files by digest; raises LogDamaged for one that is not there."""
+    """The bytes of texts and files by digest; raises LogDamaged for one that is not there, or not what was written."""
     found = {}
     for digest in digests:
-        row = log.reader.row("select codec, data from blobs where digest = ?", (raw_digest(digest),))
-        if row is None:
+        raw = stored_bytes(log.reader, digest)
+        if raw is None:
             raise LogDamaged(f"the text {digest:.12}… is missing from the log")
-        try:
-            found[digest] = unpack(*cast("tuple[str, bytes]", row))
-        except (zlib.error, ValueError) as error:
-            raise LogDamaged(f"the text {digest:.12}… is damaged: {error}") from error
+        found[digest] = raw
     return found
 
 
@@ -133,6 +128,4 @@ def put_down(folder: Path, portable: PortableLog, texts: Mapping[str, bytes]) ->
     folder.mkdir(parents=True, exist_ok=True)
     blobs = [blob_row(digest, raw) for digest, raw in texts.items()]
     create_from_rows(folder, portable.run, {**made.rows, "blobs": blobs})
-    tail = made.tail
-    write_anchor(folder, Anchor(portable.run.run_id, tail.seq, tail.hash.hex(), tail.calls, tail.calls_hash.hex()))
     return made

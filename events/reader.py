@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from skillopt_es.events.bulk import Cell
@@ -16,11 +16,15 @@ Columns = tuple[Cell, ...]
 class Reader:
     """A read-only connection to one log."""
 
-    def __init__(self, folder: Path, *, text_errors: str = "strict") -> None:
+    def __init__(self, folder: Path) -> None:
         self.path = folder / LOG_FILE
+        self.lenient = False
         self._connection = open_reader_connection(self.path)
-        if text_errors != "strict":
-            self._connection.text_factory = lambda raw: raw.decode(errors=text_errors)
+
+    def take_any_text(self) -> None:
+        """From now on gives texts that are no longer UTF-8, too, with marks in them; it costs a call for each text."""
+        self.lenient = True
+        self._connection.text_factory = lambda raw: raw.decode(errors="surrogateescape")
 
     def rows(self, sql: str, values: Sequence[Cell] = ()) -> list[Columns]:
         """All rows of a query, at once: a query left open would keep the write-ahead log from being emptied."""
@@ -33,6 +37,10 @@ class Reader:
         """The first row of a query, if any."""
         rows = self.rows(sql, values)
         return rows[0] if rows else None
+
+    def define(self, name: str, function: Callable[..., bool]) -> None:
+        """Lets queries ask a function of ours about a row, which saves fetching it."""
+        self._connection.create_function(name, -1, function, deterministic=True)
 
     def hold(self) -> None:
         """Sees the log as it is now until it is closed, whatever a writer appends meanwhile."""

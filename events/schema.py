@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnwritable, RunNotFound
-from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault, system_fault
+from skillopt_es.events.faults import QUERY_ERRORS, read_fault, sqlite_fault
 
 LOG_FILE = "log.db"
 APPLICATION_ID = 0x534B4F45
@@ -131,6 +131,13 @@ SCHEMA_QUERY = (
 """Asks for the SQL of our tables, triggers and views, by name."""
 
 
+STRANGERS_QUERY = (
+    "select type, name from sqlite_master where sql is not null and tbl_name not in"
+    " ('run', 'blobs', 'events', 'forms', 'calls', 'log_events', 'log_calls', 'log_blobs') order by type, name"
+)
+"""Asks for the kinds and names of what others have put into the file."""
+
+
 def expected_schema() -> dict[str, str]:
     """The SQL of our tables, triggers and views as it must be, by name."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -149,7 +156,7 @@ def check_file(path: Path) -> None:
     except (FileNotFoundError, NotADirectoryError):
         raise RunNotFound(f"there is no run at {path.parent}") from None
     except OSError as error:
-        raise system_fault(error, path) from error
+        raise read_fault(error, path) from error
     if not header:
         raise LogError(f"{path} is empty, not a log", hint="delete its folder and start again")
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
@@ -250,7 +257,7 @@ def missing_bytes(path: Path) -> int:
             header = file.read(32)
         size = path.stat().st_size
     except OSError as error:
-        raise system_fault(error, path) from error
+        raise read_fault(error, path) from error
     page = int.from_bytes(header[16:18])
     return max(0, int.from_bytes(header[28:32]) * (65536 if page == 1 else page) - size)
 

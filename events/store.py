@@ -9,39 +9,56 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from skillopt_es.events.anchor import Anchor, anchor_problems, read_anchor, write_anchor
+from skillopt_es.events.anchor import Anchor, write_anchor
 from skillopt_es.events.blobs import KnownDigests, put_blobs
-from skillopt_es.events.bulk import insert_rows
+from skillopt_es.events.bulk import Cell, insert_rows
+from skillopt_es.events.ends import EndProblem, said_ends
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
 from skillopt_es.events.forms import FORMS_QUERY, Form
 from skillopt_es.events.group import Record, Result, Tail, Write, plan_group
+from skillopt_es.events.links import first_break
 from skillopt_es.events.log import RunInfo
 from skillopt_es.events.schema import LOG_FILE, open_writer_connection
+from skillopt_es.events.tail import TAIL_FILE, TailFile
 from skillopt_es.events.values import hex_digest, raw_digest
 
 
 class Store:
-    """Commits groups of operations to one log; used by one thread at a time."""
+    """
+    Commits groups of operations to one log; used by one thread at a time.
 
-    def __init__(self, folder: Path, run: RunInfo, *, now: Callable[[], datetime]) -> None:
+    Raises LogDamaged for a log that is not what was written. With `accept_loss` one that only lacks its end will do:
+    `lost` then says what is missing.
+    """
+
+    def __init__(self, folder: Path, run: RunInfo, *, now: Callable[[], datetime], accept_loss: bool = False) -> None:
         self.known = KnownDigests()
+        self.lost = ""
         self._folder = folder
         self._path = folder / LOG_FILE
         self._run = run
         self._now = now
+        ends = said_ends(folder)
         self._connection = open_writer_connection(self._path)
+        self._tail_file = TailFile(folder)
+        self._anchored: Tail | None = None
         self._data_version = -1
         self._forms: dict[Form, int] = {}
         try:
-            self._tail = self._read_tail()
-            self._check_anchor()
+            self._tail = self._opened_at = self._read_tail()
+            problems = ends.missing(run.run_id, self._hash_at, (self._tail.seq, self._tail.calls))
+            self._check_end(problems, accept_loss=accept_loss)
+            self._check_calls()
+            if not self.lost and any(name == TAIL_FILE for name, _ in ends.said):
+                self.anchor()  # what the last writer's `tail` says is made to last, for this one begins a new file
         except BaseException:
             self._connection.close()
             raise
 
     def commit(self, writes: Sequence[Write]) -> list[Result]:
         """Writes all operations in one durable transaction and returns what each came to; all or nothing."""
+        self._tail_file.settle()
         try:
             self._connection.execute("begin immediate")
             try:
@@ -57,20 +74,25 @@ class Store:
                 raise
         except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
-        self._tail = plan.tail
+        began, self._tail = self._tail == self._opened_at, plan.tail
+        self._tail_file.note(self._end)
+        if self.lost and began:
+            write_anchor(self._folder, self._end)  # from here on the log ends where it was gone on with
         self._forms.update(plan.forms)
         self.known.add(plan.blobs.keys())
         return plan.results
 
     def anchor(self) -> None:
         """Empties the write-ahead log into the database and says in `head.json` where the log ends."""
+        if self.lost and self._tail == self._opened_at:
+            return  # nothing was gone on with: what is missing must be told again
         try:
             self._checkpoint()
         except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
-        tail = self._tail
-        ends = (tail.seq, tail.hash.hex(), tail.calls, tail.calls_hash.hex())
-        write_anchor(self._folder, Anchor(self._run.run_id, *ends))
+        write_anchor(self._folder, self._end)
+        self._anchored = self._tail
+        self._tail_file.clear()
 
     def close(self) -> None:
         """Gives the file back; SQLite removes the write-ahead log's files when nobody else has it open."""
@@ -78,6 +100,17 @@ class Store:
             self._connection.close()
         except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
+        finally:
+            if self._tail == self._anchored:
+                self._tail_file.remove()
+            else:
+                self._tail_file.close()
+
+    @property
+    def _end(self) -> Anchor:
+        """Where both chains end now."""
+        tail = self._tail
+        return Anchor(self._run.run_id, tail.seq, tail.hash.hex(), tail.calls, tail.calls_hash.hex())
 
     def _roll_back(self) -> None:
         # SQLite has often rolled back by itself; and a disk that refuses to commit may refuse this too.
@@ -128,12 +161,30 @@ class Store:
         rows = self._connection.execute(f"select hash from {table} where {key} = ?", (number,))  # noqa: S608
         return "".join(hex_digest(hash_) for (hash_,) in rows.fetchall())
 
-    def _check_anchor(self) -> None:
+    def _check_end(self, problems: Sequence[EndProblem], *, accept_loss: bool) -> None:
         """Refuses to go on after a tail that was lost: the next anchor would hide it."""
-        anchor = read_anchor(self._folder)
-        if anchor is None:
+        if not problems:
             return
-        ends = (self._tail.seq, self._tail.calls)
-        problems = anchor_problems(anchor, self._run.run_id, self._hash_at, ends)
-        if problems:
-            raise LogDamaged(f"{self._path} is not whole: {problems[0]}")
+        lost = all(problem.lost for problem in problems)
+        if lost and accept_loss:
+            self.lost = "; ".join(problem.message for problem in problems)
+            return
+        raise LogDamaged(
+            f"{self._path} is not whole: {problems[0].message}",
+            hint=f"bring the run's folder back from a copy; or `skillopt-es resume {self._run.name} --accept-loss` "
+            "goes on from what is left, and asks and pays again for what is missing"
+            if lost
+            else "",
+        )
+
+    def _check_calls(self) -> None:
+        """Refuses calls that do not follow each other; each one's own hash is checked when it is used."""
+        number = first_break(self._ask, "calls", self._run.first_prev_hash)
+        if number is not None:
+            raise LogDamaged(f"call {number} in {self._path} does not follow call {number - 1}")
+
+    def _ask(self, sql: str, values: Sequence[Cell]) -> list[tuple[Cell, ...]]:
+        try:
+            return self._connection.execute(sql, values).fetchall()
+        except QUERY_ERRORS as error:
+            raise sqlite_fault(error, self._path) from error

@@ -1,5 +1,5 @@
 """
-Whether a log is what was written: every hash, digest, reference and trigger, and the tail against the anchor.
+Whether a log is what was written: every hash, digest, reference and trigger, and its end against what is said of it.
 
 It never raises on a damaged log: what is wrong is a `Problem`, in the order of the file, texts, calls and events, so
 the first one is the first bad place. SQLite's own check is asked too, but it sees few flipped bits; the chains see all.
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 from attrs import frozen
 
-from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, anchor_problems, read_anchor
-from skillopt_es.events.errors import LogError, RunNotFound
+from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, read_anchor_file
+from skillopt_es.events.ends import Ends, said_ends
+from skillopt_es.events.errors import LogError, LogUnreadable, RunNotFound
 from skillopt_es.events.inspection import (
     ODD,
     Erasure,
@@ -26,7 +28,8 @@ from skillopt_es.events.inspection import (
 )
 from skillopt_es.events.log import read_run
 from skillopt_es.events.reader import Reader
-from skillopt_es.events.schema import LOG_FILE, SCHEMA_QUERY, expected_schema
+from skillopt_es.events.schema import LOG_FILE, SCHEMA_QUERY, STRANGERS_QUERY, expected_schema
+from skillopt_es.events.tail import TAIL_FILE
 
 __all__ = ["Erasure", "Problem", "VerifyReport", "verify"]
 
@@ -47,23 +50,30 @@ class VerifyReport:
     erased: tuple[Erasure, ...] = ()
 
 
-def verify(folder: Path) -> VerifyReport:
-    """What is wrong with the log in a run's folder; raises only RunNotFound, when there is no run at all."""
+def verify(folder: Path, kept: Path | None = None) -> VerifyReport:
+    """
+    What is wrong with the log in a run's folder; `kept` is a copy of its head.json that was kept elsewhere.
+
+    Raises only RunNotFound, when there is no run at all, and LogUnreadable, when the disk does not let it be read.
+    """
+    earlier = None if kept is None else read_anchor_file(kept)
     if not (folder / LOG_FILE).exists() and not (folder / ANCHOR_FILE).exists():
         raise RunNotFound(f"there is no run at {folder}")
     try:
-        # A text that is no longer UTF-8 must fail at its own row, not take the rows around it along.
-        reader = Reader(folder, text_errors="surrogateescape")
+        reader = Reader(folder)
+    except LogUnreadable:
+        raise
     except LogError as error:
         return VerifyReport(ok=False, events=0, calls=0, blobs=0, head_hash="", problems=(Problem("file", str(error)),))
     try:
-        return _report(Inspection(reader), folder)
+        return _report(Inspection(reader), folder, earlier)
     finally:
         reader.close()
 
 
-def _report(seen: Inspection, folder: Path) -> VerifyReport:
-    anchor = _read_anchor(folder)  # before the log: a writer may be at work, and the log only ever gets longer
+def _report(seen: Inspection, folder: Path, kept: Anchor | None) -> VerifyReport:
+    pages = _checking_pages(folder)
+    ends = said_ends(folder)  # before the log: a writer may be at work, and the log only ever gets longer
     for where, step in (
         ("file", lambda seen: seen.reader.hold()),
         ("schema", _check_schema),
@@ -72,10 +82,11 @@ def _report(seen: Inspection, folder: Path) -> VerifyReport:
         ("call", check_calls),
         ("form", check_forms),
         ("event", check_events),
-        ("anchor", lambda seen: _check_anchor(seen, anchor)),
-        ("file", _check_pages),
+        ("anchor", lambda seen: _check_ends(seen, ends, kept)),
     ):
         _attempt(seen, where, step)
+    for message in pages():
+        seen.say("file", message)
     return VerifyReport(
         ok=not seen.problems,
         events=seen.events,
@@ -93,6 +104,8 @@ def _report(seen: Inspection, folder: Path) -> VerifyReport:
 def _attempt(seen: Inspection, where: str, step: Callable[[Inspection], None]) -> None:
     try:
         step(seen)
+    except LogUnreadable:
+        raise
     except ODD as error:
         seen.say(where, str(error))
 
@@ -106,6 +119,11 @@ def _check_schema(seen: Inspection) -> None:
             seen.say("schema", f"{name} does not belong there")
         elif found[name] != expected[name]:
             seen.say("schema", f"{name} was changed")
+    strangers = [f"{kind!s} {name!s}" for kind, name in seen.reader.rows(STRANGERS_QUERY)]
+    if strangers:
+        seen.warnings.append(
+            f"{LOG_FILE} also holds what is no part of the log, and nothing vouches for it: {', '.join(strangers[:20])}"
+        )
 
 
 def _check_run(seen: Inspection) -> None:
@@ -116,29 +134,47 @@ def _check_run(seen: Inspection) -> None:
     seen.first_prev_hash = seen.head_hash = run.first_prev_hash
 
 
-def _read_anchor(folder: Path) -> Anchor | LogError | None:
-    try:
-        return read_anchor(folder)
-    except LogError as error:
-        return error
-
-
-def _check_anchor(seen: Inspection, anchor: Anchor | LogError | None) -> None:
-    if isinstance(anchor, LogError):
-        raise anchor
-    if anchor is None:
-        seen.warnings.append(f"there is no {ANCHOR_FILE}: whether events are missing at the end cannot be told")
-        return
-    for message in anchor_problems(anchor, seen.run_id, seen.hash_at, (seen.last_event, seen.last_call)):
-        seen.say("anchor", message, seen.last_event)
-    if anchor.seq < seen.last_event or anchor.calls < seen.last_call:
+def _check_ends(seen: Inspection, ends: Ends, kept: Anchor | None) -> None:
+    here = (seen.last_event, seen.last_call)
+    for problem in ends.missing(seen.run_id, seen.hash_at, here):
+        seen.say("anchor", problem.message, seen.last_event)
+    if kept is not None:
+        for problem in Ends(said=(("the kept anchor", kept),)).missing(seen.run_id, seen.hash_at, here):
+            seen.say("anchor", problem.message, seen.last_event)
+    if ends.damaged_lines:
+        seen.warnings.append(f"one of the two lines of {TAIL_FILE} is not what was written; the other one is")
+    furthest = ends.furthest
+    if furthest[0] < seen.last_event or furthest[1] < seen.last_call:
         seen.warnings.append(
-            f"what follows event {anchor.seq} and call {anchor.calls} is not anchored yet: it is whole as far as it "
+            f"what follows event {furthest[0]} and call {furthest[1]} is not anchored yet: it is whole as far as it "
             "goes, but whether more followed cannot be told"
         )
 
 
-def _check_pages(seen: Inspection) -> None:
-    for (message,) in seen.reader.rows("pragma integrity_check"):
-        if message != "ok":
-            seen.say("file", str(message))
+def _checking_pages(folder: Path) -> Callable[[], list[str]]:
+    """Begins SQLite's own check, on the side; what is returned waits for it and says what it found."""
+    found: list[str] = []
+    failed: list[LogUnreadable] = []
+
+    def check() -> None:
+        try:
+            reader = Reader(folder)
+            try:
+                found.extend(str(message) for (message,) in reader.rows("pragma integrity_check") if message != "ok")
+            finally:
+                reader.close()
+        except LogUnreadable as error:
+            failed.append(error)
+        except ODD as error:
+            found.append(str(error))
+
+    thread = Thread(target=check, name="integrity check")
+    thread.start()
+
+    def result() -> list[str]:
+        thread.join()
+        if failed:
+            raise failed[0]
+        return found
+
+    return result

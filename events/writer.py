@@ -64,12 +64,12 @@ _Item = _Asked | _Barrier
 class RunWriter:
     """The right and the means to write to one run, until `close`."""
 
-    def __init__(self, folder: Path, lock: RunLock, *, now: Callable[[], datetime]) -> None:
+    def __init__(self, folder: Path, lock: RunLock, *, now: Callable[[], datetime], accept_loss: bool = False) -> None:
         """Use `create` or `open`."""
         self._lock = lock
         self.log = EventLog.open(folder)
         try:
-            self._store = Store(folder, self.log.run, now=now)
+            self._store = Store(folder, self.log.run, now=now, accept_loss=accept_loss)
         except BaseException:
             self.log.close()
             raise
@@ -109,15 +109,20 @@ class RunWriter:
             raise
 
     @classmethod
-    def open(cls, folder: Path, *, now: Callable[[], datetime]) -> RunWriter:
-        """The next writer of a run that exists."""
+    def open(cls, folder: Path, *, now: Callable[[], datetime], accept_loss: bool = False) -> RunWriter:
+        """The next writer of a run that exists; with `accept_loss` also of one whose end is missing, see `lost`."""
         check_file(folder / LOG_FILE)
         lock = RunLock(folder, start=timestamp(now()))
         try:
-            return cls(folder, lock, now=now)
+            return cls(folder, lock, now=now, accept_loss=accept_loss)
         except BaseException:
             lock.release()
             raise
+
+    @property
+    def lost(self) -> str:
+        """What was missing at the log's end when it was opened, and was accepted; usually nothing."""
+        return self._store.lost
 
     async def append(
         self, events: Sequence[Event], *, expected: int, texts: Sequence[str] = (), cause: str | None = None

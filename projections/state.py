@@ -244,6 +244,11 @@ def unanswered(step: StepState) -> list[str]:
     return found
 
 
+def is_silent(row: RolloutCompleted) -> bool:
+    """Whether a model said nothing at all, or not in time: a result of 0, unless nearly all its items are like that."""
+    return isinstance(row.outcome, Measured) and not row.trajectory and row.failure in {"no_answer", "timeout"}
+
+
 def step_after(state: TrainerState, epoch: EpochState, number: int) -> StepState | None:
     assert state.started is not None
     per_epoch = state.started.steps_per_epoch

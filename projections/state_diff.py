@@ -69,6 +69,14 @@ def state_diff(before: TrainerState, after: TrainerState, known: Mapping[str, Me
     )
 
 
+def standing_diff(
+    which: str, before: Standing | None, after: Standing | None, known: Mapping[str, Measurement]
+) -> StateDiff:
+    """What differs between two skills, and nothing else; `known` are measurements of texts."""
+    skills, scores = (_skills(which, before, after),), (_scores(which, known, before, after),)
+    return StateDiff(skills=skills, state=(), config=(), scores=scores)
+
+
 def skill_diff(before: SkillTree, after: SkillTree) -> tuple[str, ...]:
     """Two skills as a unified diff, file by file."""
     lines: list[str] = []

@@ -7,8 +7,9 @@ the log are ledgers, so that a fold is linear in the number of events.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TypeVar, cast
 
 from attrs import evolve as replace
 
@@ -32,6 +33,7 @@ from skillopt_es.events.catalog import (
     MinibatchesPlanned,
     PatchesMerged,
     PatchProposed,
+    Recorded,
     RolloutCompleted,
     RunCompleted,
     RunForked,
@@ -49,6 +51,7 @@ from skillopt_es.events.catalog import (
     TextsErased,
     TrainingStopped,
 )
+from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.projections.epoch_events import (
     comparison,
@@ -69,6 +72,7 @@ from skillopt_es.projections.state import (
     Standing,
     StepState,
     TrainerState,
+    is_silent,
     stated_score,
 )
 from skillopt_es.projections.step_events import (
@@ -102,7 +106,9 @@ def _resumed(state: TrainerState, event: RunResumed) -> TrainerState:
     resumed = replace(state, status="running", paused=None, counts=counts, overrides=overrides)
     match state.paused:
         case RunPaused(reason="unmeasured"):
-            return replace(resumed, rollouts=_to_be_tried_again(state), partial=_without_failures(state))
+            return _to_be_tried_again(resumed, _failed)
+        case RunPaused(reason="unanswered"):
+            return _to_be_tried_again(resumed, lambda row: _failed(row) or is_silent(row))
         case RunPaused(reason="optimizer"):
             return replace(resumed, step=_to_be_asked_again(state.step))
         case _:
@@ -138,17 +144,22 @@ def _revalued(standing: Standing | None, values: Mapping[str, float]) -> Standin
     return replace(standing, value=values.get(standing.stale_from or standing.skill.hash, standing.value))
 
 
-def _to_be_tried_again(state: TrainerState) -> Mapping[str, Rollouts]:
-    """Evaluations that are still open forget what the world did not answer."""
-    return {place: done if place in state.scored else _without_failed(done) for place, done in state.rollouts.items()}
+def _failed(row: RolloutCompleted) -> bool:
+    return isinstance(row.outcome, Failed)
 
 
-def _without_failures(state: TrainerState) -> Mapping[tuple[str, int], Partial]:
-    """Draws that ended early forget it, too, should they be completed."""
-    return {
-        key: replace(begun, rows={item: row for item, row in begun.rows.items() if not isinstance(row.outcome, Failed)})
-        for key, begun in state.partial.items()
-    }
+def _to_be_tried_again(state: TrainerState, again: Callable[[RolloutCompleted], bool]) -> TrainerState:
+    """Evaluations that are still open forget these; draws that ended early do, too, should they be completed."""
+    return replace(
+        state,
+        rollouts={
+            place: done if place in state.scored else _without(done, again) for place, done in state.rollouts.items()
+        },
+        partial={
+            key: replace(begun, rows={item: row for item, row in begun.rows.items() if not again(row)})
+            for key, begun in state.partial.items()
+        },
+    )
 
 
 def _to_be_asked_again(step: StepState | None) -> StepState | None:
@@ -171,13 +182,12 @@ def _to_be_asked_again(step: StepState | None) -> StepState | None:
     )
 
 
-def _without_failed(done: Rollouts) -> Rollouts:
-    """The rollouts that the world answered."""
-    if not any(isinstance(row.outcome, Failed) for row in done.values()):
+def _without(done: Rollouts, again: Callable[[RolloutCompleted], bool]) -> Rollouts:
+    if not any(again(row) for row in done.values()):
         return done
     kept: Rollouts = Ledger()
     for item, row in done.items():
-        if not isinstance(row.outcome, Failed):
+        if not again(row):
             kept = kept.put(item, row)
     return kept
 
@@ -187,13 +197,21 @@ def _paused(state: TrainerState, event: RunPaused) -> TrainerState:
 
 
 def _rollout(state: TrainerState, event: RolloutCompleted) -> TrainerState:
-    done: Rollouts = state.rollouts.get(event.place) or Ledger()
+    return _rollouts(state, (event,))
+
+
+def _rollouts(state: TrainerState, events: Sequence[RolloutCompleted]) -> TrainerState:
+    """The state after some rollouts in a row: most of a log, so a fold takes them together."""
+    done: dict[str, Rollouts] = {}
+    for event in events:
+        place = done.get(event.place) or state.rollouts.get(event.place) or Ledger()
+        done[event.place] = place.put(event.item, event)
     counts = replace(
         state.counts,
-        rollouts=state.counts.rollouts + 1,
-        unmeasured=state.counts.unmeasured + (not isinstance(event.outcome, Measured)),
+        rollouts=state.counts.rollouts + len(events),
+        unmeasured=state.counts.unmeasured + sum(not isinstance(event.outcome, Measured) for event in events),
     )
-    return replace(state, rollouts={**state.rollouts, event.place: done.put(event.item, event)}, counts=counts)
+    return replace(state, rollouts={**state.rollouts, **done}, counts=counts)
 
 
 def _scored(state: TrainerState, event: SkillScored) -> TrainerState:
@@ -352,6 +370,30 @@ def evolve(state: TrainerState, event: Event) -> TrainerState:
 def fold(events: Iterable[Event], state: TrainerState | None = None) -> TrainerState:
     """The state after all these events, from nothing or from an earlier state."""
     state = TrainerState() if state is None else state
-    for event in events:
-        state = evolve(state, event)
+    for kind, row in groupby(events, key=type):
+        if kind is RolloutCompleted:
+            state = _rollouts(state, cast("Sequence[RolloutCompleted]", list(row)))
+        else:
+            for event in row:
+                state = evolve(state, event)
     return state
+
+
+def fold_log(log: Iterable[Recorded], state: TrainerState | None = None) -> tuple[TrainerState, int]:
+    """
+    The state after all these events of a log, and the number of the last one (0 for none).
+
+    Raises LogDamaged at the first that cannot follow what stands before it.
+    """
+    seq = 0
+
+    def passing() -> Iterator[Event]:
+        nonlocal seq
+        for recorded in log:
+            seq = recorded.seq
+            yield recorded.event
+
+    try:
+        return fold(passing(), state), seq
+    except (AssertionError, LookupError) as error:
+        raise LogDamaged(f"what stands before event {seq} of the log cannot lead to it", seq=seq) from error

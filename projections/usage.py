@@ -11,12 +11,13 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from attrs import define, field, fields, frozen
 
 from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed, RunStarted
-from skillopt_es.events.journal import REPEATS, CallRow, Charge, ChargeRow, FinishedCall, remark
+from skillopt_es.events.journal import REPEATS, CallRow, Charge, ChargeRow, ChargeSum, FinishedCall, remark
 from skillopt_es.projections.prices import Price, Prices, cost_of
 
 _EPOCH = re.compile(r"e(\d+)")
@@ -34,6 +35,7 @@ class SlotPlace:
     step: int | None = None
 
 
+@lru_cache(maxsize=8192)
 def slot_place(slot: str) -> SlotPlace:
     """The place that a call's slot names, read from the left: what follows may be an item's id, slashes and all."""
     parts = slot.split("/")
@@ -119,24 +121,32 @@ class RunUsage:
     by_place: Mapping[str, Usage]
 
 
-def usage_of(rows: Iterable[CallRow | ChargeRow], prices: Prices = NO_PRICES) -> RunUsage:
+def usage_of(
+    rows: Iterable[CallRow | ChargeRow], prices: Prices = NO_PRICES, sums: Iterable[ChargeSum] = ()
+) -> RunUsage:
     """
-    The usage of all these calls; None is the key of what lies outside every step, epoch or evaluation.
+    The usage of all these calls and sums; None is the key of what lies outside every step, epoch or evaluation.
 
     A repeat is no call: nobody was asked.
     """
     finest = _Groups[tuple[str, str, str]]()  # each call is added once, and what these few come to seven times
+    firsts: dict[tuple[str, str, str], int] = {}
+    for each in sums:
+        key = (each.stage, each.role, each.start)
+        firsts[key] = min(each.first, firsts.get(key, each.first))
+        finest.at(key).add_many(each, prices.by_role.get(each.role))
     for row in rows:
         call = row.call
         if call.repeats:
             continue
-        start = "/".join(call.slot.split("/", _DEEPEST)[:_DEEPEST])
-        finest.at((call.stage, call.role, start)).add(_counted(call, prices.by_role.get(call.role)))
+        key = (call.stage, call.role, "/".join(call.slot.split("/", _DEEPEST)[:_DEEPEST]))
+        firsts[key] = min(row.n, firsts.get(key, row.n))
+        finest.at(key).add(_counted(call, prices.by_role.get(call.role)))
     total = _Sum()
     stages, roles, places = _Groups[str](), _Groups[str](), _Groups[str]()
     steps, epochs = _Groups[int | None](), _Groups[int | None]()
     evaluations = _Groups[str | None]()
-    for (stage, role, start), part in finest.sums.items():
+    for (stage, role, start), part in sorted(finest.sums.items(), key=lambda each: firsts[each[0]]):
         where = slot_place(start)
         evaluation = where.place if stage == "rollout" and not _BATCH.fullmatch(where.place) else None
         for group in (
@@ -281,6 +291,25 @@ class _Sum:
         if one.amount is not None:
             self.amount += one.amount
             self.priced += 1
+
+    def add_many(self, some: ChargeSum, price: Price | None) -> None:
+        """With calls that were answered at once: each said the same kinds of tokens, and money is in proportion."""
+        columns = (some.input_tokens, some.output_tokens, some.cached_tokens, some.reasoning_tokens)
+        self.calls += some.calls
+        self.tries += some.calls
+        for kind, tokens in enumerate(columns):
+            self.silent[kind] += some.calls if tokens is None else 0
+            if tokens is not None:
+                self.reported[kind] += tokens
+                self.speaking[kind] += some.calls
+        if price is None:
+            self.unknown += some.calls
+            return
+        cost = cost_of(price, input=columns[0], output=columns[1], cached=columns[2])
+        self.unknown += 0 if cost.exact else some.calls
+        if columns[0] is not None or columns[1] is not None:
+            self.amount += cost.amount
+            self.priced += some.calls
 
     def join(self, other: _Sum) -> None:
         """With all the calls of another sum."""

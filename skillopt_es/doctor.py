@@ -15,6 +15,8 @@ from attrs import frozen
 
 from skillopt_es.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
 from skillopt_es.config import RunConfig, load_config
+from skillopt_es.config.backends import ROLES
+from skillopt_es.config.origins import origins
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.probes import check_models
 from skillopt_es.version import software_version
@@ -38,13 +40,18 @@ async def examine(what: Examination) -> AsyncIterator[Check]:
     yield check_folder(what.directory)
     yield check_space(what.directory)
     try:
-        config = load_config(what.config, what.overrides)
+        config = load_config(what.config, what.overrides, what.environ)
     except SkillOptError as error:
         yield problem("config", error)
         return
     yield Check("config", "ok", "the bundled demo" if what.config is None else str(what.config))
     for notice in config.notices:
         yield Check("config", "warning", notice)
+    for note in config.notes:
+        yield Check("config", "ok", note)
+    for role in ROLES:
+        for each in origins(config, role):
+            yield Check("setting", "ok", f"{role} {each.setting}: {each.value} ({each.where})")
     async for check in _check_config(config, what):
         yield check
 

@@ -34,7 +34,7 @@ from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
-from skillopt_es.projections.trainer import fold
+from skillopt_es.projections.trainer import fold_log
 from skillopt_es.recorded_scores import drawn_at, next_draw, standing_rows
 from skillopt_es.scoring import Progress, Scoring, SplitResult
 from skillopt_es.seal import Look, Seal, opened
@@ -213,7 +213,7 @@ async def _open_scoring(
 ) -> tuple[Scoring, list[Evaluation]]:
     """The evaluation's log, begun or gone on with, and which draws are meant."""
     writer = held.writer
-    state = fold(recorded.event for recorded in writer.log.read())
+    state, head = fold_log(writer.log.read())
     run = RunData(config=request.config, started=state.started or _started(request, splits, held))
     meant = [next_draw(state, writer.journal, each) if request.again else each for each in evaluations]
     lost = lost_calls(held.folder, writer.log, writer.journal)
@@ -245,7 +245,7 @@ async def _open_scoring(
     )
     trainer = Trainer(
         log=writer,
-        head=writer.log.head().seq,
+        head=head,
         state=state,
         run=run,
         ports=Ports(calls=calls, evidence=Evidence(writer.log, writer.journal), executor=executor, rollouts=rollouts),
@@ -258,7 +258,7 @@ async def _open_scoring(
         await trainer.append([RunResumed(software=software_version(), lost=lost)])
     if look is not None and look not in trainer.state.looks.opened:
         await trainer.append([look])
-    await trainer.settled()
+    await trainer.settled()  # whatever is paid for belongs to an evaluation that can be gone on with
     if purse is not None:
         held.started.open(writer.log, writer.journal)
     return Scoring(run, trainer, rollouts, writer, lambda: "" if purse is None else purse.reached), meant

@@ -100,7 +100,7 @@ def _forkable(state: TrainerState, parent: Path, seq: int) -> RunData:
         raise ConfigError(f"{parent.name} is an evaluation, not a training run: it cannot be forked")
     if state.imported is not None:
         raise ConfigError(
-            f"{parent.name} was imported from results of {state.imported.source}: it can be read, not gone on with",
+            f"{parent.name} was imported from results of {state.imported.source}: it can be read, but not continued",
             hint="`skillopt-es export` writes its skill, from which a new run can start",
         )
     if state.completed is not None:

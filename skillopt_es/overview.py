@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.audit.reading import Reading
 from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted, TrainingStopped
-from skillopt_es.events.errors import LogError
+from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import NOT_TAKEN
+from skillopt_es.events.values import NOT_TAKEN, Json
 from skillopt_es.liveness import Status, status_now
+from skillopt_es.overview_index import MISFITS, Entry, Index, converter, marks_of
 from skillopt_es.projections.ahead import Ahead, AheadTally
-from skillopt_es.projections.prices import recorded_prices
-from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
+from skillopt_es.projections.prices import Prices, recorded_prices
+from skillopt_es.projections.summary import DETAILS, OVERVIEW, OpenStep, Summary, summarize
 from skillopt_es.projections.usage import RunUsage, crashes, usage_of
 from skillopt_es.runs import run_folders
+from skillopt_es.usage_sums import WORTH_IT, keep, kept_sums, with_later
 
 
 @frozen(kw_only=True)
 class Overview:
-    """One run: what its log says, whether somebody is writing it, and what is wrong with it, if anything."""
+    """
+    One run: what its log says, whether somebody is writing it, and what is wrong with it, if anything.
+
+    `cost` is its own, of a run whose config has prices in a `currency`; not whole, it is a lower bound.
+    """
 
     folder: Path
     status: Status
@@ -31,6 +37,9 @@ class Overview:
     calls: int
     written: str
     problem: str
+    currency: str = ""
+    cost: float | None = None
+    cost_is_whole: bool = True
 
 
 @frozen
@@ -46,10 +55,19 @@ def overview(folder: Path) -> Overview:
     with EventLog.open(folder) as log:
         reading = Reading(log)
         reading.look_at_end(folder)
-        return _overview(reading, folder, summarize(recorded.event for recorded in log.read(types=OVERVIEW)))
+        events = [recorded.event for recorded in log.read(types=OVERVIEW)]
+        used = spent_in(reading) if recorded_prices(events).currency else None  # only prices are worth all calls
+        return _overview(reading, folder, _slim(summarize(events)), used)
 
 
-def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
+def _slim(summary: Summary) -> Summary:
+    """What is shown of one run among many: no steps, and of the evaluations the tests alone."""
+    tests = tuple(evolve(line, by_type={}) for line in summary.tests)
+    return evolve(summary, lines=(), evaluations=tests, open=OpenStep(), slow=None)
+
+
+def _overview(reading: Reading, folder: Path, summary: Summary, used: Spent | None) -> Overview:
+    money = used.usage.total.cost if used is not None and used.currency else None
     return Overview(
         folder=folder,
         status=status_of(summary, folder),
@@ -58,6 +76,9 @@ def _overview(reading: Reading, folder: Path, summary: Summary) -> Overview:
         calls=reading.calls(),
         written=reading.last_written(),
         problem="" if reading.problem is None else str(reading.problem),
+        currency="" if used is None else used.currency,
+        cost=None if money is None or money.known is None else float(money.known),
+        cost_is_whole=money is None or not money.unknown,
     )
 
 
@@ -69,13 +90,37 @@ def status_of(summary: Summary, folder: Path) -> Status:
 
 def overviews(directory: Path) -> list[Overview | Unreadable]:
     """All runs of a directory, the most recently written last."""
+    index = Index.read(directory)
     found: list[Overview | Unreadable] = []
+    entries: dict[str, Entry] = {}
     for folder in run_folders(directory):
-        try:
-            found.append(overview(folder))
-        except LogError as error:
-            found.append(Unreadable(folder, error.message))
+        marks = marks_of(folder)
+        known = index.value(folder.name, marks)
+        there = None if known is None else _known(known, folder)
+        each = _looked_at(folder) if there is None else there
+        found.append(each)
+        if isinstance(each, Overview):
+            value = known if there is not None else converter.unstructure(evolve(each, folder=Path(folder.name)))
+            entries[folder.name] = (marks, value)
+    if entries != index.known:
+        index.write(entries)
     return found
+
+
+def _looked_at(folder: Path) -> Overview | Unreadable:
+    try:
+        return overview(folder)
+    except LogError as error:
+        return Unreadable(folder, error.message)
+
+
+def _known(value: Json, folder: Path) -> Overview | None:
+    """An overview from the index, with what may have changed since; None for one that does not fit."""
+    try:
+        found: Overview = converter.structure(value, Overview)
+    except MISFITS:
+        return None
+    return evolve(found, folder=folder, status=status_of(found.summary, folder))
 
 
 @frozen(kw_only=True)
@@ -117,8 +162,7 @@ def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
     forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
     inherited = forks[-1].inherited if forks else 0
     tally = AheadTally()
-    charges = Journal(reading.log.reader).charges(after=inherited)
-    usage = usage_of(tally.passing(charges if strict else reading.whole(charges)), prices)
+    usage = _used(reading, inherited, tally, prices, strict=strict)
     verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated", "TrainingStopped"))]
     stops = [event.step for event in verdicts if isinstance(event, TrainingStopped)]
     taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action not in NOT_TAKEN}
@@ -129,6 +173,34 @@ def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
         crashes=crashes(sessions),
         inherited=inherited,
     )
+
+
+def _used(reading: Reading, after: int, tally: AheadTally, prices: Prices, *, strict: bool) -> RunUsage:
+    """What the calls after number `after` came to, as far as they are what was recorded."""
+    log, folder = reading.log, reading.log.path.parent
+    journal = Journal(log.reader)
+    try:
+        kept = kept_sums(folder, log, after)
+        changed = journal.first_changed(kept.calls)
+        until = len(journal) if changed is None else changed - 1
+        if changed is not None:
+            damage = LogDamaged(f"call {changed} was changed after it was recorded")
+            if strict:
+                raise damage
+            reading.problem = reading.problem or damage
+        if journal.has_ahead():  # then each call matters, and which one came first
+            return usage_of(tally.passing(journal.charges(after, until)), prices)
+        known, kept = kept.calls, with_later(kept, log, until)
+        if until - known >= WORTH_IT and reading.problem is None:
+            keep(folder, kept)
+        return usage_of(tally.passing(journal.charges(after, until, plain=False)), prices, kept.sums)
+    except LogUnreadable:
+        raise
+    except LogError as error:
+        if strict:
+            raise
+        reading.problem = reading.problem or error
+        return usage_of(())
 
 
 @frozen(kw_only=True)
@@ -154,4 +226,5 @@ def detailed(reading: Reading, folder: Path) -> Detailed:
     if first is None and reading.problem is not None:
         raise reading.problem
     started = first.event if first is not None and isinstance(first.event, RunStarted) else None
-    return Detailed(overview=_overview(reading, folder, full), started=started, spent=spent_in(reading))
+    used = spent_in(reading)
+    return Detailed(overview=_overview(reading, folder, full, used), started=started, spent=used)

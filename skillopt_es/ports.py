@@ -95,10 +95,11 @@ class Message:
 @frozen(kw_only=True)
 class ChatRequest:
     """
-    One question to a model; all but `slot` and `further` reaches the wire and is part of the request's digest.
+    One question to a model; all but `slot`, `further` and `rest` reaches the wire and is part of the request's digest.
 
     A model that tries more than once has to ask `further` with each failed try before the next one: where the answer is
-    no, a budget is used up, and it gives up as if that had been its last try.
+    no, a budget is used up, and it gives up as if that had been its last try. Where it waits before a try, for whatever
+    reason, it does so through `rest`: the run may use the call's place meanwhile, and tell the user.
     `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
     agent finds it among its skills instead.
     """
@@ -114,6 +115,7 @@ class ChatRequest:
     tool_choice: str = ""  # auto, none, required or a tool's name; empty: the endpoint's default
     skill: SkillTree | None = None
     further: Further | None = field(default=None, eq=False, repr=False)
+    rest: Rest | None = field(default=None, eq=False, repr=False)
 
 
 @frozen(kw_only=True)
@@ -143,6 +145,32 @@ Further = Callable[[Try], Awaitable[bool]]
 async def may_try_again(request: ChatRequest, failed: Try) -> bool:
     """Whether there is something left for another try of a question after this one."""
     return request.further is None or await request.further(failed)
+
+
+@frozen(kw_only=True)
+class Wait:
+    """
+    Why a call waits before it is sent, or sent again, and for how many seconds at most.
+
+    `holds` says that it has something meanwhile that other calls wait for (a slot of the model's own): then it keeps
+    its place in the run, too, for it might not get another one before they had what it holds.
+    """
+
+    kind: str
+    seconds: float
+    message: str = ""
+    holds: bool = False
+
+
+Rest = Callable[[Wait, Callable[[], Awaitable[object]]], Awaitable[bool]]
+
+
+async def rest(request: ChatRequest, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
+    """Has a call sleep; false when the run is stopping, and the call gives up as if its last try had been made."""
+    if request.rest is not None:
+        return await request.rest(wait, sleep)
+    await sleep()
+    return True
 
 
 StepKind = Literal["message", "reasoning", "command", "file", "tool", "error"]
@@ -180,7 +208,8 @@ class CallFailed(Exception):
 
     A systemic kind (`SYSTEMIC`) will hit every later call too, so the run pauses; any other is this unit's own failure.
     `perhaps_request` says of a systemic one that it may be about this very request (a plain HTTP 400 or 422): where the
-    model answers other questions, it is a `bad_request` and this unit's own.
+    model answers other questions, it is a `bad_request` and this unit's own. `closed` says of any kind that the
+    endpoint takes nobody for longer than the config has patience: systemic, too.
     Let it pass through an environment: the trainer turns it into a failed outcome.
     """
 
@@ -195,6 +224,7 @@ class CallFailed(Exception):
         latency_ms: int = 0,
         tries: tuple[Try, ...] = (),
         perhaps_request: bool = False,
+        closed: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -205,11 +235,12 @@ class CallFailed(Exception):
         self.latency_ms = latency_ms
         self.tries = tries
         self.perhaps_request = perhaps_request
+        self.closed = closed
 
     @property
     def systemic(self) -> bool:
         """Whether every later call to this backend would fail the same way."""
-        return self.kind in SYSTEMIC
+        return self.closed or self.kind in SYSTEMIC
 
 
 class NotStarted(BaseException):  # control flow, not an error
@@ -404,13 +435,24 @@ class Clock(Protocol):
 
 @frozen(kw_only=True)
 class AgentSettings:
-    """What a coding agent may do and what it is given; `command` is empty for the usual name, `env` names variables."""
+    """
+    What a coding agent may do and what it is given; `command` is empty for the usual name, `env` names variables.
+
+    `web_search` is as `network` says where it is None; `thinking_tokens` are left to the agent where they are None.
+    """
 
     command: str
     access: Literal["read", "edit", "full"]
     network: bool
     env: tuple[str, ...]
     processes: int
+    web_search: bool | None = None
+    thinking_tokens: int | None = None
+
+    @property
+    def web(self) -> bool:
+        """Whether it may search the web."""
+        return self.network if self.web_search is None else self.web_search
 
 
 @frozen(kw_only=True)
@@ -448,6 +490,8 @@ class ModelSettings:
     temperature: float | None
     reasoning_effort: str
     seed: int
+    patience_seconds: float = 900.0
+    max_reply_bytes: int = 32 * 2**20
     agent: AgentSettings | None = None
 
 

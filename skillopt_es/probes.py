@@ -206,7 +206,8 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
 
 def _said(failure: CallFailed) -> str:
     status = f" (HTTP {failure.status})" if failure.status else ""
-    return f"{failure.kind.replace('_', ' ')}{status}: {failure.message}"
+    message = failure.message.removeprefix(f"HTTP {failure.status}").lstrip(": ,")  # it is said already
+    return f"{failure.kind.replace('_', ' ')}{status}" + (f": {message}" if message else "")
 
 
 def _measures(reply: ChatReply) -> str:

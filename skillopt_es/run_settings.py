@@ -13,7 +13,7 @@ from skillopt_es.events.values import Json
 Settings = Mapping[str, Json]
 
 _ADDRESS = re.compile(r"(base_url|endpoint|url)$")
-_OURS_ALONE = re.compile(r"(agent_env|agent_command|allow_hosts|managed_identity_client_id)$")
+_OURS_ALONE = re.compile(r"(agent_env|agent_command|exec_path|allow_hosts|managed_identity_client_id)$")
 
 
 def settings_in(records: Iterable[Recorded]) -> Settings:

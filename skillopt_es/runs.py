@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import RunNotFound
+from skillopt_es.events.faults import system_fault
 from skillopt_es.events.schema import LOG_FILE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+USUAL = Path("runs")
+"""Where runs are unless `--dir` says otherwise."""
+
+
+def dir_option(directory: Path) -> str:
+    """What a command has to be told to look there, with a space before it; nothing where it looks by itself."""
+    return "" if directory == USUAL else f" --dir {shlex.quote(str(directory))}"
 
 
 def is_run(folder: Path) -> bool:
@@ -52,7 +64,7 @@ def find_run(name: str | None, directory: Path) -> Path:
         return found[0]
     known = [path.name for path in run_folders(directory)]
     close = [other for other in known if name in other]
-    hint = f"did you mean {', '.join(close[:3])}?" if close else "`skillopt-es runs` lists them"
+    hint = f"did you mean {', '.join(close[:3])}?" if close else f"`skillopt-es runs{dir_option(directory)}` lists them"
     raise RunNotFound(f"there is no run {name} in {directory}", hint=hint)
 
 
@@ -69,16 +81,24 @@ def find_runs(names: Sequence[str], directory: Path) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def new_run_name(given: str | None, stem: str, now: datetime, directory: Path) -> str:
-    """The name of a new run: as given, or from the config's name and the time."""
+@contextmanager
+def new_run_folder(given: str | None, stem: str, now: datetime, directory: Path) -> Iterator[Path]:
+    """The folder of a new run: named as given, or after the config and the time; see `_taken`."""
     if given is not None:
-        return checked_name("--run", given)
-    return _free_name(f"{stem}-{now:%Y%m%d-%H%M%S}", directory)
+        yield directory / checked_name("--run", given)
+        return
+    with _taken(f"{stem}-{now:%Y%m%d-%H%M%S}", directory) as folder:
+        yield folder
 
 
-def fork_name(given: str | None, parent: str, moment: str, directory: Path) -> str:
-    """The name of a fork: as given, or from its parent's name and the moment."""
-    return checked_name("--name", given) if given is not None else _free_name(f"{parent[:60]}-{moment}", directory)
+@contextmanager
+def fork_folder(given: str | None, parent: Path, moment: str) -> Iterator[Path]:
+    """The folder of a fork, beside its parent: named as given, or after both; see `_taken`."""
+    if given is not None:
+        yield parent.parent / checked_name("--name", given)
+        return
+    with _taken(f"{parent.name[:60]}-{moment}", parent.parent) as folder:
+        yield folder
 
 
 def checked_name(option: str, given: str) -> str:
@@ -88,9 +108,36 @@ def checked_name(option: str, given: str) -> str:
     return given
 
 
-def _free_name(base: str, directory: Path) -> str:
-    name, number = base, 1
-    while (directory / name).exists():
-        number += 1
-        name = f"{base}-{number}"
-    return name
+@contextmanager
+def _taken(base: str, directory: Path) -> Iterator[Path]:
+    """
+    A new folder of that name, or with a number after it: no other process gets the same one.
+
+    Where no run comes of it, it is gone again.
+    """
+    made = not directory.exists()
+    folder, number = directory / base, 1
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        while not _made(folder):
+            number += 1
+            folder = directory / f"{base}-{number}"
+    except OSError as error:
+        raise system_fault(error, folder) from error
+    try:
+        yield folder
+    finally:
+        if not is_run(folder):
+            with suppress(OSError):  # something else may have been put there
+                folder.rmdir()
+                if made:
+                    directory.rmdir()
+
+
+def _made(folder: Path) -> bool:
+    """Whether the folder is a new one, made just now."""
+    try:
+        folder.mkdir()
+    except FileExistsError:
+        return False
+    return True

@@ -27,11 +27,13 @@ from skillopt_es.matrix import check_target, guide_of
 from skillopt_es.moments import Events
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import fold
+from skillopt_es.projections.trainer import fold_log
+from skillopt_es.runs import dir_option
 from skillopt_es.start import run_started, split_ids
 from skillopt_es.training.ahead import Ahead
-from skillopt_es.training.calls import InFlight, LiveCalls
+from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence
+from skillopt_es.training.in_flight import InFlight
 from skillopt_es.training.loop import Observer, Trainer
 from skillopt_es.training.perform import Ports
 from skillopt_es.training.purse import Purse
@@ -54,6 +56,7 @@ class Session:
     stopping: Callable[[], bool] = field(default=lambda: False)
     in_flight: InFlight = field(factory=InFlight)
     ask_again: bool = False
+    accept_loss: bool = False
     overrides: Sequence[str] = ()
 
 
@@ -72,7 +75,7 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
             writer = _new_writer(folder, session)
             try:
                 run = RunData(config=config, started=first)
-                return await _train(writer, run, TrainerState(), first, environment, splits, models, session)
+                return await _train(writer, run, TrainerState(), 0, first, environment, splits, models, session)
             finally:
                 await asyncio.to_thread(writer.close)
         finally:
@@ -92,19 +95,21 @@ def _new_writer(folder: Path, session: Session) -> RunWriter:
         writer.close()
         raise ConfigError(
             f"there is a run in {folder} already",
-            hint=f"`skillopt-es resume {folder.name}` goes on with it; `--run` names a new one",
+            hint=f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}` goes on with it; "
+            "`--run` names a new one",
         )
     return writer
 
 
 async def resume(folder: Path, session: Session) -> TrainerState:
     """Goes on with a run from wherever its log ends; a completed run is left as it is."""
-    writer = RunWriter.open(folder, now=session.now)
+    writer = RunWriter.open(folder, now=session.now, accept_loss=session.accept_loss)
     try:
-        state = fold(recorded.event for recorded in writer.log.read())
+        state, head = fold_log(writer.log.read())
         if state.started is None:
             raise RunNotFound(
-                f"{folder.name} stopped before it began", hint=f"start it with `skillopt-es run --run {folder.name}`"
+                f"{folder.name} stopped before it began",
+                hint=f"start it with `skillopt-es run CONFIG --run {folder.name}{dir_option(folder.parent)}`",
             )
         if not state.started.total_steps:
             raise RunNotFound(
@@ -112,7 +117,8 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             )
         if state.imported is not None:
             raise ConfigError(
-                f"{folder.name} was imported from results of {state.imported.source}: it can be read, not gone on with",
+                f"{folder.name} was imported from results of {state.imported.source}: "
+                "it can be read, but not continued",
                 hint="`skillopt-es export` writes its skill, from which a new run can start",
             )
         changed = resume_overrides(session.overrides)
@@ -137,8 +143,9 @@ async def resume(folder: Path, session: Session) -> TrainerState:
                     software=software_version(),
                     overrides=tuple(Setting(key, value) for key, value in changed.items()),
                     lost=lost_calls(folder, writer.log, writer.journal),
+                    accepted_loss=writer.lost,
                 )
-                return await _train(writer, run, state, resumed, environment, splits, models, session)
+                return await _train(writer, run, state, head, resumed, environment, splits, models, session)
             finally:
                 await _close_models(models)
         finally:
@@ -182,6 +189,7 @@ async def _train(
     writer: RunWriter,
     run: RunData,
     state: TrainerState,
+    head: int,
     opening: RunStarted | RunResumed,
     environment: Environment,
     splits: Splits,
@@ -225,7 +233,7 @@ async def _train(
     )
     trainer = Trainer(
         log=writer,
-        head=writer.log.head().seq,
+        head=head,
         state=state,
         run=run,
         ports=Ports(calls=calls, evidence=evidence, executor=executor, rollouts=rollouts),
@@ -235,8 +243,8 @@ async def _train(
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
     await trainer.append([opening])
+    await trainer.settled()  # whatever is paid for belongs to a run that can be resumed
     if purse is not None:
-        await trainer.settled()
         started.open(writer.log, writer.journal)
     try:
         ended = await trainer.train()
@@ -270,4 +278,4 @@ async def _close_models(models: Mapping[Role, ChatModel]) -> None:
 def read_state(folder: Path, until: int | None = None) -> TrainerState:
     """A run's state, read from its log alone; up to an event if one is named."""
     with EventLog.open(folder) as log:
-        return fold(recorded.event for recorded in log.read(until=until))
+        return fold_log(log.read(until=until))[0]

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
+
+from skillopt_es.events.errors import SkillOptError
 
 
 def software_version() -> str:
     """Name and version, as recorded in a run's first event."""
-    return f"skillopt-es {version('skillopt-es')}"
+    try:
+        return f"skillopt-es {version('skillopt-es')}"
+    except PackageNotFoundError:
+        raise SkillOptError(
+            "skillopt-es is not installed for this Python: what is there can be read, and nothing be run",
+            hint="`pip install .` in its folder installs it",
+        ) from None

@@ -19,7 +19,9 @@ from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
 from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config.origins import place_of, written_as
 from skillopt_es.errors import ConfigError
+from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
     AgentSettings,
@@ -44,13 +46,15 @@ def registered(group: str) -> dict[str, EntryPoint]:
 
 def _find(group: str, name: str, config: RunConfig, key: str) -> object:
     """The adapter of that name, or the one that the name also stands for."""
+    require_locks()  # adapters are for those who write a run, and need much else that only such systems have
     known = registered(group)
     name = name if name in known else BACKEND_NAMES.get(name, name)
     if name not in known and name in ADAPTERS:
         why, instead = ADAPTERS[name]
         raise ConfigError(f"{config.place(key)}{key} is {name!r}, but {why}", hint=instead)
     if name not in known:
-        close = difflib.get_close_matches(name, known, n=1)
+        others = BACKEND_NAMES if group == MODELS else ()
+        close = difflib.get_close_matches(name, [*known, *others], n=1)
         hint = f"did you mean {close[0]}?" if close else f"installed: {', '.join(known)}"
         raise ConfigError(f"{config.place(key)}{key} is {name!r}, but no such adapter is installed", hint=hint)
     return known[name].load()
@@ -66,7 +70,7 @@ def holds_answer(environment: str) -> Callable[[str, Sequence[str]], bool] | Non
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
-    named = f"model.{role}_backend" if config.sources.get(f"model.{role}_backend") else "model.backend"
+    named = f"model.{written_as(config, role, 'backend')}"
     opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
     wanted = {key.name for key in fields(ModelSettings)}
     given = {key.name: getattr(own, key.name) for key in fields(RoleConfig) if key.name in wanted}
@@ -76,8 +80,18 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         network=own.agent_network,
         env=own.agent_variables,
         processes=own.agent_processes,
+        web_search=own.agent_web_search,
+        thinking_tokens=own.agent_thinking_tokens,
     )
-    return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
+    try:
+        return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
+    except ConfigError as error:  # an adapter knows its settings, but not where they were written
+        found = re.match(rf"model\.{role}_(\w+) \(or model\.\w+\)", error.message)
+        if found is None:
+            raise
+        place, key = place_of(config, role, found[1])
+        message = key + error.message.removeprefix(found[0]) if key else error.message
+        raise ConfigError(place + message, hint=error.hint) from error
 
 
 def open_environment(config: RunConfig) -> Environment:

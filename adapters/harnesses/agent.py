@@ -23,6 +23,8 @@ class Run:
     model: str
     access: Access
     network: bool
+    web: bool = False
+    thinking_tokens: int | None = None
     effort: str
     schema: Mapping[str, Json] | None
     base_url: str
@@ -88,6 +90,11 @@ class Agent(Protocol):
     @property
     def skills(self) -> str:
         """The folder of a workspace in which it looks for skills."""
+        ...
+
+    @property
+    def retrying(self) -> bytes:
+        """What a line holds that says that a request to its model failed and will be repeated; empty for no such."""
         ...
 
     @property

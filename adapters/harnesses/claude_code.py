@@ -35,6 +35,7 @@ class ClaudeCode:
     key_variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY")
     state_variables = ("CLAUDE_CONFIG_DIR",)
     skills = ".claude/skills"
+    retrying = b'"api_retry"'
     signed_in = ("auth", "status")
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:
@@ -46,11 +47,11 @@ class ClaudeCode:
         arguments = ["-p", "--output-format", "stream-json", "--verbose", "--no-session-persistence"]
         arguments += ["--setting-sources", "project", "--strict-mcp-config", "--permission-mode", _MODE[run.access]]
         if run.access != "full":
-            web = _WEB if run.network and run.access != "none" else ()
+            web = _WEB if run.web and run.access != "none" else ()
             arguments += ["--tools", ",".join((*_TOOLS[run.access], *web))]
             if run.access != "none":
                 arguments += ["--allowedTools", ",".join(("Skill", *web))]
-        elif not run.network:
+        elif not run.web:
             arguments += ["--disallowedTools", ",".join(_WEB)]
         if run.model:
             arguments += ["--model", run.model]
@@ -67,24 +68,31 @@ class ClaudeCode:
             variables["CLAUDE_CONFIG_DIR"] = str(home / ".claude")
         if run.base_url:
             variables["ANTHROPIC_BASE_URL"] = run.base_url
+        if run.thinking_tokens is not None:
+            variables["MAX_THINKING_TOKENS"] = str(run.thinking_tokens)
         return variables
 
     def read(self, events: Sequence[Event], run: Run) -> Transcript:
         """Blocks of messages become steps; the `result` event holds the answer, the usage, or the error."""
         blocks = _Blocks()
         result: Event | None = None
+        repeated: Event | None = None
         model = ""
         for event in events:
             match text_in(event, "type"):
                 case "system" if text_in(event, "subtype") == "init":
                     model = text_in(event, "model")
+                case "system" if text_in(event, "subtype") == "api_retry":
+                    repeated = event
                 case "assistant" | "user" as author:
+                    repeated = None
                     blocks.take(author, inside(event, "message", "content"))
                 case "result":
                     result = event
         session = next((text_in(event, "session_id") for event in events if text_in(event, "session_id")), "")
         if result is None:
-            return Transcript(steps=blocks.done(), model=model, session=session)
+            complaint = None if repeated is None else _repeated(repeated)
+            return Transcript(steps=blocks.done(), model=model, session=session, complaint=complaint)
         complaint = _complaint(result)
         answer = None if complaint else _answer(result, structured=run.schema is not None)
         return Transcript(
@@ -154,6 +162,15 @@ def _complaint(result: Event) -> Complaint | None:
     errors = inside(result, "errors")
     said = "; ".join(each for each in errors if isinstance(each, str)) if isinstance(errors, list) else ""
     return Complaint(message=text_in(result, "result") or said or subtype, status=number_in(result, "api_error_status"))
+
+
+def _repeated(event: Event) -> Complaint:
+    """Why a request to the model is about to be repeated: a status, and one word of Claude Code's own."""
+    status, error = number_in(event, "error_status"), text_in(event, "error").replace("_", " ")
+    said = f" ({error})" if error and error != "unknown" else ""
+    what = f"HTTP {status}{said}" if status is not None else error if said else "it cannot connect to its model"
+    tries = f"try {number_in(event, 'attempt')} of {number_in(event, 'max_retries')}"
+    return Complaint(message=f"{what}, {tries}", status=status)
 
 
 def _answer(result: Event, *, structured: bool) -> str:

@@ -36,6 +36,7 @@ class Codex:
     key_variables = (_KEY, _KEY)
     state_variables = ("CODEX_HOME",)
     skills = ".agents/skills"
+    retrying = b""
     signed_in = ("login", "status")
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:
@@ -47,7 +48,7 @@ class Codex:
         arguments = ["exec", "--json", "--ephemeral", "--ignore-user-config", "--ignore-rules", "--skip-git-repo-check"]
         arguments += ["--color", "never", "--cd", str(run.workspace), "--sandbox", _SANDBOX[run.access]]
         arguments += _setting("approval_policy", "never")
-        arguments += _setting("web_search", "live" if run.network and run.access != "none" else "disabled")
+        arguments += _setting("web_search", "live" if run.web and run.access != "none" else "disabled")
         if run.access == "edit":
             arguments += _setting("sandbox_workspace_write.network_access", run.network)
             arguments += _setting("sandbox_workspace_write.exclude_slash_tmp", True)

@@ -35,6 +35,7 @@ class Copilot:
     key_variables = ("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_API_KEY")
     state_variables = ("COPILOT_HOME", "GH_CONFIG_DIR")
     skills = ".github/skills"
+    retrying = b""
     signed_in = ()
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:
@@ -49,7 +50,7 @@ class Copilot:
         arguments += ["-C", str(run.workspace), "--disallow-temp-dir", "--disable-builtin-mcps"]
         arguments += ["--no-custom-instructions", "--no-auto-update", "--no-ask-user"]
         arguments += ["--usage-output-file", str(run.notes / _USAGE)]
-        web = run.network and run.access != "none"
+        web = run.web and run.access != "none"
         if run.access == "full":
             arguments += ["--allow-all-tools", *(() if web else ("--excluded-tools", _WEB))]
         else:

@@ -35,6 +35,7 @@ class Cursor:
     key_variables = ("CURSOR_API_KEY", "CURSOR_API_KEY")
     state_variables = ("CURSOR_CONFIG_DIR",)
     skills = ".cursor/skills"
+    retrying = b""
     signed_in = ("status",)
 
     def refusal(self, role: Role, settings: ModelSettings) -> str:
@@ -44,8 +45,9 @@ class Cursor:
             return f"cursor can only be a target: set {setting(role, 'backend')} to another backend"
         if settings.base_url:
             return f"cursor takes no endpoint: set {setting(role, 'base_url')} to an empty text for this role"
-        if settings.agent.network:
-            return f"cursor decides by itself about the network: set {setting(role, 'agent_network')} to false"
+        for name, allowed in (("agent_network", settings.agent.network), ("agent_web_search", settings.agent.web)):
+            if allowed:
+                return f"cursor decides by itself about the network: set {setting(role, name)} to false"
         return ""
 
     def arguments(self, run: Run) -> Sequence[str]:

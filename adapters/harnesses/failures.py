@@ -44,10 +44,12 @@ def failure_in(ended: Ended, transcript: Transcript, stream: Stream, seconds: fl
     if ended.how == "flooded":
         return failure("invalid_reply", "the agent printed far more than an event stream ever holds")
     answered = transcript.finished and transcript.complaint is None and bool(transcript.answer)
+    if ended.how == "given_up" and transcript.complaint is not None:
+        return evolve(meant_by(transcript.complaint), retry=False)
     if ended.how == "late":  # one that does not leave after its last word has answered all the same
         return None if answered else evolve(_late(transcript, seconds), retry=False)
     if transcript.complaint is not None:
-        return _meant(transcript.complaint)
+        return meant_by(transcript.complaint)
     if ended.code:
         return _crashed(ended)
     return None if answered else _unanswered(ended, transcript, stream)
@@ -65,7 +67,7 @@ def _unanswered(ended: Ended, transcript: Transcript, stream: Stream) -> Failure
 def _late(transcript: Transcript, seconds: float) -> Failure:
     """Who did something was too slow; who did nothing at all never reached a model, which is no skill's fault."""
     if transcript.complaint is not None:
-        return _meant(transcript.complaint)
+        return meant_by(transcript.complaint)
     if any(step.kind != "error" for step in transcript.steps):
         return failure("timeout", f"the agent had no answer after {seconds:g} seconds")
     return failure("transport", f"the agent showed no sign of life in {seconds:g} seconds")
@@ -74,12 +76,12 @@ def _late(transcript: Transcript, seconds: float) -> Failure:
 def _crashed(ended: Ended) -> Failure:
     how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
     said = _last_words(ended.errors)
-    meant = _meant(Complaint(message=said)) if said else None
+    meant = meant_by(Complaint(message=said)) if said else None
     kind: FailureKind = meant.kind if meant is not None and meant.kind in ("config", "auth", "quota") else "server"
     return failure(kind, f"the agent ended with {how}{_quoted(said)}", status=meant.status if meant else None)
 
 
-def _meant(complaint: Complaint) -> Failure:
+def meant_by(complaint: Complaint) -> Failure:
     """A failure from an agent's own words: an HTTP status tells most, then what it says."""
     words = complaint.message.lower()
     status = complaint.status or _status_in(words)

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from skillopt_es.adapters.harnesses.agent import DEFAULT_MODEL, Access, Agent, Run, Transcript
 from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, child_environment
-from skillopt_es.adapters.harnesses.failures import failure_in
+from skillopt_es.adapters.harnesses.failures import failure_in, meant_by
 from skillopt_es.adapters.harnesses.hiding import CannotHideError, covered, hidden_from, needed
 from skillopt_es.adapters.harnesses.hints import hint_for
 from skillopt_es.adapters.harnesses.installation import command_of, own_settings
@@ -32,7 +33,8 @@ from skillopt_es.adapters.harnesses.workspace import (
 )
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.limits import Limiter, Sleep
+from skillopt_es.adapters.models.limits import Limiter
+from skillopt_es.adapters.models.naps import Sleep
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
 from skillopt_es.adapters.models.slots import Clock
@@ -47,13 +49,18 @@ from skillopt_es.ports import (
     ModelSettings,
     Step,
     Try,
+    Wait,
     may_try_again,
+    rest,
 )
 
 MOST_STREAM = 64 * 2**20
 GRACE_SECONDS = 5.0
 _VERSION_SECONDS = 30.0
 _MOST_EMPTY_TRIES = 2
+_REFUSED_ENOUGH = 2
+# With less of its time left an agent only begins: it would be late, and hide why it was asked again.
+_SHORTEST_SHARE = 0.1
 
 
 @frozen
@@ -94,6 +101,7 @@ class Harness:
             attempts=settings.attempts,
             base=settings.backoff_seconds,
             cap=settings.backoff_cap_seconds,
+            patience=settings.patience_seconds,
             seed=settings.seed,
         )
         self._limiter = Limiter(
@@ -111,8 +119,11 @@ class Harness:
     def identity(self) -> str:
         """Names agent, model, endpoint, what it may do, and the wording of its prompts; not its version."""
         where = f" {self._settings.base_url.strip().rstrip('/')}" if self._settings.base_url else ""
-        network = " network" if self._own.network else ""
-        return f"{self._agent.name}{where} {self._settings.model} {self._access}{network} +{wording()}"
+        own = self._own
+        may = " network" if own.network else ""
+        may += "" if own.web == own.network else " web" if own.web else " no web"
+        may += "" if own.thinking_tokens is None else f" thinking={own.thinking_tokens}"
+        return f"{self._agent.name}{where} {self._settings.model} {self._access}{may} +{wording()}"
 
     @property
     def _access(self) -> Access:
@@ -177,20 +188,23 @@ class Harness:
     async def _attempts(self, request: ChatRequest, deadline: float, tries: list[Try]) -> _Tried:
         past = PastTries()
         while True:
-            tried = await self._try(request, deadline - self._clock(), emptied=past.empty > 0)
+            tried = await self._try(request, deadline - self._clock(), emptied="empty" in past.kinds)
             failed = tried.failure
             if failed is None:
                 return tried
             wait = self._retry.wait_after(failed, request.slot, past)
-            past = past.and_then(failed)
-            if past.empty >= _MOST_EMPTY_TRIES or (wait is not None and self._clock() + wait >= deadline):
+            past = past.and_then(failed, wait or 0.0)
+            soonest = self._clock() + (wait or 0.0) + _SHORTEST_SHARE * self._settings.timeout_seconds
+            if past.kinds.count("empty") >= _MOST_EMPTY_TRIES or soonest >= deadline:
                 wait = None
             self._limiter.learn(failed, final=wait is None)
             waited_ms = round(1000 * (wait or 0.0))
             tries.append(Try(kind=failed.kind, status=failed.status, message=failed.message, waited_ms=waited_ms))
             if wait is None or not await may_try_again(request, tries[-1]):
                 return tried
-            await self._sleep(wait)
+            told = Wait(kind=failed.kind, seconds=wait, message=failed.message, holds=True)
+            if not await rest(request, told, partial(self._sleep, wait)):
+                return tried
 
     async def _try(self, request: ChatRequest, seconds: float, *, emptied: bool) -> _Tried:
         rooms = await asyncio.to_thread(make_rooms)
@@ -217,6 +231,8 @@ class Harness:
             model="" if settings.model == DEFAULT_MODEL else settings.model,
             access=self._access,
             network=self._own.network,
+            web=self._own.web,
+            thinking_tokens=self._own.thinking_tokens,
             effort=request.effort,
             schema=None if settings.structured_output == "off" else request.schema,
             base_url=settings.base_url.strip().rstrip("/"),
@@ -249,11 +265,30 @@ class Harness:
             seconds=max(seconds, 0.0),
             most_output=MOST_STREAM,
             grace=self._grace,
+            hopeless=self._hopeless(run) if run is not None and self._agent.retrying else None,
         )
         ended = await run_program(program)
         if self._hides and ended.code == NOT_HIDDEN and ended.errors.startswith(WHY_NOT_HIDDEN):
             raise NotStartedError(f"what holds answers {ended.errors}")
         return ended
+
+    def _hopeless(self, run: Run) -> Callable[[bytes], bool]:
+        """
+        Whether the agent goes on asking where no later request can do better: a refused key, say.
+
+        Once is not enough: some renew what they signed in with.
+        """
+        refused = 0
+
+        def hopeless(line: bytes) -> bool:
+            nonlocal refused
+            if self._agent.retrying not in line:
+                return False
+            complaint = self._agent.read(read_stream(line).events, run).complaint
+            refused = refused + 1 if complaint is not None and meant_by(complaint).systemic else 0
+            return refused >= _REFUSED_ENOUGH
+
+        return hopeless
 
     async def _asked(self, arguments: Sequence[str], rooms: Rooms, *, kind: FailureKind = "config") -> str:
         """What the command prints for some harmless arguments; raises CallFailed when it refuses them."""

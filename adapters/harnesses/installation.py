@@ -19,6 +19,9 @@ def own_settings(agent: Agent, settings: ModelSettings) -> AgentSettings:
     url = settings.base_url.strip()
     if url and not url.startswith(("http://", "https://")):
         raise ConfigError(f"{setting(settings.role, 'base_url')} must be like http://host:8000/v1, not {url!r}")
+    if settings.agent.thinking_tokens is not None and agent.name != "claude_code":
+        where = setting(settings.role, "agent_thinking_tokens")
+        raise ConfigError(f"{where} is {settings.agent.thinking_tokens}, but only claude_code has such a limit")
     refusal = agent.refusal(settings.role, settings)
     if refusal:
         raise ConfigError(refusal)

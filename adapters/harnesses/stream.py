@@ -13,6 +13,7 @@ from skillopt_es.events.values import Json
 
 MOST_OUTPUT = 4_000
 MOST_STEPS = 200
+_MOST_NUMBER = 10**12
 
 
 @frozen
@@ -60,9 +61,9 @@ def text_in(value: object, *path: str) -> str:
 
 
 def number_in(value: object, *path: str) -> int | None:
-    """The whole number at a path of keys."""
+    """The whole number at a path of keys; one that no log could hold is none."""
     found = inside(value, *path)
-    return found if isinstance(found, int) and not isinstance(found, bool) else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and abs(found) <= _MOST_NUMBER else None
 
 
 def objects_in(value: object, *path: str) -> Sequence[Event]:

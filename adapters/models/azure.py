@@ -38,6 +38,11 @@ _TAKEN = frozenset({"protocol", "api_version", "auth_mode", "ad_scope", "managed
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for an unusable address, version or way to sign in."""
     refuse_others(settings, _TAKEN)
+    if not settings.base_url.strip():
+        raise ConfigError(
+            f"{setting(settings.role, 'base_url')} is not set: there is no endpoint",
+            hint="name it, such as https://NAME.openai.azure.com, or `export AZURE_OPENAI_ENDPOINT=…`",
+        )
     place = _place(settings)
     mode = settings.auth_mode
     if mode == "auto":

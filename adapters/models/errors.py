@@ -5,15 +5,16 @@ What went wrong with one try, why, and whether it makes sense to ask again.
                                                                  400 or 422 that is not sure, see `perhaps_request`
     auth            401, 403                                     no retry, every later call would fail too
     quota           402, billing codes with any status           no retry, every later call would fail too
-    rate_limit      other 429, 529, 503 slow_down                retry
+    rate_limit      other 429, 529, 503 slow_down                retry, as long as there is patience
     server          other 5xx, 408, 409, 424, 425                retry
     transport       connect, cut or unreadable reply             retry
-    timeout         nothing came in time                         retry
+    timeout         nothing came in time                         retry, at most twice
     context_length  413, context codes and messages              no retry, this request only
     empty           a reply without a word                       retry, at most twice
     invalid_reply   JSON of a shape nobody documents             no retry, this request only
 
-`x-should-retry: true` or `false` overrules the last column.
+`x-should-retry: true` or `false` overrules the last column. What says when to come back (`Retry-After`) is a matter of
+patience, too, whatever its status.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from collections.abc import Mapping
 
 from attrs import field, frozen
 
-from skillopt_es.ports import FailureKind, Usage
+from skillopt_es.ports import SYSTEMIC, FailureKind, Usage
 
 QUOTA_CODES = frozenset(
     {
@@ -85,7 +86,12 @@ _RETRY_BY_KIND: Mapping[FailureKind, bool] = {
 
 @frozen(kw_only=True)
 class Failure:
-    """One try that gave no answer; `server_wait` is how long the server asked us to stay away, `usage` what it took."""
+    """
+    One try that gave no answer.
+
+    `server_wait` is how long the server asked us to stay away, `usage` what it took. `closed` says that the endpoint
+    takes nobody for longer than we have patience.
+    """
 
     kind: FailureKind
     message: str
@@ -96,6 +102,12 @@ class Failure:
     request_id: str = ""
     server_wait: float | None = None
     usage: Usage = field(factory=Usage)
+    closed: bool = False
+
+    @property
+    def systemic(self) -> bool:
+        """Whether every later call would fail the same way, as far as one can tell."""
+        return self.closed or (self.kind in SYSTEMIC and not self.perhaps_request)
 
     @property
     def perhaps_request(self) -> bool:
@@ -129,13 +141,19 @@ def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody) -> Fai
     wish = headers.get("x-should-retry", "").strip().lower()
     return Failure(
         kind=kind,
-        message=f"HTTP {status}: {error.text}" if error.text else f"HTTP {status}",
+        message=_with_status(status, error.text),
         retry={"true": True, "false": False}.get(wish, _RETRY_BY_KIND[kind]),
         status=status,
         codes=error.codes,
         param=error.param,
         request_id=request_id_in(headers),
     )
+
+
+def _with_status(status: int, text: str) -> str:
+    """An error's words behind its status, which some gateways have said already."""
+    name = f"HTTP {status}"
+    return text if text.startswith(name) else f"{name}: {text}" if text else name
 
 
 def request_id_in(headers: Mapping[str, str]) -> str:

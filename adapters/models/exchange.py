@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 from collections.abc import Mapping
 
 import aiohttp
@@ -19,10 +18,12 @@ from httpx_aiohttp import AiohttpTransport
 
 from skillopt_es.adapters.models.endpoint import Endpoint
 from skillopt_es.adapters.models.errors import Failure, failure
+from skillopt_es.adapters.models.inflating import Body, TooLongError, UnreadableError
 
 CONNECT_SECONDS = 10.0
 # Below the 5 s after which uvicorn, and so vLLM, closes an idle connection: a request should not meet a closing one.
 IDLE_SECONDS = 4.0
+MOST_BYTES = 32 * 2**20
 
 
 @frozen
@@ -34,17 +35,16 @@ class HttpReply:
     body: bytes
 
 
-class _OverdueError(Exception):
-    """The call's deadline has passed, and its reply is not complete."""
-
-
 class Exchange:
     """Posts bodies to one endpoint; connections are opened when first needed, in the event loop that needs them."""
 
-    def __init__(self, endpoint: Endpoint, *, concurrency: int, timeout_seconds: float) -> None:
+    def __init__(
+        self, endpoint: Endpoint, *, concurrency: int, timeout_seconds: float, most_bytes: int = MOST_BYTES
+    ) -> None:
         self._endpoint = endpoint
         self._concurrency = concurrency
         self._timeout_seconds = timeout_seconds
+        self._most_bytes = most_bytes
         self._headers = httpx.Headers(endpoint.headers)
         self._extensions = _extensions(timeout_seconds)
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -56,12 +56,23 @@ class Exchange:
         """
         The reply, whatever its status, or a transport failure; a cancelled call closes its connection.
 
-        After `seconds` a reply that is still coming in pieces is given up with the next piece.
+        After `seconds` a reply that is not complete is given up, wherever it is: also one whose headers trickle.
         """
+        host = self._endpoint.host
+        deadline = asyncio.timeout(None if math.isinf(seconds) else max(seconds, 0.0))
         try:
-            return await self._send(body, client_request_id, token, seconds)
-        except _OverdueError:
-            return failure("timeout", f"{self._endpoint.host} was still replying at the call's deadline")
+            async with deadline:
+                return await self._send(body, client_request_id, token, seconds)
+        except TooLongError:
+            return failure(
+                "invalid_reply", f"{host} sent a reply of more than {self._most_bytes} bytes (max_reply_bytes)"
+            )
+        except UnreadableError as error:
+            return failure("transport", f"the reply of {host} cannot be read: {error}")
+        except TimeoutError as error:
+            if not deadline.expired():
+                return self._failure(error)
+            return failure("timeout", f"{host} was still replying at the call's deadline")
         except (httpx.HTTPError, aiohttp.ClientError, OSError) as error:
             return self._failure(error)
 
@@ -73,7 +84,6 @@ class Exchange:
 
     async def _send(self, body: bytes, client_request_id: str, token: str, seconds: float) -> HttpReply:
         extensions = self._extensions if seconds >= self._timeout_seconds else _extensions(max(seconds, 0.001))
-        deadline = time.monotonic() + seconds
         stream = httpx.ByteStream(body)
         request = httpx.Request("POST", self._endpoint.url, headers=self._headers, stream=stream, extensions=extensions)
         request.read()
@@ -84,9 +94,17 @@ class Exchange:
         response = await self._transport_here().handle_async_request(request)
         try:
             headers = _plain(response.headers)
-            return HttpReply(response.status_code, headers, await _body(response, headers, deadline))
+            return HttpReply(response.status_code, headers, await self._body(response, headers))
         finally:
             await response.aclose()
+
+    async def _body(self, response: httpx.Response, headers: Mapping[str, str]) -> bytes:
+        """All of it, taken as it comes: httpx's own decoders know no limit, and cost three times as much."""
+        body = Body(headers.get("content-encoding", ""), self._most_bytes)
+        assert isinstance(response.stream, httpx.AsyncByteStream)
+        async for piece in response.stream:
+            body.add(piece)
+        return body.whole
 
     def _transport_here(self) -> AiohttpTransport:
         loop = asyncio.get_running_loop()
@@ -129,17 +147,6 @@ class Exchange:
             case _:
                 story = f"the exchange with {host} failed: {type(cause).__name__}: {cause}"
         return story
-
-
-async def _body(response: httpx.Response, headers: Mapping[str, str], deadline: float) -> bytes:
-    """All of it; what is not compressed is taken as it comes, at a third of the cost of httpx's decoders."""
-    plain = "content-encoding" not in headers and isinstance(response.stream, httpx.AsyncByteStream)
-    pieces = []
-    async for piece in response.stream if plain else response.aiter_bytes():  # type: ignore[union-attr]
-        pieces.append(piece)
-        if time.monotonic() > deadline:
-            raise _OverdueError
-    return b"".join(pieces)
 
 
 def _extensions(read_seconds: float) -> dict[str, dict[str, float]]:

@@ -31,15 +31,23 @@ _SIGN_IN = {
 def hint_for(failed: Failure, settings: ModelSettings) -> str:
     """The next step after this failure; empty when there is nothing sensible to say."""
     role = settings.role
+    if failed.closed:
+        return f"resume the run then, or with a larger {setting(role, 'patience_seconds')}"
     by_kind: dict[FailureKind, str] = {
         "auth": _auth_hint(settings),
         "config": _config_hint(failed, settings),
         "quota": "the account has no credit left: top it up, then resume the run",
         "rate_limit": f"lower {setting(role, 'concurrency')}, or set model.requests_per_minute",
         "timeout": f"{setting(role, 'timeout_seconds')} is {settings.timeout_seconds:g}",
+        "invalid_reply": _reply_hint(failed, settings),
         "transport": f"is the endpoint up? {setting(role, 'base_url')} is {settings.base_url}",
     }
     return by_kind.get(failed.kind, "")
+
+
+def _reply_hint(failed: Failure, settings: ModelSettings) -> str:
+    too_long = "max_reply_bytes" in failed.message
+    return f"{setting(settings.role, 'max_reply_bytes')} is {settings.max_reply_bytes}" if too_long else ""
 
 
 def _auth_hint(settings: ModelSettings) -> str:

@@ -11,22 +11,27 @@ import hashlib
 import json
 import math
 import time
+from collections.abc import Mapping
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, frozen
 
+from skillopt_es.adapters.models.connections import most_connections
+from skillopt_es.adapters.models.course import Course, Failed, Question
 from skillopt_es.adapters.models.credentials import Credential
 from skillopt_es.adapters.models.endpoint import Endpoint, setting
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import hint_for
-from skillopt_es.adapters.models.limits import Limiter, Sleep
+from skillopt_es.adapters.models.limits import Limiter
+from skillopt_es.adapters.models.naps import Sleep
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.adapters.models.retry import Draw, PastTries, RetryPolicy, seeded_draw, server_wait, spent_wait
+from skillopt_es.adapters.models.retry import Draw, RetryPolicy, puts_off, seeded_draw
 from skillopt_es.adapters.models.slots import Clock
+from skillopt_es.adapters.models.told_waits import in_words, said_wait, server_wait, spent_wait
 from skillopt_es.adapters.models.wire import ALL_FEATURES, Feature, Wire, has, without
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, may_try_again
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest
 
 _OWN_FIELDS = frozenset({"messages", "input", "model", "stream", "n"})
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -43,51 +48,6 @@ class Outside:
 
 
 REAL = Outside()
-
-
-@frozen
-class _Question:
-    """A request, ready for the wire; `features` are its optional fields that may be left out."""
-
-    request: ChatRequest
-    body: bytes = field(repr=False)
-    request_id: str
-    tokens: int
-    features: tuple[Feature, ...]
-
-
-@frozen
-class _Failed:
-    """A failed try that reached the wire (or found the circuit open, then `on_wire` is false)."""
-
-    failure: Failure
-    latency_ms: int = 0
-    on_wire: bool = True
-    began: float = 0.0
-    token: str = field(default="", repr=False)
-
-
-@define
-class _Course:
-    """How one call went so far."""
-
-    question: _Question
-    tries: list[Try] = field(factory=list)
-    past: PastTries = field(factory=PastTries)
-    deadline: float | None = None
-    renewed: bool = False
-
-    def note(self, failed: Failure, kind: str, wait: float = 0.0) -> None:
-        """One more try that gave no answer."""
-        self.tries.append(
-            Try(
-                kind=kind,
-                status=failed.status,
-                message=failed.message,
-                waited_ms=round(1000 * wait),
-                usage=failed.usage,
-            )
-        )
 
 
 class HttpModel:
@@ -113,16 +73,24 @@ class HttpModel:
         self._clock = outside.clock
         self._redactor = endpoint.redactor
         self._token = ""
-        self._exchange = Exchange(endpoint, concurrency=settings.concurrency, timeout_seconds=settings.timeout_seconds)
+        fit = most_connections()
+        concurrency = settings.concurrency if fit is None else min(settings.concurrency, fit)
+        self._exchange = Exchange(
+            endpoint,
+            concurrency=concurrency,
+            timeout_seconds=settings.timeout_seconds,
+            most_bytes=settings.max_reply_bytes,
+        )
         self._retry = RetryPolicy(
             attempts=settings.attempts,
             base=settings.backoff_seconds,
             cap=settings.backoff_cap_seconds,
+            patience=settings.patience_seconds,
             seed=settings.seed,
             draw=outside.draw,
         )
         self._limiter = Limiter(
-            concurrency=settings.concurrency,
+            concurrency=concurrency,
             requests_per_minute=settings.requests_per_minute,
             tokens_per_minute=settings.tokens_per_minute,
             clock=outside.clock,
@@ -142,27 +110,17 @@ class HttpModel:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """The answer, after whatever retries make sense; raises CallFailed."""
-        course = _Course(self._question(request))
-        while isinstance(result := await self._try(course), _Failed):
-            if self._mended(course, result):
-                if not await may_try_again(request, course.tries[-1]):
-                    raise self._call_failed(result, course.tries)
-                continue
-            wait = self._wait_after(course, result)
-            self._limiter.learn(result.failure, final=wait is None, began=result.began)
-            if result.on_wire:
-                course.note(result.failure, result.failure.kind, wait or 0.0)
-            if wait is None or not await may_try_again(request, course.tries[-1]):
+        course = Course(self._question(request))
+        while isinstance(result := await self._try(course), Failed):
+            if not await self._goes_on(course, result):
                 raise self._call_failed(result, course.tries)
-            await self._outside.sleep(wait)
-            course.past = course.past.and_then(result.failure)
         return evolve(result, tries=tuple(course.tries)) if course.tries else result
 
     async def aclose(self) -> None:
         """Give back connections."""
         await self._exchange.aclose()
 
-    def _question(self, request: ChatRequest) -> _Question:
+    def _question(self, request: ChatRequest) -> Question:
         for feature in self._refused:
             request = without(request, feature)
         features = tuple(feature for feature in self._droppable if has(request, feature))
@@ -172,9 +130,30 @@ class HttpModel:
         body = _encode(asked).encode()
         # Four bytes a token is the usual estimate; the real number replaces it when the reply is there.
         tokens = len(body) // 4 + request.max_tokens if self._limiter.counts_tokens else 0
-        return _Question(request, body, _short_hash(request.slot), tokens, features)
+        return Question(request, body, _short_hash(request.slot), tokens, features)
 
-    def _mended(self, course: _Course, result: _Failed) -> bool:
+    async def _goes_on(self, course: Course, result: Failed) -> bool:
+        """Whether there is another try after this one, once it is time for it."""
+        request = course.question.request
+        if not result.on_wire:
+            return False
+        if self._asks_otherwise(course, result):
+            return await may_try_again(request, course.tries[-1])
+        wait, failed = self._wait_after(course, result)
+        result.failure = failed
+        self._limiter.learn(failed, final=wait is None, began=result.began, level=result.level)
+        course.note(failed, failed.kind, wait or 0.0)
+        if wait is None or not await may_try_again(request, course.tries[-1]):
+            return False
+        course.past = course.past.and_then(failed, wait)
+        told = Wait(kind=failed.kind, seconds=wait, message=failed.message)
+        return await rest(request, told, lambda: self._sleep(failed, wait))
+
+    async def _sleep(self, failed: Failure, seconds: float) -> None:
+        """A wait that the server named is slept through; one that we chose ends when a dead endpoint is back."""
+        await (self._outside.sleep(seconds) if puts_off(failed) else self._limiter.before_next_try(seconds))
+
+    def _asks_otherwise(self, course: Course, result: Failed) -> bool:
         """Whether the same question can be asked at once in another way: without a field, or with a new token."""
         failed = result.failure
         refused = self._refused_feature(failed, course.question)
@@ -190,26 +169,42 @@ class HttpModel:
             return True
         return False
 
-    def _wait_after(self, course: _Course, result: _Failed) -> float | None:
-        """Seconds to the next try; None when there is none, or none before the call's deadline."""
-        if not result.on_wire:
-            return None
-        wait = self._retry.wait_after(result.failure, course.question.request.slot, course.past)
-        late = course.deadline is not None and wait is not None and self._clock() + wait >= course.deadline
-        return None if late else wait
+    def _wait_after(self, course: Course, result: Failed) -> tuple[float | None, Failure]:
+        """Seconds to the next try, None when there is none, or none before the call's deadline; and what failed."""
+        failed = result.failure
+        if puts_off(failed) and course.put_off_at is None:
+            course.put_off_at = result.began
+        wait = self._retry.wait_after(failed, course.question.request.slot, course.past)
+        if wait is None:
+            return None, self._out_of_patience(course, failed) if puts_off(failed) else failed
+        late = course.deadline is not None and self._clock() + wait >= course.deadline
+        return None if late else wait, failed
 
-    async def _try(self, course: _Course) -> ChatReply | _Failed:
+    def _out_of_patience(self, course: Course, failed: Failure) -> Failure:
+        """The last refusal: where no call can be expected to do better, the run pauses instead of asking them all."""
+        assert course.put_off_at is not None
+        told, patience = failed.server_wait or 0.0, self._settings.patience_seconds
+        if told > patience:
+            why = f"it asks to come back in {in_words(told)}"
+        elif not self._limiter.answered_since(course.put_off_at):
+            why = f"it has answered nobody for {in_words(course.past.put_off_seconds)}"
+        else:
+            return failed
+        longest = f"{setting(self._settings.role, 'patience_seconds')} is {in_words(patience)}"
+        return evolve(failed, retry=False, closed=True, message=f"{failed.message}; {why}, and {longest}")
+
+    async def _try(self, course: Course) -> ChatReply | Failed:
         question = course.question
-        refused = await self._limiter.enter(question.tokens)
+        refused = await self._limiter.enter(question.tokens, course.rest)
         if refused is not None:
-            return _Failed(refused, on_wire=False)
-        start = self._clock()
+            return Failed(refused, on_wire=False)
+        start, level = self._clock(), self._limiter.level
         if course.deadline is None:  # it begins when the call is first let through: a queue is nobody's fault
             course.deadline = start + self._seconds
         try:
             token = await self._credential.token() if self._credential is not None else ""
             if isinstance(token, Failure):
-                return _Failed(self._redacted(token), began=start)
+                return Failed(self._redacted(token), began=start)
             if token != self._token:
                 self._token, self._redactor = token, Redactor((*self._endpoint.secrets, token))
             if not self._refused.isdisjoint(question.features):  # refused while this call waited for its slot
@@ -219,15 +214,23 @@ class HttpModel:
             self._limiter.leave()
         latency_ms = round(1000 * (self._clock() - start))
         if isinstance(raw, Failure):
-            return _Failed(self._redacted(raw), latency_ms, began=start)
+            return Failed(self._redacted(raw), latency_ms, began=start)
         result = self._wire.read(raw.status, raw.headers, raw.body)
         spent = spent_wait(raw.headers, self._outside.wall_clock())
         if isinstance(result, Failure):
-            wait = server_wait(raw.headers, self._outside.wall_clock())
-            failed = evolve(self._redacted(result), server_wait=spent if wait is None else wait)
-            return _Failed(failed, latency_ms, began=start, token=token)
-        self._limiter.answered(spent)
+            wait = self._told(result, raw.headers, spent)
+            failed = evolve(self._redacted(result), server_wait=wait)
+            return Failed(failed, latency_ms, began=start, level=level, token=token)
+        self._limiter.answered(spent, began=start, level=level)
         return self._finished(result, question.tokens, latency_ms)
+
+    def _told(self, failed: Failure, headers: Mapping[str, str], spent: float | None) -> float | None:
+        """How long the endpoint asks us to stay away: in so many words, or because an allowance is spent."""
+        told = server_wait(headers, self._outside.wall_clock())
+        if told is not None or failed.kind != "rate_limit":
+            return told
+        said = said_wait(failed.message)
+        return spent if said is None else said
 
     def _finished(self, reply: ChatReply, estimated: int, latency_ms: int) -> ChatReply:
         usage = reply.usage
@@ -255,7 +258,7 @@ class HttpModel:
             request_id=clean(failed.request_id),
         )
 
-    def _refused_feature(self, failed: Failure, question: _Question) -> Feature | None:
+    def _refused_feature(self, failed: Failure, question: Question) -> Feature | None:
         """The optional field of this question that the endpoint complains about."""
         if failed.status not in {400, 422}:
             return None
@@ -265,7 +268,7 @@ class HttpModel:
                 return feature
         return None
 
-    def _call_failed(self, result: _Failed, tries: list[Try]) -> CallFailed:
+    def _call_failed(self, result: Failed, tries: list[Try]) -> CallFailed:
         failed = result.failure
         return CallFailed(
             failed.kind,
@@ -276,6 +279,7 @@ class HttpModel:
             latency_ms=result.latency_ms,
             tries=tuple(tries),
             perhaps_request=failed.perhaps_request,
+            closed=failed.closed,
         )
 
 

@@ -3,24 +3,39 @@ One limiter per role's model, in front of the wire: calls in flight, calls and t
 
 Order: a slot first, then whatever wait the buckets and a pause ask for, then the circuit. A caller that waits keeps its
 slot: nobody behind it could go earlier. Waiting for the next try of a failed call holds no slot.
+
+A refused call waits on its own. When refusals follow one another without an answer between them, everybody waits as
+long as the endpoint said, but for one caller per answer that still comes in: an endpoint that takes so many calls at
+once has then room for exactly one more. An answer to a call that was sent during the pause ends it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Awaitable, Callable
 
 from skillopt_es.adapters.models.errors import Failure
-from skillopt_es.adapters.models.retry import LONGEST_SERVER_WAIT
+from skillopt_es.adapters.models.naps import Naps, Sleep
+from skillopt_es.adapters.models.retry import puts_off
 from skillopt_es.adapters.models.slots import Clock, Slots
-from skillopt_es.ports import SYSTEMIC
 
-Sleep = Callable[[float], Awaitable[None]]
+# How a caller sleeps: it is told why and for how long at most; false means that the run is stopping.
+Rest = Callable[[str, float, Callable[[], Awaitable[object]]], Awaitable[bool]]
 
 # The part of a minute's allowance that may be used at once; no minute exceeds its allowance by more than this.
 _BURST = 0.1
-# What an older reply counts beside the next one, and the share of refused ones above which everybody waits.
-_MEMORY = 0.9
-_MOST_REFUSED = 0.5
+# So many refusals in a row, without an answer between them, are no chance: the endpoint takes nobody now.
+_CLOSED_AFTER = 8
+# So many failures in a row that nobody explains are an outage: the first answer after them is news for all who wait.
+_DOWN_AFTER = 4
+
+
+_STOPPED = Failure(kind="rate_limit", message="the run is stopping", retry=False)
+
+
+async def _sleep_out(_why: str, _seconds: float, sleep: Callable[[], Awaitable[object]]) -> bool:
+    await sleep()
+    return True
 
 
 class TokenBucket:
@@ -62,9 +77,12 @@ class Limiter:
         self._requests = TokenBucket(requests_per_minute, clock) if requests_per_minute > 0 else None
         self._tokens = TokenBucket(tokens_per_minute, clock) if tokens_per_minute > 0 else None
         self._clock = clock
-        self._sleep = sleep
-        self._paused_until = 0.0
-        self._refused = self._replies = 0.0  # the last 429 and the last replies, older ones counting less
+        self._pausing, self._pacing, self._retrying = Naps(sleep), Naps(sleep), Naps(sleep)
+        self._spent_until = self._closed_until = self._closed_at = -math.inf
+        self._let_in = 0  # callers that may pass a pause
+        self._refused = _CLOSED_AFTER - 1  # in a row; an endpoint that has answered nobody yet is believed at once
+        self._unexplained = 0  # in a row
+        self._answered_at = -math.inf
         self._failure: Failure | None = None
 
     @property
@@ -82,65 +100,127 @@ class Limiter:
         """How many calls may be in flight just now."""
         return self._slots.room
 
-    async def enter(self, tokens: int) -> Failure | None:
+    async def enter(self, tokens: int, rest: Rest = _sleep_out) -> Failure | None:
         """Wait for a slot and keep it until `leave`; a failure instead means: no slot, do not call."""
         if self._failure:
             return self._failure
         await self._slots.acquire()
         try:
-            await self._wait(tokens)
+            goes_on = await self._wait(tokens, rest)
         except BaseException:
             self._slots.release()
             raise
-        if self._failure:
+        failed = self._failure if goes_on else _STOPPED
+        if failed:
             self._slots.release()
-        return self._failure
+        return failed
+
+    @property
+    def level(self) -> int:
+        """How many calls are in flight."""
+        return self._slots.inside
 
     def leave(self) -> None:
         """Give the slot back."""
         self._slots.release()
 
-    def answered(self, spent_for: float | None = None) -> None:
-        """A call went well; `spent_for` is for how long the endpoint will take no further one."""
-        self._remember(0.0)
-        self._slots.went_well()
+    async def before_next_try(self, seconds: float) -> None:
+        """Sleeps so long, or until an endpoint that answered nobody does so again."""
+        await self._retrying.nap(seconds)
+
+    def answered(self, spent_for: float | None = None, *, began: float = 0.0, level: int = 0) -> None:
+        """
+        A call that began then, as one of so many in flight, went well.
+
+        `spent_for` is for how long the endpoint will take no further one.
+        """
+        self._answered_at = self._clock()
+        self._slots.went_well(level)
+        self._refused = 0
+        if self._unexplained >= _DOWN_AFTER:
+            self._retrying.wake()
+        self._unexplained = 0
+        if self._closed_until > self._clock():
+            if began > self._closed_at:
+                self._closed_until = -math.inf
+                self._pausing.wake()
+            elif not self._pausing.wake(1):
+                self._let_in += 1
         if spent_for is not None:
-            self._pause(spent_for)
+            self._spent_until = max(self._spent_until, self._clock() + spent_for)
 
-    def learn(self, failed: Failure, *, final: bool, began: float = 0.0) -> None:
-        """
-        Less room after a 429, and a pause for everybody when most calls are refused; the circuit when nothing can work.
+    def answered_since(self, moment: float) -> bool:
+        """Whether the endpoint has answered anybody since then."""
+        return self._answered_at > moment
 
-        A single 429 among answers is that call's own affair: it waits, the others go on.
+    def learn(self, failed: Failure, *, final: bool, began: float = 0.0, level: int = 0) -> None:
         """
-        if failed.kind == "rate_limit":
-            self._slots.too_many(began)
-            self._remember(1.0)
-            if self._refused > _MOST_REFUSED * self._replies:
-                self._pause(failed.server_wait or 0.0)
-        if final and failed.kind in SYSTEMIC and not failed.perhaps_request and not self._failure:
+        Less room and a pause for everybody when calls are refused one after another; the circuit when nothing can work.
+
+        A single 429 among answers is that call's own affair: it waits, the others go on. A reply that was cut is none
+        of the endpoint's load at all.
+        """
+        if puts_off(failed):
+            self._slots.refused(level)
+            self._refused += 1
+            if self._refused >= _CLOSED_AFTER:
+                self._close(failed.server_wait or 0.0, began)
+        elif failed.retry:
+            self._unexplained += 1
+        if final and failed.systemic and not self._failure:
             self._failure = failed
+            self._pausing.wake()
+            self._pacing.wake()
 
     def settle(self, estimated: int, used: int) -> None:
         """Replace a call's estimated tokens by those it really used."""
         if self._tokens:
             self._tokens.refund(estimated - used)
 
-    def _remember(self, refused: float) -> None:
-        self._refused = self._refused * _MEMORY + refused
-        self._replies = self._replies * _MEMORY + 1.0
+    def _close(self, seconds: float, began: float) -> None:
+        now = self._clock()
+        self._slots.too_many(began)
+        if self._closed_until <= now:
+            self._closed_at, self._let_in = now, 0
+        self._closed_until = max(self._closed_until, now + seconds)
 
-    def _pause(self, seconds: float) -> None:
-        if 0 < seconds <= LONGEST_SERVER_WAIT:
-            self._paused_until = max(self._paused_until, self._clock() + seconds)
-
-    async def _wait(self, tokens: int) -> None:
+    async def _wait(self, tokens: int, rest: Rest) -> bool:
+        """Whether the call may start, once everything that it has to wait for is over."""
         wait = self._requests.reserve(1) if self._requests else 0.0
         if self._tokens:
             wait = max(wait, self._tokens.reserve(tokens))
-        start = self._clock() + wait if wait else 0.0
-        # Another 429 may prolong the pause meanwhile.
-        while (left := max(start, self._paused_until) - self._clock()) > 0:
-            if self._failure:
-                return
-            await self._sleep(left)
+        start = self._clock() + wait if wait else -math.inf
+        return await self._until("pace", lambda: start, rest) and await self._pass(rest)
+
+    async def _pass(self, rest: Rest) -> bool:
+        """Sits out the pauses; who is woken from one may go in the place of a call that was answered."""
+        if not await self._until("rate_limit", lambda: self._spent_until, rest):
+            return False
+        while (left := self._closed_until - self._clock()) > 0 and not self._failure:
+            if self._let_in:
+                self._let_in -= 1
+                return True
+            nap = _Nap(self._pausing, left)
+            if not await rest("rate_limit", left, nap):
+                return False
+            if nap.woken:
+                return True
+        return True
+
+    async def _until(self, why: str, moment: Callable[[], float], rest: Rest) -> bool:
+        # The moment may be put off meanwhile.
+        while (left := moment() - self._clock()) > 0 and not self._failure:
+            if not await rest(why, left, _Nap(self._pacing, left)):
+                return False
+        return True
+
+
+class _Nap:
+    """One nap; `woken` says whether it ended early."""
+
+    def __init__(self, naps: Naps, seconds: float) -> None:
+        self._naps, self._seconds = naps, seconds
+        self.woken = False
+
+    async def __call__(self) -> None:
+        self.woken = await self._naps.nap(self._seconds)

@@ -73,9 +73,12 @@ def as_name(value: object) -> str:
     return as_text(value).encode("utf-8", "replace").decode()
 
 
+_MOST_TOKENS = 10**12
+
+
 def as_count(value: object) -> int | None:
-    """A number of tokens, or None for what is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of tokens, or None for what is none: no reply is made of a trillion of them."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS else None
 
 
 def total(*counts: int | None) -> int | None:

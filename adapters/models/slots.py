@@ -7,11 +7,15 @@ import math
 from collections import deque
 from collections.abc import Callable
 
+from skillopt_es.adapters.models.ceiling import LOOKED_AT, Seen, ceiling
+
 Clock = Callable[[], float]
 
 # How much room a round of answers gives back, and how often a 429 may take half of it.
 _GROWTH = 0.1
 _HALVE_AT_MOST_EVERY = 1.0
+# After so long without a refusal one call more at once is tried, where the endpoint has shown that it counts them.
+_TRY_MORE_AFTER = 30.0
 
 
 class Slots:
@@ -19,15 +23,18 @@ class Slots:
     Room for so many calls in flight: fewer after a 429, one in ten more for every round that went well.
 
     A burst of 429s is one piece of news, so only one within a second, and only for a call that began after the last
-    one, halves the room.
+    one, halves the room: that of the most calls that were in flight, for what was never used says nothing. Where
+    the refusals show how many calls an endpoint takes at once, that is the room.
     """
 
     def __init__(self, most: int, clock: Clock) -> None:
         self._most = most
         self._room = float(most)
         self._clock = clock
-        self._inside = 0
-        self._shrunk_at = -math.inf
+        self._inside = self._peak = 0
+        self._shrunk_at = self._found_at = -math.inf
+        self._seen: deque[Seen] = deque(maxlen=LOOKED_AT)
+        self._ceiling = most
         self._queue: deque[asyncio.Future[None]] = deque()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -36,14 +43,19 @@ class Slots:
         """How many calls may be in flight just now."""
         return int(self._room)
 
+    @property
+    def inside(self) -> int:
+        """How many are in flight."""
+        return self._inside
+
     async def acquire(self) -> None:
         """Wait for a place, first come first served."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:  # futures belong to one event loop, the adapter may outlive it
-            self._loop, self._inside = loop, 0
+            self._loop, self._inside, self._peak = loop, 0, 0
             self._queue.clear()
         if self._inside < self.room and not self._queue:
-            self._inside += 1
+            self._came_in()
             return
         place = loop.create_future()
         self._queue.append(place)
@@ -59,22 +71,42 @@ class Slots:
         self._inside -= 1
         self._let_in()
 
-    def went_well(self) -> None:
-        """An answer came: a little more room."""
-        if self._room < self._most:
-            self._room = min(float(self._most), self._room + 1 / self._room + _GROWTH)
+    def went_well(self, level: int = 0) -> None:
+        """An answer came to a call that was one of so many: a little more room."""
+        self._note(level, refused=False)
+        if self._ceiling < self._most and self._clock() - self._found_at >= _TRY_MORE_AFTER:
+            self._ceiling, self._found_at = self._ceiling + 1, self._clock()
+            self._seen.clear()
+        if self._room < self._ceiling:
+            self._room = min(float(self._ceiling), self._room + 1 / self._room + _GROWTH)
             self._let_in()
+
+    def refused(self, level: int = 0) -> None:
+        """A call that was one of so many was refused: perhaps that is why."""
+        self._note(level, refused=True)
+        found = ceiling(self._seen)
+        if found is not None:
+            self._ceiling, self._found_at = found, self._clock()
+            self._room = float(found)
+
+    def _note(self, level: int, *, refused: bool) -> None:
+        if level:
+            self._seen.append(Seen(level, refused))
 
     def too_many(self, began: float) -> None:
         """The endpoint said 429 to a call that began then: half the room."""
         now = self._clock()
         if began > self._shrunk_at and now - self._shrunk_at >= _HALVE_AT_MOST_EVERY:
-            self._room = max(1.0, self._room / 2)
-            self._shrunk_at = now
+            self._room = max(1.0, min(self._room, self._peak or self._room) / 2)
+            self._shrunk_at, self._peak = now, self._inside
+
+    def _came_in(self) -> None:
+        self._inside += 1
+        self._peak = max(self._peak, self._inside)
 
     def _let_in(self) -> None:
         while self._queue and self._inside < self.room:
             place = self._queue.popleft()
             if not place.done():
-                self._inside += 1
+                self._came_in()
                 place.set_result(None)

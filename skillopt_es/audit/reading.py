@@ -10,14 +10,15 @@ from typing import TypeVar, cast
 from attrs import define, field
 
 from skillopt_es.errors import NotInRun
-from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, read_anchor
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunStarted
-from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew
+from skillopt_es.events.ends import Ends, said_ends
+from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnreadable
 from skillopt_es.events.journal import Journal
+from skillopt_es.events.links import first_break
 from skillopt_es.events.log import EventLog, Head, RunInfo
 from skillopt_es.events.schema import missing_bytes
 
-_COUNTS = "select type, count(*) from events where seq <= ? group by type order by type"
+_TYPES = "select distinct type from events order by type"
 _GAP = (
     "select before + 1 from (select seq, lag(seq, 1, 0) over (order by seq) as before from events)"
     " where seq <> before + 1 order by seq limit 1"
@@ -44,6 +45,8 @@ class Reading:
             reading = cls(log)
             try:
                 reading._look(folder)
+            except LogUnreadable:
+                raise
             except LogError as error:
                 reading.problem = reading.problem or error
             try:
@@ -82,6 +85,8 @@ class Reading:
         """Rows of another table as far as they can be read; what is wrong with the rest is then in `problem`."""
         try:
             yield from rows
+        except LogUnreadable:
+            raise
         except LogError as error:
             self.problem = self.problem or error
 
@@ -131,47 +136,62 @@ class Reading:
         return self._first
 
     def _look(self, folder: Path) -> None:
-        """The end of the log, the first gap in it, what its anchor misses, and types that are newer than we are."""
-        anchor = self.look_at_end(folder)
-        self._look_at_calls(anchor)
-        rows = self.log.reader.rows(_COUNTS, (self.end,))  # a writer may be at work
-        counts = cast("list[tuple[str, int]]", rows)
-        if sum(count for _, count in counts) != self.end:
-            [(gap,)] = cast("list[tuple[int]]", self.log.reader.rows(_GAP))
-            self.until = gap - 1
-            self.problem = self.problem or LogDamaged(f"event {gap} is missing from the log", seq=gap)
-        unknown = [str(kind) for kind, _ in counts if kind not in BY_NAME]
+        """The end of the log, the first gap in it, what is missing at its end, and types that are newer than we are."""
+        ends = self.look_at_end(folder)
+        self._look_at_calls(ends)
+        gap = first_break(self.log.reader.rows, "events", self.run.first_prev_hash)
+        if gap is not None and gap <= self.end:
+            there = self.log.reader.row("select 1 from events where seq = ?", (gap - 1,)) is not None or gap == 1
+            first = gap if there else self._gap()
+            self.until = first - 1
+            why = "does not follow its predecessor" if there else "is missing from the log"
+            self.problem = self.problem or LogDamaged(f"event {first} {why}", seq=first)
+        rows = self.log.reader.rows(_TYPES)  # a writer may be at work
+        unknown = [str(kind) for (kind,) in rows if kind not in BY_NAME]
         if unknown and self.problem is None:
             self.problem = LogTooNew(
                 f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
                 hint="a newer version wrote it; what is shown leaves them out",
             )
 
-    def look_at_end(self, folder: Path) -> Anchor | None:
-        """Where the log ends, and whether that is as its anchor, which is returned, and its file say."""
-        anchor = None
-        try:
-            anchor = read_anchor(folder)
-        except LogDamaged as error:
-            self.problem = error
+    def _gap(self) -> int:
+        [(gap,)] = cast("list[tuple[int]]", self.log.reader.rows(_GAP))
+        return gap
+
+    def look_at_end(self, folder: Path) -> Ends:
+        """Where the log ends, and whether that is as its file and the files beside it, whose word is returned, say."""
+        ends = said_ends(folder)
         missing = missing_bytes(self.log.path)
         if missing:
             self.problem = LogDamaged(f"{self.log.path} was cut: its last {missing:,} bytes are missing")
-        self.until = self.end = anchor.seq if anchor is not None else 0
+        self.until = self.end = ends.furthest[0]
         self.until = self.end = self.log.head().seq
-        if anchor is not None and anchor.seq > self.end:
-            self.problem = self.problem or LogDamaged(
-                f"the log ends at event {self.end}, but {ANCHOR_FILE} says that there were {anchor.seq}"
-            )
-        return anchor
+        last = self.log.reader.row("select coalesce(max(n), 0) from calls")
+        here = (self.end, cast("int", last[0]) if last else 0)
+        for name, said in ends.said:
+            if said.seq > self.end and said.run_id == self.run.run_id:
+                self.problem = self.problem or LogDamaged(
+                    f"the log ends at event {self.end}, but {name} says that there were {said.seq}"
+                )
+        if ends.furthest[1] > here[1]:
+            self._miss_calls(ends.furthest[1] - here[1], ends.furthest[1])
+        for wrong in ends.missing(self.run.run_id, self.log.hash_at, here):
+            self.problem = self.problem or LogDamaged(wrong.message)
+        return ends
 
-    def _look_at_calls(self, anchor: Anchor | None) -> None:
-        """Whether calls are missing from the journal, in the middle or at its end."""
+    def _miss_calls(self, missing: int, end: int) -> None:
+        self.problem = self.problem or LogDamaged(f"{missing:,} of {end:,} calls are missing from the journal")
+
+    def _look_at_calls(self, ends: Ends) -> None:
+        """Whether calls are missing from the journal, in the middle or at its end, or do not follow each other."""
         try:
             [(count, last)] = self.log.reader.rows("select count(*), coalesce(max(n), 0) from calls")
+            there, end = int(count or 0), max(int(last or 0), ends.furthest[1])
+            broken = first_break(self.log.reader.rows, "calls", self.run.first_prev_hash)
         except LogDamaged as error:
             self.problem = self.problem or error
             return
-        there, end = int(count or 0), max(int(last or 0), 0 if anchor is None else anchor.calls)
         if there < end:
-            self.problem = self.problem or LogDamaged(f"{end - there:,} of {end:,} calls are missing from the journal")
+            self._miss_calls(end - there, end)
+        elif broken is not None:
+            self.problem = self.problem or LogDamaged(f"call {broken} does not follow call {broken - 1}")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from attrs import frozen
 
 from skillopt_es.moments import Moment
 
 _Part = tuple[Literal["run"], str] | tuple[Literal["moment"], Moment]
+SkillName = Literal["initial", "best", "current"]
+SKILLS: tuple[SkillName, ...] = get_args(SkillName)
+"""The skills of a run that have a name."""
 _KINDS = ("step", "epoch", "seq")
 
 
@@ -19,6 +22,14 @@ class Side:
 
     run: str | None
     moment: Moment | None
+
+
+def skills_of(words: Sequence[str]) -> tuple[str | None, SkillName, SkillName] | None:
+    """The run and the two of its skills that `[RUN] A B` names, or None for words that name none."""
+    *run, before, after = ("", *words) if len(words) == 2 else words if len(words) == 3 else ("", "", "")
+    if before not in SKILLS or after not in SKILLS:
+        return None
+    return run[0] or None, before, after
 
 
 def sides_of(words: Sequence[str]) -> tuple[Side, Side] | None:

@@ -13,6 +13,7 @@ import io
 import json
 import zlib
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import cast
@@ -28,7 +29,11 @@ from skillopt_es.events.values import Json, digest_of
 
 KIND = "skillopt-es cassette"
 VERSION = 1
-_MISFITS = (ValueError, TypeError, KeyError, AttributeError, IndexError)
+_MISFITS = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError, RecursionError)
+_GZIP = b"\x1f\x8b"
+# A run's lines are a fifth to a tenth of their size when packed; what unpacks to far more was not made by `freeze`.
+_MOST_RATIO = 50
+_SMALL = 64 * 2**20
 
 
 @frozen(kw_only=True)
@@ -101,11 +106,11 @@ def read_cassette(path: Path) -> Cassette:
                 f"{path} has format {header['version']}, and this software knows {VERSION}", hint="upgrade"
             )
         cassette = _read(header, lines[1:])
+        tail = chained(cassette.log).tail
+        ends = [header["head"], header["calls_head"]]
     except _MISFITS as error:
         raise _damaged(path, "its lines are not those of a cassette") from error
-    made = chained(cassette.log)
-    tail = made.tail
-    if [tail.seq, tail.hash.hex()] != header["head"] or [tail.calls, tail.calls_hash.hex()] != header["calls_head"]:
+    if ends != [[tail.seq, tail.hash.hex()], [tail.calls, tail.calls_hash.hex()]]:
         raise _damaged(path, "its chain does not end where it says")
     return cassette
 
@@ -117,21 +122,41 @@ def _damaged(path: Path, why: str) -> CassetteDamaged:
 def _lines(path: Path) -> list[bytes]:
     """All lines but the last one, which must vouch for them."""
     try:
-        plain = gzip.decompress(path.read_bytes())
+        raw = path.read_bytes()
     except FileNotFoundError:
         raise CassetteDamaged(
             f"there is no cassette {path}", hint="`skillopt-es freeze RUN --out FILE` makes one"
         ) from None
-    except gzip.BadGzipFile:
-        raise CassetteDamaged(f"{path} is not a cassette", hint="`skillopt-es freeze RUN` makes one") from None
-    except (EOFError, zlib.error) as error:
-        raise _damaged(path, "it is not whole") from error
     except OSError as error:
         raise CassetteDamaged(f"{path} cannot be read: {error.strerror or error}") from None
+    plain = _unpacked(path, raw)
     *lines, last = plain.splitlines(keepends=True) or [b""]
     if last != f"{canonical_json({'sha256': sha256(b''.join(lines)).hexdigest()})}\n".encode():
         raise _damaged(path, "it is not what was written")
     return lines
+
+
+def _unpacked(path: Path, raw: bytes) -> bytes:
+    """The lines in the file; never more than a cassette of its size can have."""
+    if not raw.startswith(_GZIP):
+        raise CassetteDamaged(
+            f"{path} is not a cassette, or its beginning is damaged",
+            hint="`skillopt-es freeze RUN` makes one; one that was damaged on its way has to be fetched again",
+        )
+    most = _SMALL + _MOST_RATIO * len(raw)
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    try:
+        plain = inflate.decompress(raw, most + 1)
+    except zlib.error as error:
+        raise _damaged(path, "it cannot be unpacked") from error
+    if len(plain) > most:
+        raise CassetteDamaged(
+            f"{path} unpacks to more than {most // 2**20} MiB, which no cassette of its size does",
+            hint="do not use it: it was made to fill your memory, or is something else",
+        )
+    if not inflate.eof or inflate.unused_data:
+        raise _damaged(path, "it is not whole" if not inflate.eof else "something follows its end")
+    return plain
 
 
 def _read(header: Mapping[str, Json], lines: list[bytes]) -> Cassette:
@@ -147,9 +172,9 @@ def _read(header: Mapping[str, Json], lines: list[bytes]) -> Cassette:
                 raw = base64.b64decode(text)
                 texts[digest_of(raw)] = raw
             case {"call": call, "at": recorded_at}:
-                calls.append(PortableCall(FinishedCall(**call), recorded_at))
+                calls.append(PortableCall(_call(call), _moment(recorded_at)))
             case {"event": [name, version, recorded_at, cause, data]}:
-                events.append(PortableEvent(name, version, recorded_at, cause, data))
+                events.append(PortableEvent(name, version, _moment(recorded_at), cause, data))
             case _:
                 raise ValueError("a line of no known kind")
     run = RunInfo(**cast("dict[str, str]", header["run"]))  # type: ignore[arg-type]  # checked by its own hash
@@ -163,3 +188,19 @@ def _read(header: Mapping[str, Json], lines: list[bytes]) -> Cassette:
         redactions=cast("dict[str, int]", header["redactions"]),
         left=cast("dict[str, int]", header["left"]),
     )
+
+
+def _moment(text: str) -> str:
+    """A time of day with its zone; raises ValueError or TypeError for anything else."""
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a time without its zone")
+    return text
+
+
+def _call(facts: Mapping[str, str]) -> FinishedCall:
+    """A call whose numbers a log can hold."""
+    call = FinishedCall(**facts)  # type: ignore[arg-type]  # its digests are checked by the chain
+    numbers = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens, call.latency_ms)
+    if not all(number is None or (type(number) is int and 0 <= number < 2**63) for number in numbers):
+        raise ValueError("a number that no log can hold")
+    return call

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import click
 from attrs import asdict
 
+from skillopt_es.cli.terminal import print_error
 from skillopt_es.events.values import Draft, Edit, Json, Proposal
 
 if TYPE_CHECKING:
@@ -93,9 +93,7 @@ def as_found(reading: Reading, *, shown: bool = True) -> int:
     if reading.problem is None:
         return 0
     ends = f"; what is shown ends before event {reading.until + 1}" if shown and reading.until < reading.end else ""
-    click.echo(f"error: {reading.problem}{ends}", err=True)
-    if reading.problem.hint:
-        click.echo(f"  {reading.problem.hint}", err=True)
+    print_error(f"{reading.problem}{ends}", reading.problem.hint)
     return 1
 
 

@@ -167,7 +167,7 @@ def _print(lines: Sequence[BlamedLine], currency: str) -> None:
         (
             str(line.number),
             str(line.maker.seq),
-            _place(line.maker),
+            _written_by(line.maker),
             *([_support(line)] if doubtful else []),
             _tokens(line.behind.cost),
             *([_money(line.behind.cost)] if currency else []),
@@ -184,6 +184,11 @@ def _print(lines: Sequence[BlamedLine], currency: str) -> None:
 def _support(line: BlamedLine) -> str:
     """What a line stands on, where that is not plainly trusted."""
     return {"trusted": "", "mixed": "mixed", "untrusted": "UNTRUSTED ONLY"}[line.behind.support]
+
+
+def _written_by(maker: Maker) -> str:
+    """The place without what its step says already."""
+    return _place(maker) if maker.step is None or maker.kind == "unknown" else f"{maker.kind}, step {maker.step}"
 
 
 def _place(maker: Maker) -> str:

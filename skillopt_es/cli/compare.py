@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, shown_settings, shown_value
+from skillopt_es.cli.table_layout import table_width
+from skillopt_es.cli.terminal import print_error, say, width
 from skillopt_es.events.values import Json, Score
 
 if TYPE_CHECKING:
     from skillopt_es.side_by_side import Side
+
+_WIDE = 120
+"""How wide a table may be where nobody says how wide the page is."""
+_TEXTS = ("status", "fork of", "changed", "gate metric")
+_USED = ("calls", "calls of parent", "tokens in", "tokens out", "cost", "time")
 
 
 @click.command("compare")
@@ -32,18 +40,48 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
     if as_json:
         print_json([_as_json(each) for each in found])
         return code
-    rows = [column(each) for each in found]
-    headers = ("run", *(each.name for each in found))
-    labels = list(rows[0])
-    table = [(label, *(row[label] for row in rows)) for label in labels]
-    print_table(headers, [row for row in table if any(cell not in ("", "-") for cell in row[1:])])
+    _print(found)
     metrics = {each.metric for each in found if each.metric is not None}
     if len(metrics) > 1:
         click.echo("\nThe gates' values are by different rules and cannot be compared; hard and soft scores can.")
     for each in found:
         if each.problem is not None:
-            click.echo(f"error: {each.name}: {each.problem}; it is shown as far as it can be read", err=True)
+            print_error(f"{each.name}: {each.problem}; it is shown as far as it can be read")
     return code
+
+
+def _print(found: Sequence[Side]) -> None:
+    """A column a run where that fits, else a row a run."""
+    columns = [column(each) for each in found]
+    by_label = {label: [each[label] for each in columns] for label in columns[0]}
+    by_label = {label: cells for label, cells in by_label.items() if any(cell not in ("", "-") for cell in cells)}
+    headers = ("run", *(each.name for each in found))
+    rows = [(label, *cells) for label, cells in by_label.items()]
+    if table_width(headers, rows) <= (width() or _WIDE):
+        print_table(headers, rows)
+    else:
+        _print_rows([each.name for each in found], by_label)
+
+
+def _print_rows(names: Sequence[str], by_label: Mapping[str, Sequence[str]]) -> None:
+    """What is the same for all is said once; a column that says the same as another is only named."""
+    same = {label: cells[0] for label, cells in by_label.items() if len(set(cells)) == 1}
+    twins: dict[tuple[str, ...], list[str]] = {}
+    for label, cells in by_label.items():
+        if label not in same:
+            twins.setdefault(tuple(cells), []).append(label)
+    for used in (False, True):
+        columns = [(label, cells) for cells, (label, *_) in twins.items() if (label in _USED) == used]
+        if columns:
+            rows = [(name, *cells) for name, *cells in zip(names, *(cells for _, cells in columns), strict=True)]
+            numbers = [at for at, (label, _) in enumerate(columns, 1) if label not in _TEXTS]
+            print_table(("run", *(label for label, _ in columns)), rows, right=numbers)
+            say()
+    for label, *others in twins.values():
+        if others:
+            say(f"the same as {label} in each run: {', '.join(others)}")
+    if same:
+        say(f"the same for all {len(names)} runs: {', '.join(f'{label} {cell}' for label, cell in same.items())}")
 
 
 def column(each: Side) -> dict[str, str]:

@@ -11,13 +11,14 @@ import click
 
 from skillopt_es.cli.audit_words import names, short, two_words
 from skillopt_es.cli.options import directory_option, json_option, print_json, shown_value
+from skillopt_es.cli.terminal import print_diff, print_error, print_hanging
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.sides import Side
+    from skillopt_es.audit.sides import Side, SkillName
     from skillopt_es.projections.state import Measurement, TrainerState
-    from skillopt_es.projections.state_diff import Changed, ScoreDiff, StateDiff
+    from skillopt_es.projections.state_diff import Changed, ScoreDiff, SkillDiff, StateDiff
 
 _LEAD = 30
 
@@ -30,32 +31,55 @@ def diff_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
     """
     What differs between two moments of a run, or between two runs: skills, scores, state and config.
 
-    A and B are moments (`step 3`, `epoch 1`, `seq 40`); without B, the moment is compared with now. Two names of runs
-    compare those. RUN defaults to the newest.
+    A and B are moments (`step 3`, `epoch 1`, `seq 40`); without B, the moment is compared with now. They may be skills
+    of the run, too: `initial`, `best`, `current`. Two names of runs compare those. RUN defaults to the newest.
 
     \b
     skillopt-es diff step 3 step 7
+    skillopt-es diff initial best
     skillopt-es diff my-run epoch 1
     skillopt-es diff one-run another-run
     skillopt-es diff one-run step 3 another-run step 3
     """
-    from skillopt_es.audit.sides import sides_of
+    from skillopt_es.audit.sides import sides_of, skills_of
     from skillopt_es.projections.state_diff import state_diff
 
-    sides = sides_of(two_words(words))
-    if sides is None:
-        raise click.UsageError("diff takes two moments of a run, or two runs: diff [RUN] A B, with A and B as `step 3`")
     problems: list[str] = []
-    (old_name, old), (new_name, new), known = _states(sides, directory, problems)
-    found = state_diff(old, new, known)
+    if named := skills_of(words):
+        old_name, new_name, found = _skills(*named, directory, problems)
+    else:
+        sides = sides_of(two_words(words))
+        if sides is None:
+            raise click.UsageError(
+                "diff takes two moments of a run, or two runs: diff [RUN] A B, with A and B as `step 3`"
+            )
+        (old_name, old), (new_name, new), known = _states(sides, directory, problems)
+        found = state_diff(old, new, known)
     if as_json:
         print_json({"before": old_name, "after": new_name, "problems": list(problems), **_json(found)})
     else:
         click.echo(f"--- {old_name}\n+++ {new_name}")
-        _print(found)
+        _print(found, whole=named is None)
     for problem in problems:
-        click.echo(f"error: {problem}", err=True)
+        print_error(problem)
     return 1 if problems else 0
+
+
+def _skills(
+    run: str | None, before: SkillName, after: SkillName, directory: Path, problems: list[str]
+) -> tuple[str, str, StateDiff]:
+    """Two skills of a run with their names, and what differs between them."""
+    from skillopt_es.audit.sides import Side
+    from skillopt_es.projections.state import Standing
+    from skillopt_es.projections.state_diff import standing_diff
+    from skillopt_es.runs import find_run
+
+    folder = find_run(run, directory)
+    _, state, _ = _state(Side(run, None), folder, problems)
+    assert state.started is not None
+    skills = {"initial": Standing(skill=state.started.skill), "best": state.best, "current": state.current}
+    found = standing_diff(after, skills[before], skills[after], state.measured)
+    return f"{folder.name}, {before} skill", f"{folder.name}, {after} skill", found
 
 
 def _states(
@@ -113,27 +137,28 @@ def _state(
         return f"{reading.run.name}, {moment} (event {reached:,})", state, reached
 
 
-def _print(found: StateDiff) -> None:
+def _print(found: StateDiff, *, whole: bool) -> None:
     for score in found.scores:
         click.echo(f"\n{score.which} skill  {_score(score)}")
         for how, items in (("won", score.won), ("lost", score.lost)):
             if items:
-                click.echo(f"  {how}: {names(items)}")
+                print_hanging(f"  {how}: {names(items)}", hang=4)
         [skill] = [skill for skill in found.skills if skill.which == score.which]
         if skill.before == skill.after:
             click.echo(f"  the same text, {skill.after[:12]}")
-        elif skill.which == "best" and (skill.before, skill.after) == _hashes(found, "current"):
+        elif skill.which == "best" and _as_current(skill, found):
             click.echo("  the same two texts as above")
         else:
             click.echo(f"  {skill.before[:12]} -> {skill.after[:12]}")
-            click.echo("\n".join(skill.lines))
-    _print_changed("state", found.state)
-    _print_changed("config", found.config)
+            print_diff(skill.lines)
+    if whole:
+        _print_changed("state", found.state)
+        _print_changed("config", found.config)
 
 
-def _hashes(found: StateDiff, which: str) -> tuple[str, str]:
-    [skill] = [skill for skill in found.skills if skill.which == which]
-    return skill.before, skill.after
+def _as_current(skill: SkillDiff, found: StateDiff) -> bool:
+    texts = (skill.before, skill.after)
+    return any(other.which == "current" and (other.before, other.after) == texts for other in found.skills)
 
 
 def _score(score: ScoreDiff) -> str:
@@ -152,7 +177,7 @@ def _print_changed(title: str, rows: tuple[Changed, ...]) -> None:
             f"{'…' if same else ''}{short(text[same:])}" if there else "(not there)"
             for text, there in ((before, row.was_there), (after, row.is_there))
         ]
-        click.echo(f"  {row.key}: {' -> '.join(shown)}")
+        print_hanging(f"  {row.key}: {' -> '.join(shown)}", hang=4)
 
 
 def _shared(one: str, other: str) -> int:

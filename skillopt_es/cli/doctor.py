@@ -11,10 +11,15 @@ import click
 from attrs import asdict
 
 from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.cli.terminal import Toned, print_hanging
+from skillopt_es.presenting.palette import tone_of
 
 if TYPE_CHECKING:
     from skillopt_es.checks import Check
     from skillopt_es.doctor import Examination
+
+
+_INDENT = 22
 
 
 @click.command("doctor")
@@ -57,9 +62,10 @@ async def _collect(what: Examination, *, quiet: bool) -> list[Check]:
 
 
 def _print(check: Check) -> None:
-    click.echo(f"{check.status:<8} {check.name:<12} {check.message}")
+    lead = Toned(f"{check.status:<8} ", tone_of(check.status))
+    print_hanging(f"{check.name:<12} {check.message}", lead=lead, hang=_INDENT)
     if check.fix:
-        click.echo(f"{'':21} -> {check.fix}")
+        print_hanging(f"-> {check.fix}", lead=Toned(" " * _INDENT, "plain"), hang=_INDENT + 3)
 
 
 def _count(number: int, what: str) -> str:

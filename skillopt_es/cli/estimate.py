@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, tell_of
+from skillopt_es.cli.terminal import field, say
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 
@@ -35,7 +38,7 @@ def estimate_command(
 
     if config is not None and demo is not None:
         raise click.UsageError("give a CONFIG or a --demo, not both")
-    loaded = load_config(config if demo is None else demo_config(demo), overrides)
+    loaded = load_config(config if demo is None else demo_config(demo), overrides, os.environ)
     tell_of(loaded)
     print_estimate(loaded, directory, as_json=as_json)
 
@@ -65,36 +68,52 @@ async def _estimated(config: RunConfig, directory: Path) -> Estimate:
 
 
 def _print(found: Estimate) -> None:
-    click.echo(f"plan        {counted(found.epochs, 'epoch')}, {counted(found.steps, 'step')}")
-    click.echo(f"rests on    {', '.join(found.runs) or 'the config alone'}")
+    field("plan", f"{counted(found.epochs, 'epoch')}, {counted(found.steps, 'step')}")
+    field("rests on", ", ".join(found.runs) or "the config alone")
     headers = ("stage", "calls", "tokens in", "tokens out", *([f"cost {found.currency}"] if found.currency else []))
     rows = [
-        (line.kind, *_cells(line.calls, line.input_tokens, line.output_tokens, line.cost, found.currency), line.basis)
+        (line.kind, *_cells(line.calls, line.input_tokens, line.output_tokens, line.cost, found.currency))
         for line in found.lines
     ]
     total = _cells(found.calls, found.input_tokens, found.output_tokens, found.cost, found.currency)
-    click.echo()
-    print_table((*headers, "rests on"), [*rows, ("total", *total, "")], right=range(1, len(headers)))
-    click.echo()
+    say()
+    print_table(headers, [*rows, ("total", *total)], right=range(1, len(headers)))
+    say()
+    stages: dict[str, list[str]] = {}
+    for line in found.lines:
+        stages.setdefault(line.basis, []).append(line.kind)
+    print_table(("what its numbers rest on", "stages"), [(basis, ", ".join(of)) for basis, of in stages.items()])
+    say()
     time = found.seconds
-    click.echo(
-        f"time        {_clock(time.low)} to {_clock(time.high)}, about {_clock(time.expected)}; {found.time_basis}"
-    )
+    field("time", f"{_clock(time.low)} to {_clock(time.high)}, about {_clock(time.expected)}; {found.time_basis}")
     if found.cost is None:
-        click.echo("money       unknown: prices.models has no price of every model")
+        field("money", "unknown: prices.models has no price of every model")
     for note in found.notes:
-        click.echo(f"note        {note}")
+        field("note", note)
 
 
 def _cells(calls: Range, inputs: Range, outputs: Range, cost: Range | None, currency: str) -> tuple[str, ...]:
-    shown = "-" if cost is None else _shown(cost, ".4f")
+    shown = "-" if cost is None else _shown(cost, lambda amount: f"{amount:.4f}")
     return (_shown(calls), _shown(inputs), _shown(outputs), *([shown] if currency else []))
 
 
-def _shown(found: Range, form: str = ",.0f") -> str:
+def _shown(found: Range, form: Callable[[float], str] | None = None) -> str:
     """One number where it is certain, else what is expected and from where to where."""
-    low, expected, high = (format(number, form) for number in (found.low, found.expected, found.high))
+    low, expected, high = map(form or _rounded, (found.low, found.expected, found.high))
     return expected if low == high else f"{expected} ({low}-{high})"
+
+
+def _rounded(number: float) -> str:
+    """A count as exactly as an estimate can be: 9,876, 148k, 2.55M."""
+    if number < 9_999.5:
+        return f"{number:,.0f}"
+    return (
+        f"{number / 1e3:.3g}k"
+        if number < 999_500
+        else f"{number / 1e6:,.3g}M"
+        if number < 9.995e8
+        else f"{number / 1e9:,.0f}G"
+    )
 
 
 def _clock(seconds: float) -> str:

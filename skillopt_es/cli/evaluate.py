@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
-from skillopt_es.cli.options import json_option, tell_of, warn
+from skillopt_es.cli.options import json_option, tell_of
+from skillopt_es.cli.terminal import print_warning, say_for_now
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -129,7 +132,7 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
     from skillopt_es.seal import seal_of
     from skillopt_es.start import load_skill
 
-    config = load_config(path, overrides)
+    config = load_config(path, overrides, os.environ)
     tell_of(config)
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
@@ -152,7 +155,7 @@ def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | 
     if state.started is None or state.current is None or state.best is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
     recorded = recorded_run(state.started, folder)
-    config = with_overrides(recorded.config, (*OWN_BUDGET, *overrides))
+    config = with_overrides(recorded.config, (*OWN_BUDGET, *overrides), os.environ)
     tell_of(config)
     known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
     skill = (known[which], ()) if skill_file is None else _skill_of(config, skill_file)
@@ -175,15 +178,17 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 
 async def _evaluate(request: EvaluationRequest) -> Evaluated:
     from skillopt_es.cli.signals import until_stopped
+    from skillopt_es.cli.waiting import WaitTeller
     from skillopt_es.errors import BudgetReached, Interrupted
     from skillopt_es.evaluation import evaluate
     from skillopt_es.session import Session
-    from skillopt_es.training.calls import InFlight
+    from skillopt_es.training.in_flight import InFlight
 
     try:
-        in_flight = InFlight()
-        async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), warn=warn, stopping=stopping, in_flight=in_flight)
+        say = partial(click.echo, err=True)
+        in_flight = InFlight(WaitTeller(say))
+        async with until_stopped(say, in_flight) as stopping:
+            session = Session(now=lambda: datetime.now(UTC), warn=print_warning, stopping=stopping, in_flight=in_flight)
             return await evaluate(request, session, _progress)
     except BudgetReached as reached:
         option = reached.message.split()[0].removeprefix("budget.").replace("_", "-")
@@ -195,5 +200,4 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
 
 def _progress(split: Split, done: int, total: int) -> None:
     if sys.stderr.isatty():
-        # The return comes last, so that whatever is said next begins a line and covers this.
-        click.echo(f"{split} {done}/{total}" + ("" if done == total else "\r"), err=True, nl=done == total)
+        say_for_now(f"{split} {done}/{total}", last=done == total)

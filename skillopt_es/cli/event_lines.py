@@ -47,7 +47,18 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
 from skillopt_es.skill.alignment import lines_of
 
-_LONGEST = 100
+_CONTENT = 80  # of a text that a model wrote, in a line that is about something else
+_REASONS = {
+    "better": "better than current",
+    "confirmed": "better than current, and once more in fresh draws",
+    "beyond_noise": "better than current by more than noise",
+    "not_better": "not better than current",
+    "not_confirmed": "better than current, but not once more in fresh draws",
+    "within_noise": "not better than current by more than noise",
+    "items_lost": "loses more items than a win may",
+    "few_items": "too few items were measured under both",
+}
+_TIMES = {1: "once", 2: "twice"}
 
 
 def event_line(recorded: Recorded) -> str:
@@ -58,8 +69,8 @@ def event_line(recorded: Recorded) -> str:
 
 
 def in_words(event: Event) -> str:
-    """What an event says, in one short line."""
-    return _short(_WORDS[type(event)](event))
+    """What an event says, in one line."""
+    return " ".join(_WORDS[type(event)](event).split())
 
 
 _MILESTONES: Mapping[type[Event], str] = {
@@ -92,9 +103,10 @@ def shown_time(recorded_at: str) -> str:
     return recorded_at[:19].replace("T", " ")
 
 
-def _short(text: str) -> str:
+def _content(text: str) -> str:
+    """The beginning of what a model wrote."""
     line = " ".join(text.split())
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return line if len(line) <= _CONTENT else f"{line[: _CONTENT - 1]}…"
 
 
 def _started(event: RunStarted) -> str:
@@ -202,7 +214,7 @@ def _rewritten(event: SkillRewritten) -> str:
     if event.result != "written":
         return f"step {event.step}: {event.result}, {event.note}"
     return f"step {event.step}: {counted(len(event.changes), 'change')}" + "".join(
-        f"; {each}" for each in event.changes
+        f"; {_content(each)}" for each in event.changes
     )
 
 
@@ -236,11 +248,16 @@ def _gated(event: CandidateGated) -> str:
 
 def _weighed(event: CandidateGated | SlowUpdateApplied) -> str:
     """By which rule, after how many draws and why, where that is more than one draw against one."""
+    reason = _REASONS.get(event.reason, event.reason.replace("_", " "))
     if event.rule == "strict":
-        return f", {event.reason.replace('_', ' ')}" if event.reason else ""
-    error = "" if event.error is None else f", noise {event.error:.4f}"
-    draws = f"{event.draws}:{event.current_draws} draws"
-    return f"; {event.rule} {draws}, {event.reason.replace('_', ' ')}{error}"
+        return f", {reason}" if reason else ""
+    error = "" if event.error is None else f"; noise {event.error:.4f}"
+    drawn = f"candidate drawn {_times(event.draws)}, current {_times(event.current_draws)}"
+    return f"; {event.rule}: {reason} ({drawn}{error})"
+
+
+def _times(count: int) -> str:
+    return _TIMES.get(count, f"{count} times")
 
 
 def _skipped(event: StepSkipped) -> str:
@@ -255,7 +272,7 @@ def _compared(event: ComparisonDrawn) -> str:
 
 
 def _slow_proposed(event: SlowUpdateProposed) -> str:
-    what = event.guidance if event.result == "guidance" else event.note
+    what = _content(event.guidance) if event.result == "guidance" else event.note
     return f"epoch {event.epoch}: {event.result}, {what}"
 
 
@@ -268,7 +285,7 @@ def _slow_applied(event: SlowUpdateApplied) -> str:
 
 
 def _meta(event: MetaSkillWritten) -> str:
-    what = event.content or event.note
+    what = _content(event.content) or event.note
     return f"epoch {event.epoch}: {event.result.replace('_', ' ')}" + (f", {what}" if what else "")
 
 

@@ -10,6 +10,7 @@ import click
 
 from skillopt_es.cli.audit_words import as_found, fate_words, problem_json, two_words
 from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 
@@ -113,7 +114,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     if target.about in chain.proposals:
         for fate in fates_of(chain, target.about):
             click.echo(f"{target.about}: {fate_words(fate)}")
-    click.echo("\n".join(step_page(chain)))
+    print_page(step_page(chain))
 
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
@@ -135,7 +136,7 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
         return
     about = f"{target.about} is of " if target.about else ""
     click.echo(f"{name}: {about}the end of epoch {end.epoch} of {total}")
-    click.echo("\n".join(epoch_page(end)))
+    print_page(epoch_page(end))
 
 
 def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
@@ -165,7 +166,7 @@ def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None
         return
     click.echo(f"{reading.run.name}, event {event_line(target.recorded).strip()}")
     for use in uses:
-        click.echo("\n".join(use_lines(use)))
+        print_page(use_lines(use))
     if unknown:
         click.echo(f"not recorded: {unknown_words(unknown)}")
     elif not uses:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
 
 from skillopt_es.cli.options import directory_option
 from skillopt_es.cli.skill_options import SkillChoice, skill_options
+from skillopt_es.cli.terminal import write_exactly
 from skillopt_es.counting import counted
 from skillopt_es.events.log import EventLog
 
@@ -105,9 +105,9 @@ def _run_and_place(words: tuple[str, ...], out: str | None) -> tuple[str | None,
 def _refuse_run(out: str, form: str, run: str | None, directory: Path) -> None:
     """Raises OutputRefused for a place that is a run, or that somebody who meant the run may have called so."""
     from skillopt_es.errors import OutputRefused
-    from skillopt_es.runs import is_run
+    from skillopt_es.runs import dir_option, is_run
 
-    where = "" if directory == Path("runs") else f" --dir {directory}"
+    where = dir_option(directory)
     form_said = "" if form == "skill" else f" --format {form}"
     to = _USUAL.get(form, "SKILL.md")
     if is_run(Path(out)):
@@ -139,7 +139,7 @@ def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) 
     if choice.named:
         raise click.UsageError(f"--name and --description are for the folder of a skill: {out}/")
     if out == "-":
-        sys.stdout.buffer.write(skill.text.encode())
+        write_exactly((skill.text.encode(),))
     elif len(skill.files) > 1:
         raise OutputRefused(f"the skill has {len(skill.files)} files", hint=f"name a folder: {out}/")
     else:
@@ -154,7 +154,7 @@ def _export_events(log: EventLog, out: str, *, force: bool) -> None:
 
     lines = (f"{canonical_json(plain_event(recorded))}\n".encode() for recorded in log.read())
     if out == "-":
-        sys.stdout.buffer.writelines(lines)
+        write_exactly(lines)
         return
     with writing(Path(out), force=force) as draft, draft.open("wb") as file:
         file.writelines(lines)
@@ -219,4 +219,8 @@ def _export_to_tracker(
         if form == "mlflow":
             click.echo(send_to_mlflow(log, tracking_uri, experiment))
         else:
-            click.echo(send_to_otel(log, endpoint, out, force=force), nl=out != "-")
+            told = send_to_otel(log, endpoint, out, force=force)
+            if out == "-":
+                write_exactly((told.encode(),))
+            else:
+                click.echo(told)

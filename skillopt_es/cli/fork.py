@@ -40,7 +40,7 @@ def fork_command(
     from skillopt_es.cli.summary import resume_hint
     from skillopt_es.forking import make_fork
     from skillopt_es.moments import seq_of
-    from skillopt_es.runs import find_run, fork_name
+    from skillopt_es.runs import find_run, fork_folder
 
     found = find_run(run, directory)
     parent = found if found.name not in ("", "..") else found.resolve()
@@ -50,8 +50,8 @@ def fork_command(
             raise reading.problem
         seq = reading.head().seq if until is None else seq_of(reading, until)
     moment = f"event-{seq}" if until is None else f"{until[0]}-{until[1]}"
-    folder = parent.parent / fork_name(name, parent.name, moment, parent.parent)
-    made = make_fork(parent, seq, folder, overrides=overrides, now=lambda: datetime.now(UTC))
+    with fork_folder(name, parent, moment) as folder:
+        made = make_fork(parent, seq, folder, overrides=overrides, now=lambda: datetime.now(UTC))
     opening = made.opening
     if as_json:
         print_json({"run": folder.name, "folder": str(folder), **asdict(opening), "steps": made.state.steps_done})

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.terminal import print_warning
 from skillopt_es.counting import counted
 
 
@@ -62,7 +63,7 @@ def freeze_command(run: str | None, out: Path | None, force: bool, directory: Pa
         if kind in cassette.left:
             count = cassette.left[kind]
             texts = counted(count, "text")
-            click.echo(f"warning: {texts} that were asked or answered hold {what}; they stay word for word", err=True)
+            print_warning(f"{texts} that were asked or answered hold {what}; they stay word for word")
 
 
 _LEFT = {"home": "a home folder", "hosts": "the name of a machine", "keys": "what looks like a key"}

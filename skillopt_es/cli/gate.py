@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument, warn
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.cli.terminal import print_warning
 from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
@@ -84,14 +86,16 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
     from skillopt_es.calibrating import draw
     from skillopt_es.cli.evaluated import refuse_problems
     from skillopt_es.cli.signals import until_stopped
+    from skillopt_es.cli.waiting import WaitTeller
     from skillopt_es.errors import Interrupted
     from skillopt_es.session import Session
-    from skillopt_es.training.calls import InFlight
+    from skillopt_es.training.in_flight import InFlight
 
     try:
-        in_flight = InFlight()
-        async with until_stopped(lambda text: click.echo(text, err=True), in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), warn=warn, stopping=stopping, in_flight=in_flight)
+        say = partial(click.echo, err=True)
+        in_flight = InFlight(WaitTeller(say))
+        async with until_stopped(say, in_flight) as stopping:
+            session = Session(now=lambda: datetime.now(UTC), warn=print_warning, stopping=stopping, in_flight=in_flight)
             evaluated = await draw(of, which, draws, session, _silent)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None

@@ -12,6 +12,7 @@ from skillopt_es.cli.options import directory_option, json_option, print_json
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 from skillopt_es.projections.state import TrainerState
+from skillopt_es.runs import dir_option
 
 
 @click.command("import")
@@ -30,15 +31,15 @@ def import_command(folder: Path, name: str | None, directory: Path, as_json: boo
     from skillopt_es.interchange.folder import read_folder
     from skillopt_es.interchange.imported_run import imported_run
     from skillopt_es.interchange.importing import write_run
-    from skillopt_es.runs import new_run_name
+    from skillopt_es.runs import new_run_folder
 
     now = datetime.now(UTC)
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._") or "imported"
-    run = directory / new_run_name(name, stem[:60], now, directory)
-    if (run / LOG_FILE).exists():
-        raise RunExists(f"there is a run at {run} already", hint="choose another name with --out")
-    imported = imported_run(read_folder(folder))
-    state = write_run(imported, run, now=lambda: datetime.now(UTC))
+    with new_run_folder(name, stem[:60], now, directory) as run:
+        if (run / LOG_FILE).exists():
+            raise RunExists(f"there is a run at {run} already", hint="choose another name with --out")
+        imported = imported_run(read_folder(folder))
+        state = write_run(imported, run, now=lambda: datetime.now(UTC))
     if as_json:
         print_json(_as_json(state, run))
     else:
@@ -52,7 +53,7 @@ def _as_json(state: TrainerState, run: Path) -> Json:
 
 
 def _print(state: TrainerState, run: Path, directory: Path, events: int) -> None:
-    where = "" if directory == Path("runs") else f" --dir {directory}"
+    where = dir_option(directory)
     assert state.started is not None
     click.echo(
         f"imported    {run.name}: {counted(events, 'event')}, step {state.steps_done} of {state.started.total_steps}"

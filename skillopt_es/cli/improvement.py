@@ -9,7 +9,7 @@ import click
 from skillopt_es.audit.reading import Reading
 from skillopt_es.cli.audit_words import problem_json
 from skillopt_es.cli.options import print_json, print_table, shown_value
-from skillopt_es.cli.usage import lower_bounds, shown_cost, shown_tokens, usage_json
+from skillopt_es.cli.usage import lower_bounds, not_counted, shown_cost, shown_tokens, usage_json
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 from skillopt_es.overview import Spent
@@ -50,6 +50,8 @@ def _print(found: Improvement, used: Spent) -> None:
         click.echo(f"{f'one {name}':<12}{_each(found.total, number, used.currency)}")
     if used.inherited:
         click.echo(f"a fork: what came along from its parent ({counted(used.inherited, 'call')}) is not counted")
+    for line in not_counted(used):
+        click.echo(line)
     for line in lower_bounds(used):
         click.echo(f"+ at least: {line}")
 

@@ -11,6 +11,7 @@ import click
 from skillopt_es.cli.audit_words import fate_json, fate_words, problem_json, proposal_json, proposal_words, short
 from skillopt_es.cli.event_lines import in_words
 from skillopt_es.cli.options import print_json
+from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import EvidenceRetracted, RolloutCompleted
@@ -100,7 +101,7 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
     if history.uses or not history.unknown:
         click.echo("analysts that saw it" if history.uses else "no analyst saw it")
     for use in history.uses:
-        click.echo("\n".join(use_lines(use)))
+        print_page(use_lines(use))
     click.echo("where it turned" if history.turned else "it turned at no gate and in no comparison")
     for turned in history.turned:
         click.echo(f"  {_turned_words(turned)}")

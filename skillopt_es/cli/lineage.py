@@ -10,6 +10,7 @@ import click
 from attrs import asdict
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument, shown_value
+from skillopt_es.cli.terminal import print_hanging, say
 from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
@@ -55,8 +56,17 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
                 }
             )
         else:
-            click.echo(_FORMS[form](name, found))
+            _print(_FORMS[form](name, found), form)
         return as_found(reading)
+
+
+def _print(text: str, form: str) -> None:
+    """The drawing for eyes; what is for other tools as it is."""
+    for line in text.splitlines():
+        if form == "text":
+            print_hanging(line, hang=16, tone="strong" if line.startswith("★") else "plain")
+        else:
+            say(line)
 
 
 def drawing(run: str, found: Lineage) -> str:

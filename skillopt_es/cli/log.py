@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import difflib
+import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.terminal import print_hanging
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunCompleted
+from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.log import EventLog
 
 if TYPE_CHECKING:
     from skillopt_es.audit.reading import Reading
 
 _ENDS = ("RunForked", "RunResumed", "RunCompleted")
+_OFTEN_SECONDS = 0.2
 _NAMES = {name.lower(): name for name in BY_NAME}
 
 
@@ -42,7 +47,10 @@ class _EventType(click.ParamType[str]):
 )
 @click.option("--after", type=click.IntRange(min=0), default=0, metavar="SEQ", help="Only what follows event SEQ.")
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N events.")
-@click.option("--follow", is_flag=True, help="Go on with each new event until the run is complete; Ctrl-C ends it.")
+@click.option(
+    "--follow", is_flag=True,
+    help="Go on with each new event until the run is complete; wait for a run that is not there yet. Ctrl-C ends it.",
+)  # fmt: skip
 @directory_option
 @json_option
 def log_command(
@@ -66,10 +74,27 @@ def log_command(
     from skillopt_es.projections.plain import plain_event
     from skillopt_es.runs import find_run
 
-    with Reading.of(find_run(run, directory)) as reading:
+    with Reading.of(_awaited(run, directory) if follow else find_run(run, directory)) as reading:
         for recorded in reading.whole(_events(reading, types, after, last, follow=follow)):
-            click.echo(canonical_json(plain_event(recorded)) if as_json else event_line(recorded))
+            if as_json:
+                click.echo(canonical_json(plain_event(recorded)))
+            else:
+                print_hanging(event_line(recorded), hang=8)
         return as_found(reading, shown=False)
+
+
+def _awaited(run: str | None, directory: Path) -> Path:
+    """The run's folder, as soon as there is one."""
+    from skillopt_es.runs import find_run
+
+    told = False
+    while True:
+        with suppress(RunNotFound):
+            return find_run(run, directory)
+        if not told:
+            click.echo(f"waiting for {'a run' if run is None else f'run {run}'} in {directory}", err=True)
+            told = True
+        time.sleep(_OFTEN_SECONDS)
 
 
 def _events(
@@ -78,9 +103,10 @@ def _events(
     wanted, log = types or None, reading.log
     start = after if last is None else max(after, _before_last(log, types, last))
     head = reading.head().seq
+    over = not follow or _is_complete(log, head)  # before anything is shown: what comes meanwhile is to be followed
     # What is wanted from the end may be whole although something before it is not.
     yield from reading.read(start, head, wanted) if last is None else log.read(start, head, wanted)
-    if not follow or _is_complete(log):
+    if over:
         return
     for recorded in log.follow(max(head, start)):
         if not types or type(recorded.event).__name__ in types:
@@ -89,9 +115,9 @@ def _events(
             return
 
 
-def _is_complete(log: EventLog) -> bool:
-    """Whether the run came to its end; a command may have recorded something after that."""
-    last = list(log.read(after=_before_last(log, _ENDS, 1), types=_ENDS))
+def _is_complete(log: EventLog, head: int) -> bool:
+    """Whether the run came to its end by event `head`; a command may have recorded something after that."""
+    last = list(log.read(after=_before_last(log, _ENDS, 1), until=head, types=_ENDS))
     return any(isinstance(recorded.event, RunCompleted) for recorded in last)
 
 

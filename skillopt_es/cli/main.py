@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
+import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -11,6 +13,9 @@ from typing import Any, NoReturn
 import click
 
 from skillopt_es.cli.options import forget_printed, print_json_error
+
+# A command makes many values that live until it ends: looking for garbage among them costs a fifth and finds none.
+GARBAGE_THRESHOLD = 100_000
 
 # name -> (module, what it does in one line)
 COMMANDS = {
@@ -52,6 +57,13 @@ COMMANDS = {
 }
 
 
+PAGED = {
+    *("estimate", "log", "runs", "status", "show", "compare", "regate", "rescore", "lineage", "explain", "why-not"),
+    *("blame", "diff", "retract", "bisect", "usage"),
+}
+"""The commands whose output may be longer than a screen."""
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands' names and imports one only to run it."""
 
@@ -65,7 +77,11 @@ class LazyGroup(click.Group):
             return None
         module = importlib.import_module(f"skillopt_es.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name.replace('-', '_')}_command")
-        return command
+        if cmd_name not in PAGED or any(each.name == "no_pager" for each in command.params):
+            return command
+        from skillopt_es.cli.pager import with_pager
+
+        return with_pager(command)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click says so
         """Runs the command; when the reader of our output has gone (`| head`), that is no failure."""
@@ -107,29 +123,45 @@ def cli(debug: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits; errors of ours are one sentence and the next step."""
+    from skillopt_es.cli.terminal import safe_streams
+
     _replace_closed_streams()
+    gc.set_threshold(GARBAGE_THRESHOLD, 50, 100)
     forget_printed()
-    words = list(sys.argv[1:] if argv is None else argv)
+    with safe_streams():
+        code = _called(list(sys.argv[1:] if argv is None else argv))
+        _drop_output()
+    sys.exit(code)
+
+
+def _called(words: list[str]) -> int:
+    """Runs the command; its exit code."""
     debug, as_json = "--debug" in words, "--json" in words
     try:
-        code: Any = cli.main(words, prog_name="skillopt-es", standalone_mode=False)
+        # Our own printer decides about colours; click would take pieces out of a text that is none of ours.
+        code: Any = cli.main(words, prog_name="skillopt-es", standalone_mode=False, color=True)
     except click.exceptions.Abort:
-        _exit(_failed("interrupted", "", 130, as_json=as_json))
+        return _failed("interrupted", "", 130, as_json=as_json)
     except click.ClickException as error:
         error.show()
-        _exit(_failed(error.format_message(), "", 2, as_json=as_json))
-    except Exception as error:
+        return _failed(error.format_message(), "", 2, as_json=as_json)
+    except Exception as error:  # noqa: BLE001 - nobody is left who could tell of it
         if debug:
-            raise
-        _exit(_report(error, as_json=as_json))
-    _exit(code if isinstance(code, int) else 0)
+            traceback.print_exc()
+        return _report(error, as_json=as_json)
+    return code if isinstance(code, int) else 0
 
 
 def _report(error: Exception, *, as_json: bool) -> int:
     """Prints an error in one sentence; the exit code it calls for."""
+    from skillopt_es.cli.process import few_files
     from skillopt_es.events.errors import SkillOptError
 
-    if isinstance(error, SkillOptError):
+    few = few_files(error)
+    if few:
+        message, code = few, 1
+        hint = "`ulimit -n 1024` allows more (then `skillopt-es resume`), and a smaller env.workers needs fewer"
+    elif isinstance(error, SkillOptError):
         message, hint, code = str(error), error.hint, error.exit_code
     elif isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
@@ -138,7 +170,7 @@ def _report(error: Exception, *, as_json: bool) -> int:
     else:
         message, code = f"{type(error).__name__}: {error}", 1
         hint = "this is a bug in skillopt-es; `skillopt-es --debug …` shows where"
-    _say(f"error: {message}", hint)
+    _say(error, message, hint)
     return _failed(message, hint, code, as_json=as_json)
 
 
@@ -150,11 +182,16 @@ def _failed(message: str, hint: str, code: int, *, as_json: bool) -> int:
     return code
 
 
-def _say(sentence: str, hint: str) -> None:
+def _say(error: Exception, message: str, hint: str) -> None:
+    from skillopt_es.cli.terminal import print_error, print_hint
+    from skillopt_es.errors import Interrupted
+
     with suppress(OSError):  # the terminal may be gone
-        click.echo(sentence, err=True)
-        if hint:
-            click.echo(f"  {hint}", err=True)
+        if isinstance(error, Interrupted):  # as asked: that is no error
+            click.echo(message, err=True)
+            print_hint(hint)
+        else:
+            print_error(message, hint)
 
 
 def _drop_output() -> None:
@@ -175,11 +212,6 @@ def _replace_closed_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - it stays open
-
-
-def _exit(code: int) -> NoReturn:
-    _drop_output()
-    sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from skillopt_es.cli.table_layout import GAP, laid_out
+from skillopt_es.cli.terminal import Toned, print_warning, say, width
 from skillopt_es.events.values import Json, Setting
+from skillopt_es.presenting.escaping import shown_json
+from skillopt_es.presenting.palette import Tone, tone_of
+from skillopt_es.runs import USUAL
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -23,7 +29,7 @@ def directory_option(command: F) -> F:
         "--dir",
         "directory",
         type=click.Path(path_type=Path, file_okay=False),
-        default=Path("runs"),
+        default=USUAL,
         show_default=True,
         help="Where the run folders are.",
     )(command)
@@ -45,7 +51,8 @@ _printed: list[Json] = []
 def print_json(value: Json) -> None:
     """The command's JSON document on stdout."""
     _printed.append(value)
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
+    click.echo(shown_json(json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False)))
 
 
 def print_json_error(message: str, hint: str, code: int) -> None:
@@ -60,25 +67,39 @@ def forget_printed() -> None:
 
 
 def tell_of(config: RunConfig) -> None:
-    """What a config says that has no effect, on stderr: once, when it is read."""
+    """What a config says that has no effect, and how the rest was understood, on stderr: once, when it is read."""
     for notice in config.notices:
-        warn(notice)
+        print_warning(notice)
+    for note in config.notes:
+        click.echo(f"note: {note}", err=True)
 
 
-def warn(message: str) -> None:
-    """One line on stderr about what the user should know before relying on what follows."""
-    click.echo(f"warning: {message}", err=True)
+def print_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    verdicts: Sequence[int] = (),
+) -> None:
+    """
+    An aligned table on stdout; columns in `right` are right-aligned, those in `verdicts` in the tone of what they say.
+
+    A terminal gets it folded into its width, a pipe one line a row.
+    """
+    head, *laid = laid_out(headers, rows, right=right, width=width())
+    for line in head:
+        say(Toned((" " * GAP).join(line).rstrip(), "strong"))
+    for row, lines in zip(rows, laid, strict=True):
+        tones = {index: tone_of(row[index]) for index in verdicts}
+        for line in lines:
+            _print_cells(line, tones)
 
 
-def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
-    """An aligned table on stdout; columns in `right` are right-aligned. The same in a terminal and a pipe."""
-    widths = [max(len(cell) for cell in column) for column in zip(headers, *rows, strict=True)]
-    for row in (headers, *rows):
-        cells = [
-            cell.rjust(width) if index in right else cell.ljust(width)
-            for index, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        click.echo("  ".join(cells).rstrip())
+def _print_cells(cells: Sequence[str], tones: Mapping[int, Tone]) -> None:
+    last = max((index for index, cell in enumerate(cells) if cell.strip()), default=-1)
+    shown = [cell if index < last else cell.rstrip() for index, cell in enumerate(cells[: last + 1])]
+    parts = [part for index, cell in enumerate(shown) for part in (" " * GAP, Toned(cell, tones.get(index, "plain")))]
+    say(*parts[1:])
 
 
 def shown_settings(settings: Sequence[Setting]) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
@@ -17,10 +17,14 @@ from rich.text import Text
 
 from skillopt_es.cli.event_lines import milestone
 from skillopt_es.cli.options import shown_value
-from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused
+from skillopt_es.cli.terminal import Toned, has_colour, in_tone, is_dumb, raw
+from skillopt_es.events.catalog import CandidateGated, Event, RolloutCompleted, RunPaused
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.values import Purpose
+from skillopt_es.presenting.escaping import shown_inline
+from skillopt_es.presenting.palette import Tone, tone_of
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.training.tasks import Questions, Rollouts, Task
+from skillopt_es.training.tasks import Questions, Rollouts, Task, Unit
 
 STAGES = {
     "AnalyseJob": "reflect",
@@ -37,19 +41,38 @@ STAGES = {
 PATIENCE_SECONDS = 30.0
 """After how long a stage says how far it is, where there is no terminal to show it all the time."""
 
-_PLACES = {"final/val": "of the final skill on validation"}
+_SCORING = {
+    "baseline": "scoring the initial skill",
+    "gate": "scoring the candidate",
+    "current": "scoring the current skill again",
+    "standing": "scoring the current skill again",
+    "told": "scoring the new skill once more (for reporting)",
+    "val": "scoring the final skill on validation",
+    "best": "scoring the best skill again",
+}
+"""What an evaluation on validation items is for, by the last part of its place."""
+
+_TRYING: Mapping[Purpose, str] = {
+    "train": "trying training items",
+    "slow_previous": "trying the epoch's first skill on training items",
+    "slow_current": "trying the epoch's last skill on training items",
+    "test": "scoring on the test items",
+}
 
 
-def _place_words(place: str) -> str:
-    """The last part of a place; a further draw says of what it is one."""
-    *_, kind, last = ("", *place.split("/"))
-    return f"{kind}, draw {last[1:]}" if re.fullmatch(r"d\d+", last) else last
+def rollout_words(unit: Unit) -> str:
+    """What rollouts are for; a further draw says that it is one."""
+    *_, kind, last = ("", *unit.place.split("/"))
+    draw = re.fullmatch(r"d(\d+)", last)
+    words = _TRYING.get(unit.purpose) or _SCORING.get(kind if draw else last, "scoring")
+    return f"{words}, draw {draw[1]}" if draw else words
 
 
 class Progress:
     """An observer that knows where a run is and says so."""
 
     def __init__(self, folder: Path, console: Console, *, live: Live | None, quiet: bool) -> None:
+        self.opening = ""  # what is said once the run has begun
         self._folder = folder
         self._console = console
         self._live = live
@@ -66,19 +89,18 @@ class Progress:
         self._unreported = False
         self._state = TrainerState()
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, tone: Tone = "plain") -> None:
         """A line that stays."""
         if not self._quiet:
-            self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+            line = in_tone(Toned(text, tone), coloured=self._console.color_system is not None)
+            self._console.print(Text.from_ansi(line), soft_wrap=self._live is None)
 
     def planned(self, task: Task, state: TrainerState) -> None:
         """Notes the stage and how much of it there is to do."""
         self._begin(state)
         match task:
             case Rollouts(units):
-                place = units[0].place
-                name = _PLACES.get(place) or _place_words(place)
-                self._stage, self._total = f"rollouts {name}", len(units)
+                self._stage, self._total = rollout_words(units[0]), len(units)
             case Questions(jobs):
                 self._stage, self._total = STAGES[type(jobs[0]).__name__], len(jobs)
             case _:
@@ -95,6 +117,8 @@ class Progress:
         if self._steps_before is None:
             self._steps_before = state.steps_done
             self.say(f"run {self._folder}")
+            if self.opening:
+                self.say(self.opening)
 
     def _where(self) -> str:
         """The step that is under way, where there is one."""
@@ -122,7 +146,9 @@ class Progress:
         if not isinstance(event, RolloutCompleted | RunPaused):  # a pause is what the command ends with
             text = milestone(event)
             if text:
-                self.say(text)
+                self.say(
+                    text, tone_of(event.action.replace("_", " ")) if isinstance(event, CandidateGated) else "plain"
+                )
         self._show()
 
     def called(self, row: CallRow) -> None:
@@ -134,20 +160,27 @@ class Progress:
 
     def _show(self) -> None:
         if self._live is not None:
-            self._live.update(Text(self._line(), no_wrap=True, overflow="ellipsis"))
+            self._live.update(Text(shown_inline(self._line()), no_wrap=True, overflow="ellipsis"))
 
     def _line(self) -> str:
-        state = self._state
-        parts = []
+        """As much as fits beside what is under way and the time: of the rest, the last goes first."""
+        state, where = self._state, ""
         if state.started is not None and state.epoch is not None:
             step = state.step.number if state.step is not None else state.steps_done
-            parts.append(f"epoch {state.epoch.number} step {step}/{state.started.total_steps}")
-        parts.append(f"{self._stage} {min(self._done, self._total)}/{self._total}")
+            where = f"epoch {state.epoch.number} step {step}/{state.started.total_steps}"
+        stage = f"{self._stage} {min(self._done, self._total)}/{self._total}"
+        values = ""
         if state.current is not None and state.best is not None:
-            parts.append(f"current {shown_value(state.current.value)} best {shown_value(state.best.value)}")
-        parts.append(f"{self._tokens:,}{'+?' if self._unreported else ''} tokens")
-        parts.append(self._time())
-        return " · ".join(parts)
+            values = f"current {shown_value(state.current.value)} best {shown_value(state.best.value)}"
+        tokens = f"{self._tokens:,}{'+?' if self._unreported else ''} tokens"
+        parts = (where, stage, values, tokens, self._time())
+        line, over = "", 0
+        for left_out in ((), (tokens,), (tokens, values), (tokens, values, where)):
+            line = " · ".join(part for part in parts if part and part not in left_out)
+            over = len(line) - self._console.width
+            if over <= 0:
+                return line
+        return line.replace(self._stage, f"{self._stage[: max(0, len(self._stage) - over - 1)]}…", 1)
 
     def _time(self) -> str:
         elapsed = time.monotonic() - self._began
@@ -190,9 +223,18 @@ class _Forgiving:
 @contextmanager
 def open_progress(folder: Path, *, quiet: bool) -> Iterator[Progress]:
     """Progress for one session, live if stderr is a terminal."""
-    console = Console(file=cast(IO[str], _Forgiving(sys.stderr)))
-    if quiet or not sys.stderr.isatty():
+    coloured = has_colour(sys.stderr)
+    console = Console(
+        file=cast(IO[str], _Forgiving(raw(sys.stderr))),  # it makes its texts safe itself, and moves the cursor
+        color_system="auto" if coloured else None,
+        no_color=not coloured,
+        force_terminal=sys.stderr.isatty() or coloured,
+    )
+    if quiet or not sys.stderr.isatty() or is_dumb():
         yield Progress(folder, console, live=None, quiet=quiet)
         return
-    with Live(console=console, refresh_per_second=8, transient=True) as live:
+    # What others write meanwhile goes through our own streams, which are safe; rich would pass it on as it is.
+    with Live(
+        console=console, refresh_per_second=8, transient=True, redirect_stdout=False, redirect_stderr=False
+    ) as live:
         yield Progress(folder, console, live=live, quiet=False)

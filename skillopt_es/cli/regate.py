@@ -16,7 +16,9 @@ from skillopt_es.cli.options import (
     run_argument,
     shown_value,
 )
+from skillopt_es.cli.terminal import print_next
 from skillopt_es.counting import counted
+from skillopt_es.runs import dir_option
 
 if TYPE_CHECKING:
     from skillopt_es.events.values import Json
@@ -56,7 +58,7 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
         if as_json:
             print_json({"run": folder.name, **verdicts_json(found), "problem": problem_json(reading)})
         else:
-            print_verdicts(folder.name, found, "this rule")
+            print_verdicts(folder, found, "this rule")
         return as_found(reading)
 
 
@@ -72,12 +74,12 @@ def verdicts_json(found: Regated) -> dict[str, Json]:
     }
 
 
-def print_verdicts(name: str, found: Regated, by: str) -> None:
+def print_verdicts(folder: Path, found: Regated, by: str) -> None:
     """Both zones, for people; `by` is what decides otherwise."""
     exact = [each for each in found.verdicts if each.zone == "exact"]
     estimate = [each for each in found.verdicts if each.zone == "estimate"]
     if not found.verdicts:
-        click.echo(f"{name} has judged no candidate yet")
+        click.echo(f"{folder.name} has judged no candidate yet")
         return
     parting = found.parting
     click.echo(f"EXACT: what {by} decides up to {_end_of_exact(found)}")
@@ -101,7 +103,8 @@ def print_verdicts(name: str, found: Regated, by: str) -> None:
     word = "is" if not estimate else "would perhaps be"
     click.echo(f"the best skill {word} {same}: {found.best_recorded[:12]} recorded, {found.best_derived[:12]} by {by}")
     if found.read is None and parting is not None and parting.kind == "candidate" and parting.number > 1:
-        click.echo(f"next        skillopt-es fork {name} --until step {parting.number - 1} --set … finds out")
+        where = dir_option(folder.parent)
+        print_next([(f"fork {folder.name} --until step {parting.number - 1} --set …{where}", "finds out")])
 
 
 def _end_of_exact(found: Regated) -> str:
@@ -134,4 +137,4 @@ def _print_zone(verdicts: list[Verdict], by: str) -> None:
         )
         for each in verdicts
     ]
-    print_table(("", "at", "current", "candidate", "recorded", by, ""), rows, right=(2, 3))
+    print_table(("", "at", "current", "candidate", "recorded", by, ""), rows, right=(2, 3), verdicts=(4, 5))

@@ -62,10 +62,10 @@ def _replay(
 ) -> int:
     """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
     from skillopt_es.cli.audit_words import as_found, problem_json
-    from skillopt_es.projections.trainer import fold
+    from skillopt_es.projections.trainer import fold_log
 
     seq = _seq(reading, until)
-    state = fold(recorded.event for recorded in reading.read(until=seq))
+    state, _ = fold_log(reading.read(until=seq))
     cut = reading.until < seq
     if reading.problem is not None and (cut or until is None) and (out is not None or state.started is None):
         raise reading.problem
@@ -102,7 +102,7 @@ def _check_all(
 
     if not checking or until is not None or out is not None:
         raise click.UsageError(
-            f"these are {len(folders)} runs: of several, only --check can be asked, of all they hold"
+            f"these are {len(folders)} runs, and several can only be checked: add --check, without --until and --out"
         )
     return check_runs(folders, as_json=as_json)
 

@@ -8,6 +8,7 @@ import click
 
 from skillopt_es.cli.audit_words import as_found
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.terminal import write_exactly
 
 REPORT_FILE = "report.html"
 
@@ -43,7 +44,7 @@ def report_command(run: str | None, out: str | None, force: bool, directory: Pat
         if as_json:
             print_json(document(facts))
         elif out == "-":
-            click.echo(page(facts), nl=False)
+            write_exactly((page(facts).encode(),))
         else:
             _write(Path(out) if out is not None else folder / REPORT_FILE, page(facts), force=force)
         return as_found(reading)

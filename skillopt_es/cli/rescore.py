@@ -26,7 +26,7 @@ _MOST = 20
 @run_argument
 @click.option(
     "--set", "overrides", multiple=True, metavar="KEY=VALUE",
-    help="Another grader, such as env.grader=contains, or mended data; without it, the recorded one.",
+    help="Another grader, such as env.grader=contains, or corrected data; without it, the recorded one.",
 )  # fmt: skip
 @directory_option
 @json_option
@@ -39,7 +39,7 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
 
     \b
     skillopt-es rescore my-run --set env.grader=contains
-    skillopt-es rescore my-run --set env.data_path=mended.jsonl
+    skillopt-es rescore my-run --set env.data_path=corrected.jsonl
     """
     from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.audit_words import as_found, problem_json
@@ -52,7 +52,7 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
         if as_json:
             print_json({"run": folder.name, **_json(found), "problem": problem_json(reading)})
         else:
-            _print(folder.name, found)
+            _print(folder, found)
         return as_found(reading)
 
 
@@ -84,11 +84,12 @@ def _outcome_json(outcome: Outcome) -> Json:
     return {"outcome": "measured" if isinstance(outcome, Measured) else "failed", **values}
 
 
-def _print(name: str, found: Rescoring) -> None:
+def _print(folder: Path, found: Rescoring) -> None:
     changed = [each for each in found.grades if each.changed]
     unknown = [each for each in changed if each.derived is None]
+    graded = f"{folder.name}: {counted(len(found.grades), 'answer')} graded again"
     click.echo(
-        f"{name}: {counted(len(found.grades), 'answer')} graded again, {len(changed) - len(unknown)} with another grade"
+        f"{graded}, {len(changed) - len(unknown)} with another grade"
         + (f", {len(unknown)} that nobody can tell" if unknown else "")
     )
     for each in changed[:_MOST]:
@@ -99,7 +100,7 @@ def _print(name: str, found: Rescoring) -> None:
     _print_evaluations(found)
     if found.regated.verdicts:
         click.echo()
-        print_verdicts(name, found.regated, "this grader")
+        print_verdicts(folder, found.regated, "this grader")
 
 
 def _words(outcome: Outcome) -> str:

@@ -74,7 +74,7 @@ def retract_command(
 
     \b
     skillopt-es retract my-run --item date-03
-    skillopt-es retract my-run --item date-03 --apply --reason "wrong label" --name mended
+    skillopt-es retract my-run --item date-03 --apply --reason "wrong label" --name without-date-03
     skillopt-es retract my-run --item date-03 --erase --reason "asked for by its owner"
     """
     from skillopt_es.audit.descent import DESCENT_TYPES, descent
@@ -154,10 +154,10 @@ def _evidence(item: str | None, trajectory: str | None, reading: Reading) -> Evi
 
 def _forked(folder: Path, evidence: Evidence, name: str | None, reason: str, by: str) -> Retracted:
     from skillopt_es.retracting import retracted
-    from skillopt_es.runs import fork_name
+    from skillopt_es.runs import fork_folder
 
-    fork = folder.parent / fork_name(name, folder.name, "retracted", folder.parent)
-    return retracted(folder, evidence, fork, reason=reason, by=by, now=lambda: datetime.now(UTC))
+    with fork_folder(name, folder, "retracted") as fork:
+        return retracted(folder, evidence, fork, reason=reason, by=by, now=lambda: datetime.now(UTC))
 
 
 def _erased(folder: Path, evidence: Evidence, reason: str, by: str, also: Sequence[str]) -> Erased:
@@ -224,8 +224,8 @@ def _print_list(reading: Reading, found: Descent, *, as_json: bool) -> None:
     if found.unknown:
         click.echo(f"\nunknown and not listed: {unknown_words(found.unknown)}: patches, edits, lines")
     click.echo(
-        "\nnot listed, because nobody has recorded it: what was written later by those who only read such a text or"
-        " heard of a refused edit"
+        "\nnot listed, because it is not recorded: what a model wrote later because it had read such a text or had been"
+        " told of a refused edit"
     )
 
 

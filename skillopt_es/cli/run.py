@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,7 +12,8 @@ import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
-from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of, warn
+from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of
+from skillopt_es.cli.terminal import print_warning
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import Session
 
@@ -23,7 +25,7 @@ Work = Callable[[Session], Awaitable[TrainerState]]
 @click.command("run")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Train a bundled demo: demo, or a benchmark's name.")
-@click.option("--run", "name", help="The new run's name; by default the config's name and the time.")
+@click.option("--run", "--name", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @budget_options
 @click.option("--dry-run", is_flag=True, help="Say what the run will come to, as `estimate` does, and start nothing.")
@@ -47,13 +49,17 @@ def run_command(
     Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers
     (`handoff`) or has reached a budget, 130 interrupted.
     """
+    from skillopt_es.cli.ground_rules import ground_rules
+    from skillopt_es.cli.process import prepare_process, too_few_files
     from skillopt_es.config import demo_config, load_config
-    from skillopt_es.runs import new_run_name
+    from skillopt_es.runs import new_run_folder
     from skillopt_es.session import start
 
     if config is not None and demo is not None:
         raise click.UsageError("give a CONFIG or a --demo, not both")
-    loaded = load_config(config if demo is None else demo_config(demo), (*overrides, *budget_settings(budget)))
+    loaded = load_config(
+        config if demo is None else demo_config(demo), (*overrides, *budget_settings(budget)), os.environ
+    )
     tell_of(loaded)
     if dry_run:
         print_estimate(loaded, directory, as_json=as_json)
@@ -61,16 +67,22 @@ def run_command(
     stem = demo or "demo" if config is None else config.resolve().stem
     if stem == "config" and config is not None:
         stem = config.resolve().parent.name
-    folder = directory / new_run_name(name, stem, datetime.now(UTC), directory)
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
     demonstrates = config is None and backends == {"simulated"}
-    notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else ""
-    return _drive(lambda session: start(loaded, folder, session), folder, quiet=quiet, as_json=as_json, notice=notice)
+    prepare_process()
+    notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
+    with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
+        work: Work = lambda session: start(loaded, folder, session)  # noqa: E731
+        opening = ground_rules(loaded)
+        return _drive(work, folder, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
 
 
 @click.command("resume")
 @run_argument
-@click.option("--ask-again", is_flag=True, help="Ask anew where the journal has another request or a cut reply.")
+@click.option("--ask-again", is_flag=True, help="Ask again where an answer is to another request, or was cut off.")
+@click.option(
+    "--accept-loss", is_flag=True, help="Go on from what is left of a log whose end is missing; the rest is asked anew."
+)
 @click.option(
     "--set",
     "overrides",
@@ -85,6 +97,7 @@ def run_command(
 def resume_command(
     run: str | None,
     ask_again: bool,
+    accept_loss: bool,
     overrides: tuple[str, ...],
     quiet: bool,
     directory: Path,
@@ -102,6 +115,7 @@ def resume_command(
         quiet=quiet,
         as_json=as_json,
         ask_again=ask_again,
+        accept_loss=accept_loss,
         overrides=(*overrides, *budget_settings(budget)),
     )
 
@@ -113,24 +127,28 @@ def _drive(
     quiet: bool,
     as_json: bool,
     ask_again: bool = False,
+    accept_loss: bool = False,
     overrides: tuple[str, ...] = (),
     notice: str = "",
+    opening: str = "",
 ) -> int:
     """Runs a session with progress and signals; the exit code."""
     from skillopt_es.cli.process import prepare_process
     from skillopt_es.cli.progress import open_progress
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.summary import print_outcome, resume_hint
+    from skillopt_es.cli.waiting import WaitTeller
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.run_log import RunLogFile
-    from skillopt_es.training.calls import InFlight
+    from skillopt_es.training.in_flight import InFlight
 
     prepare_process()
     with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
         if notice:
             progress.say(notice)
+        progress.opening = opening
 
-        in_flight = InFlight()
+        in_flight = InFlight(WaitTeller(progress.say))
 
         async def go() -> TrainerState:
             async with until_stopped(progress.say, in_flight) as stopping:
@@ -139,10 +157,11 @@ def _drive(
                         now=lambda: datetime.now(UTC),
                         observers=(progress, log_file),
                         ahead_gave_up=log_file.ahead_gave_up,
-                        warn=warn,
+                        warn=print_warning,
                         stopping=stopping,
                         in_flight=in_flight,
                         ask_again=ask_again,
+                        accept_loss=accept_loss,
                         overrides=overrides,
                     )
                 )

@@ -8,6 +8,7 @@ from typing import Protocol
 import click
 
 from skillopt_es.cli.options import print_table
+from skillopt_es.cli.terminal import field
 from skillopt_es.events.values import Json, Score
 
 
@@ -46,7 +47,7 @@ def tests_by_name(tests: Iterable[Scored], **skills: str) -> dict[str, Scored]:
 def print_tests(tests: Mapping[str, Scored]) -> None:
     """The hard scores in one line; nothing without tests."""
     if tests:
-        click.echo(f"test        {', '.join(f'{name} {_hard(scored.score)}' for name, scored in tests.items())}")
+        field("test", ", ".join(f"{name} {_hard(scored.score)}" for name, scored in tests.items()))
 
 
 def print_test_types(tests: Mapping[str, Scored]) -> None:

@@ -9,12 +9,14 @@ import click
 
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
+from skillopt_es.cli.terminal import Toned, say, width
 from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.lookup import Found, FoundCalls, FoundSkill
+from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.projections.plain import plain_call, plain_event
 from skillopt_es.training.evidence import Evidence
 from skillopt_es.training.steps import shown_step, steps_of
@@ -149,5 +151,6 @@ def _print_skill(skill: SkillTree, seq: int) -> None:
 
 
 def _print_text(title: str, text: str) -> None:
-    click.echo(f"\n--- {title} {'-' * max(3, 90 - len(title))}")
+    say()
+    say(Toned(f"--- {shown_inline(title)} {'-' * max(3, (width() or 95) - 5 - len(title))}", "place"))
     click.echo(text if text.endswith("\n") or not text else f"{text}\n", nl=False)

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from skillopt_es.errors import Interrupted
-from skillopt_es.training.calls import InFlight
+from skillopt_es.training.in_flight import InFlight
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -29,7 +29,7 @@ async def until_stopped(say: Callable[[str], None], in_flight: InFlight) -> Asyn
         nonlocal asked, at_once
         if not asked:
             asked = True
-            say(f"stopping: finishing {_calls(in_flight.count)} in flight (Ctrl-C once more to stop at once)")
+            say(f"stopping: {_calls(in_flight.count)} in flight (Ctrl-C once more to stop at once)")
         elif number == signal.SIGINT:
             at_once = True
             task.cancel()
@@ -43,11 +43,11 @@ async def until_stopped(say: Callable[[str], None], in_flight: InFlight) -> Asyn
     except asyncio.CancelledError:
         if not at_once:
             raise
-        raise Interrupted("stopped at once; calls in flight may be paid again") from None
+        raise Interrupted("stopped at once, as asked; calls in flight may be paid again") from None
     finally:
         for number in heard:
             loop.remove_signal_handler(number)
 
 
 def _calls(count: int) -> str:
-    return "the 1 call" if count == 1 else f"the {count} calls" if count else "with no call"
+    return f"finishing {'the 1 call' if count == 1 else f'the {count} calls'}" if count else "no call is"

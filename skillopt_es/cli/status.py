@@ -21,6 +21,7 @@ def runs_command(directory: Path, as_json: bool) -> None:
     """All runs in a directory, the most recently written last."""
     from skillopt_es.cli.status_tables import overview_json, print_runs
     from skillopt_es.overview import overviews
+    from skillopt_es.runs import dir_option
 
     found = overviews(directory)
     if as_json:
@@ -28,7 +29,7 @@ def runs_command(directory: Path, as_json: bool) -> None:
     elif found:
         print_runs(found)
     else:
-        click.echo(f"there is no run in {directory}; `skillopt-es run` starts one", err=True)
+        click.echo(f"there is no run in {directory}; `skillopt-es run{dir_option(directory)}` starts one", err=True)
 
 
 @click.command("status")

@@ -12,7 +12,16 @@ from attrs import asdict
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.looks import is_sealed, looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
-from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, print_tests, tests_by_name, tests_json
+from skillopt_es.cli.score_tables import (
+    Scored,
+    print_by_type,
+    print_test_types,
+    print_tests,
+    score_json,
+    tests_by_name,
+    tests_json,
+)
+from skillopt_es.cli.terminal import Toned, field, print_next, say
 from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunForked, RunStarted
@@ -20,54 +29,61 @@ from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
+from skillopt_es.runs import dir_option
 
 if TYPE_CHECKING:
     from skillopt_es.training.calibration import Null
     from skillopt_es.training.flips import Flips
 
-_STEP_HEADERS = (
-    "step",
-    "epoch",
-    "train",
-    "edits",
-    "merged",
-    "chosen",
-    "applied",
-    "notes",
-    "current",
-    "candidate",
-    "verdict",
-    "best",
-)
+_STEP_HEADERS = ("step", "epoch", "train", "edits", "notes", "current", "candidate", "verdict", "best")
+_EDITS = "edits: proposed/merged/chosen/applied"
 
 
 def print_runs(found: Sequence[Overview | Unreadable]) -> None:
     """A table of the runs, and after it what is wrong with those that are not whole or cannot be read."""
     rows = [_run_row(each) for each in found]
-    print_table(
-        ("run", "status", "epoch", "step", "current", "best", "calls", "last written (UTC)"),
-        rows,
-        right=(2, 3, 4, 5, 6),
+    priced = any(isinstance(each, Overview) and each.currency for each in found)
+    headers: tuple[str, ...] = (
+        "run",
+        "status",
+        "step",
+        "current",
+        "best",
+        "test",
+        "calls",
+        "cost",
+        "last written (UTC)",
     )
+    without = headers.index("cost")
+    if not priced:
+        headers, *rows = ((*row[:without], *row[without + 1 :]) for row in (headers, *rows))
+    print_table(headers, rows, right=range(2, len(headers) - 1), verdicts=(1,))
     for each in found:
-        why = each.why if isinstance(each, Unreadable) else each.problem
+        why = each.why if isinstance(each, Unreadable) else each.problem or _paused(each)
         if why:
-            click.echo(f"{each.folder.name}: {why}")
+            say(f"{each.folder.name}: {why}")
+
+
+def _paused(each: Overview) -> str:
+    """Why a run stands still."""
+    return f"paused, {each.summary.paused}" if each.status == "paused" and each.summary.paused else ""
 
 
 def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
     if isinstance(each, Unreadable):
-        return (each.folder.name, "unreadable", "-", "-", "-", "-", "-", "-")
+        return (each.folder.name, "unreadable", *["-"] * 7)
     summary = each.summary
+    tested = _tests(summary).get("best")
     return (
         each.folder.name,
         f"{each.status}, damaged" if each.problem else each.status,
-        "-" if summary.is_evaluation else f"{summary.epoch}/{summary.epochs}",
         "-" if summary.is_evaluation else f"{summary.step}/{summary.steps}",
         shown_value(summary.current.value),
         shown_value(summary.best.value),
+        shown_value(tested.score.hard if tested is not None and tested.score.measured else None),
         "-" if summary.imported is not None else f"{each.calls:,}",
-        shown_time(each.written),
+        "-" if each.cost is None else f"{each.currency} {each.cost:.4f}{'' if each.cost_is_whole else '+'}",
+        shown_time(each.written)[:-3],
     )
 
 
@@ -91,6 +107,9 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "best": asdict(summary.best),
         "events": each.events,
         "calls": each.calls,
+        "currency": each.currency or None,
+        "cost": each.cost,
+        "test_scores": {name: score_json(scored.score) for name, scored in _tests(summary).items()},
         "last_written": each.written,
         "forked_from": fork_json(summary.forked),
         "retracted": [item for event in summary.retracted for item in event.items],
@@ -136,79 +155,82 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
         return
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
     imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
-    click.echo(f"run         {each.folder.name} ({each.status}{why}{imported})")
+    field("run", f"{each.folder.name} ({each.status}{why}{imported})")
     _print_changes(summary)
     if found.started is not None:
-        click.echo(f"trains      {_what(found.started)}")
+        field("trains", _what(found.started))
     epoch = f"epoch {summary.epoch} of {summary.epochs}"
     stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
-    click.echo(f"progress    step {summary.step} of {summary.steps}, {epoch}{stopped}{_resumed(summary)}")
-    click.echo(f"validation  {_validation(summary)}")
+    field("progress", f"step {summary.step} of {summary.steps}, {epoch}{stopped}{_resumed(summary)}")
+    field("validation", _validation(summary))
     _print_honesty(found, null)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
     if found.spent.inherited:
         used = f"{used} ({counted(found.spent.inherited, 'call')} came along from the parent)"
-    click.echo(
-        f"used        {used if summary.imported is None else 'not in the log; `usage` has what the results say'}"
-    )
-    click.echo(f"log         {counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
+    field("used", used if summary.imported is None else "not in the log; `usage` has what the results say")
+    field("log", f"{counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
     if summary.lines:
-        click.echo()
-        rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
-        headers: tuple[str, ...] = _STEP_HEADERS
-        if not any(line.notes for line in summary.step_lines):
-            headers, *rows = (_without_notes(row) for row in (headers, *rows))
-        right = [position for position, header in enumerate(headers) if header != "verdict"]
-        print_table(headers, rows, right=right)
+        _print_steps(summary)
     print_test_types(_tests(summary))
     if summary.gaps:
         click.echo()
         print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
-    click.echo()
-    click.echo(f"next        {_next(each, directory)}")
+    say()
+    print_next([_next(each, directory)])
+
+
+def _print_steps(summary: Summary) -> None:
+    """One line a step and one an epoch's end."""
+    rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
+    headers: tuple[str, ...] = _STEP_HEADERS
+    if not any(line.notes for line in summary.step_lines):
+        headers, *rows = (_without_notes(row) for row in (headers, *rows))
+    verdict = headers.index("verdict")
+    say()
+    print_table(headers, rows, right=[each for each in range(len(headers)) if each != verdict], verdicts=(verdict,))
+    say(Toned(_EDITS, "faint"))
 
 
 def _print_changes(summary: Summary) -> None:
     """Where a run left its parent, and what it goes on without."""
     if summary.forked is not None:
         changed = shown_settings(summary.forked.overrides)
-        click.echo(
-            f"forked      of {summary.forked.parent} after event {summary.forked.seq:,}; {changed or 'nothing changed'}"
-        )
+        parent = f"of {summary.forked.parent} after event {summary.forked.seq:,}"
+        field("forked", f"{parent}; {changed or 'nothing changed'}")
     for gone in summary.retracted:
-        click.echo(f"without     {', '.join(gone.items)}{f' at {gone.place}' if gone.place else ''}: {gone.reason}")
+        field("without", f"{', '.join(gone.items)}{f' at {gone.place}' if gone.place else ''}: {gone.reason}")
     for lost in summary.erased:
-        click.echo(f"erased      {counted(len(lost.texts), 'text')} about {', '.join(lost.items)}: {lost.reason}")
+        field("erased", f"{counted(len(lost.texts), 'text')} about {', '.join(lost.items)}: {lost.reason}")
 
 
 def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None) -> None:
     """The test scores, with how often the items were looked at, and what a verdict of the gate is worth."""
     summary = found.overview.summary
     if null is not None:
-        for line in _gate_words(*null):
-            click.echo(line)
+        for label, line in zip(("gate", ""), _gate_words(*null), strict=False):
+            field(label, line)
     print_tests(_tests(summary))
     if summary.looks.opened or (found.started is not None and is_sealed(found.started)):
-        click.echo(f"seal        {looks_words(summary.looks)}")
+        field("seal", looks_words(summary.looks))
 
 
 def _gate_words(null: Null, flips: Flips) -> Iterator[str]:
     """What the run's rule accepts that is no better: by drawing luck alone, and by items that an edit turns."""
     most = f"at most {null.itself_most:.0%}, by {counted(flips.items, 'item')} tried more than once"
-    yield f"gate        accepts a candidate that changes nothing in {null.itself:.0%} of cases ({most})"
+    yield f"accepts a candidate that changes nothing in {null.itself:.0%} of cases ({most})"
     if null.churn is not None:
-        yield f"            accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}"
+        yield f"accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}"
 
 
 def _print_evaluation(found: Detailed) -> None:
     """An evaluation's scores, pass by pass."""
     each, summary = found.overview, found.overview.summary
     why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
-    click.echo(f"evaluation  {each.folder.name} ({each.status}{why})")
+    field("evaluation", f"{each.folder.name} ({each.status}{why})")
     if found.started is not None:
-        click.echo(f"scores      {found.started.skill.main} ({found.started.skill.hash[:12]}), no training run")
-    click.echo(f"used        {shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
-    click.echo(f"log         {counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
+        field("scores", f"{found.started.skill.main} ({found.started.skill.hash[:12]}), no training run")
+    field("used", f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
+    field("log", f"{counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
     for line in summary.tests:
         click.echo()
         left = f", {line.score.unmeasured} not measured" if line.score.unmeasured else ""
@@ -217,10 +239,10 @@ def _print_evaluation(found: Detailed) -> None:
         print_by_type(line.by_type)
     click.echo()
     if each.status == "scored":
-        click.echo("next        the same `skillopt-es eval` shows it again; with `--again` it draws everything anew")
+        field("next", "the same `skillopt-es eval` shows it again; with `--again` it draws everything anew")
     else:
         more = " (with a higher limit)" if summary.pause == "budget" else ""
-        click.echo(f"next        the same `skillopt-es eval`{more} asks for what is missing, and nothing twice")
+        field("next", f"the same `skillopt-es eval`{more} asks for what is missing, and nothing twice")
 
 
 def _what(started: RunStarted) -> str:
@@ -252,11 +274,12 @@ def _tests(summary: Summary) -> dict[str, Scored]:
 
 
 def _step_row(line: StepLine) -> tuple[str, ...]:
+    counts = (line.proposed, line.merged, line.chosen, line.applied)
     return (
         str(line.step),
         str(line.epoch),
         _hard(line.train),
-        *("-" if count is None else str(count) for count in (line.proposed, line.merged, line.chosen, line.applied)),
+        "-" if set(counts) == {None} else "/".join("-" if count is None else str(count) for count in counts),
         str(line.notes),
         shown_value(line.current),
         _candidate(line),
@@ -280,7 +303,7 @@ def _epoch_row(line: EpochLine) -> tuple[str, ...]:
     return (
         "",
         str(line.epoch),
-        *[""] * 6,
+        *[""] * 3,
         shown_value(line.current),
         _candidate(line),
         ended,
@@ -292,17 +315,18 @@ def _hard(score: Score | None) -> str:
     return "-" if score is None else f"{score.hard:.4f}"
 
 
-def _next(each: Overview, directory: Path) -> str:
+def _next(each: Overview, directory: Path) -> tuple[str, str]:
+    """What to type next, and what is to know of that."""
     name = each.folder.name
-    where = "" if directory == Path("runs") else f" --dir {directory}"
+    where = dir_option(directory)
     if each.summary.imported is not None:
-        return f"skillopt-es replay {name} --check{where}"
+        return f"replay {name} --check{where}", ""
     if each.status == "completed":
-        return f"skillopt-es export {name} SKILL.md{where}"
+        return f"export {name} SKILL.md{where}", ""
     if each.status == "running":
-        return f"skillopt-es log {name} --follow{where}"
+        return f"log {name} --follow{where}", ""
     if each.status == "new":
-        return f"skillopt-es run CONFIG --run {name}{where}   (it stopped before its first event)"
+        return f"run CONFIG --run {name}{where}", "it stopped before its first event"
     if each.status == "paused" and each.summary.pause == "handoff":
-        return f"skillopt-es handoff list {name}{where}"
-    return f"skillopt-es resume {name}{where}"
+        return f"handoff list {name}{where}", ""
+    return f"resume {name}{where}", ""

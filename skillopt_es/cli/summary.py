@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
-
-import click
 
 from skillopt_es.cli.options import print_json, shown_value
 from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
+from skillopt_es.cli.terminal import Toned, field, print_error, print_hint, print_next, say
 from skillopt_es.cli.usage import shown_usage, total_json
+from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Spent, spent
 from skillopt_es.projections.snapshot import counted_verdicts
 from skillopt_es.projections.state import TrainerState
+from skillopt_es.runs import dir_option
 
-_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "optimizer": 1, "handoff": 3, "budget": 3}
+_PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3}
 
 
 def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
@@ -28,27 +28,30 @@ def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
         _print(state, folder, best, used)
     if state.paused is None:
         return 0
-    if state.paused.reason == "handoff":
-        click.echo(f"{state.paused.message}: `skillopt-es handoff list {folder}` shows what is asked", err=True)
-        click.echo(f"  when it is answered, {resume_hint(folder)}", err=True)
-        return _PAUSED["handoff"]
-    if state.paused.reason == "budget":
-        click.echo(f"paused: {state.paused.message}", err=True)
-        option = state.paused.message.split()[0].removeprefix("budget.").replace("_", "-")
-        click.echo(f"  {resume_hint(folder, f' --{option} N')} with a higher limit", err=True)
-        return _PAUSED["budget"]
-    click.echo(f"error: {state.paused.message}", err=True)
-    click.echo(f"  when the cause is gone, {resume_hint(folder)}", err=True)
+    _print_pause(state.paused, folder)
     return _PAUSED[state.paused.reason]
+
+
+def _print_pause(pause: RunPaused, folder: Path) -> None:
+    """Why a run stands still, on stderr, and what makes it go on."""
+    match pause.reason:
+        case "handoff":
+            say(f"{pause.message}: `skillopt-es handoff list {folder}` shows what is asked", err=True)
+            print_hint(f"when it is answered, {resume_hint(folder)}")
+        case "budget":
+            say(Toned("paused:", "unsure"), f" {pause.message}", err=True)
+            option = pause.message.split()[0].removeprefix("budget.").replace("_", "-")
+            print_hint(f"{resume_hint(folder, f' --{option} N')} with a higher limit")
+        case "interrupt":
+            say(pause.message, err=True)
+            print_hint(resume_hint(folder))
+        case _:
+            print_error(pause.message, f"when the cause is gone, {resume_hint(folder)}")
 
 
 def resume_hint(folder: Path, more: str = "") -> str:
     """What to type to go on with a run, with more options."""
-    return f"`skillopt-es resume {folder.name}{_where(folder)}{more}` goes on"
-
-
-def _where(folder: Path) -> str:
-    return "" if folder.parent == Path("runs") else f" --dir {shlex.quote(str(folder.parent))}"
+    return f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}{more}` goes on"
 
 
 def write_best(state: TrainerState, folder: Path) -> Path:
@@ -63,15 +66,18 @@ def write_best(state: TrainerState, folder: Path) -> Path:
 
 def _nothing_learned(state: TrainerState) -> str:
     """Why a run came to nothing, where that can be told."""
-    assert state.started is not None
-    model = state.started.config.get("model")
-    backends = {value for key, value in model.items() if key.endswith("backend")} if isinstance(model, dict) else set()
-    if state.completed is None or state.counts.accepted or "simulated" not in backends:
+    if state.completed is None or state.counts.accepted or "simulated" not in _backends(state):
         return ""
     return (
         "no edit was kept: simulated models can only do tasks like the demo's, and learn nothing from others; "
         "name a real endpoint in model.backend"
     )
+
+
+def _backends(state: TrainerState) -> set[Json]:
+    assert state.started is not None
+    model = state.started.config.get("model")
+    return {value for key, value in model.items() if key.endswith("backend")} if isinstance(model, dict) else set()
 
 
 def _tests(state: TrainerState) -> dict[str, Scored]:
@@ -118,25 +124,39 @@ def _baseline(state: TrainerState) -> Score | None:
 def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     assert state.best is not None
     counts = state.counts
-    click.echo(f"run         {folder.name} ({state.status})")
+    field("run", f"{folder.name} ({state.status})")
     stopped = "" if state.stopped is None else f"; stopped by {state.stopped.reason} after step {state.stopped.step}"
-    click.echo(f"steps       {counted_verdicts(counts)}{stopped}")
+    field("steps", f"{counted_verdicts(counts)}{stopped}")
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)
-    click.echo(f"validation  {before} -> {after}")
+    field("validation", f"{before} -> {after}")
     print_tests(_tests(state))
-    click.echo(f"used        {shown_usage(used.usage.total, used.currency)}")
-    click.echo(f"best skill  {best} (from {state.best.origin})")
+    field("used", f"{shown_usage(used.usage.total, used.currency)}")
+    field("best skill", f"{best} (from {state.best.origin})")
     print_test_types(_tests(state))
     note = _nothing_learned(state)
     if note:
-        click.echo(f"\nnote        {note}")
-    click.echo()
-    where = _where(folder)
-    if state.completed is not None:
-        click.echo(f"next        skillopt-es replay {folder.name} --until step 2{where}")
-        click.echo(f"            skillopt-es log {folder.name}{where}")
-        click.echo("            skillopt-es init my-project   (your own tasks)")
-    else:
-        click.echo(f"next        skillopt-es resume {folder.name}{where}")
+        say()
+        field("note", note)
+    say()
+    print_next(next_steps(state, folder))
+
+
+def next_steps(state: TrainerState, folder: Path) -> list[tuple[str, str]]:
+    """What to type after a session, each with what it is good for."""
+    name, where = folder.name, dir_option(folder.parent)
+    if state.completed is None:
+        return [(f"resume {name}{where}", "")]
+    steps = [(f"report {name}{where}", "the run as a page")]
+    if _backends(state) == {"simulated"}:  # the demo: there is nothing to deliver
+        if state.steps_done:
+            steps.append((f"replay {name} --until step {min(2, state.steps_done)}{where}", "the state then"))
+        return [*steps, (f"blame {name}{where}", "who wrote each line"), ("init my-project", "your own tasks")]
+    if not state.counts.accepted:
+        return [*steps, (f"why-not {name}{where}", "what was proposed, and why it was not taken")]
+    return [
+        *steps,
+        (f"install {name} --to claude{where}", "or codex, or a folder of skills"),
+        (f"eval --run {folder if where else name} --split val", "score the best skill again"),
+    ]

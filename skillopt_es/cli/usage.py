@@ -71,7 +71,7 @@ def _print(spent: Spent, by: str) -> None:
     print_table(headers, [*rows, _row("total", usage.total, currency)], right=range(1, len(headers)))
     if spent.inherited:
         click.echo(f"a fork: what came along from its parent ({counted(spent.inherited, 'call')}) is not counted")
-    for line in not_as_wanted(spent):
+    for line in (*not_as_wanted(spent), *not_counted(spent)):
         click.echo(line)
     for line in lower_bounds(spent):
         click.echo(f"+ at least: {line}")
@@ -89,7 +89,7 @@ def not_as_wanted(spent: Spent) -> list[str]:
 
 
 def lower_bounds(spent: Spent) -> list[str]:
-    """Why the totals are only lower bounds, one sentence each; empty when they are exact."""
+    """Why totals end in +, one sentence each; empty when none does."""
     total = spent.usage.total
     lines = []
     for kind in KINDS:
@@ -102,10 +102,13 @@ def lower_bounds(spent: Spent) -> list[str]:
         lines.append(
             f"the cost of {total.cost.unknown:,} of {counted(total.calls, 'call')} is unknown (no price, or no tokens)"
         )
-    if spent.crashes:
-        times = "once" if spent.crashes == 1 else f"{spent.crashes} times"
-        lines.append(f"the run was killed {times}; calls that were in flight then are not counted")
     return lines
+
+
+def not_counted(spent: Spent) -> list[str]:
+    """What no number has, although it may have cost something."""
+    times = "once" if spent.crashes == 1 else f"{spent.crashes} times"
+    return [f"the run was killed {times}; calls that were in flight then are not counted"] if spent.crashes else []
 
 
 def _as_json(spent: Spent) -> dict[str, Json]:

@@ -8,6 +8,7 @@ import click
 
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.terminal import Toned, print_hanging, say
 from skillopt_es.counting import counted
 
 
@@ -20,13 +21,23 @@ from skillopt_es.counting import counted
     metavar="FOLDER",
     help="Check an exported skill by itself and, when RUN is given, against that run's log.",
 )
+@click.option(
+    "--anchor",
+    "kept",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Also check against a copy of the run's head.json that you kept elsewhere.",
+)
 @directory_option
 @json_option
-def verify_command(run: str | None, exported: Path | None, directory: Path, as_json: bool) -> int:
+def verify_command(run: str | None, exported: Path | None, kept: Path | None, directory: Path, as_json: bool) -> int:
     """
-    Check that a run's log is what was written: every hash, text and reference, and the end against head.json.
+    Check that a run's log is what was written: every hash, text and reference, and its end against head.json.
 
     Exit code 1 when it is not. `replay --check` checks more: that each decision follows.
+
+    Whoever may write the folder can change the log, hash it anew and write head.json anew: nothing in the folder tells.
+    A copy of head.json that they cannot reach does: --anchor checks that the log still begins as it was then.
 
     With --export, checks the folder of a skill as `export` or `install` wrote it: its files, the hash of the skill that
     was measured, and with RUN that this log has that skill, chain head, verdict and scores.
@@ -34,22 +45,25 @@ def verify_command(run: str | None, exported: Path | None, directory: Path, as_j
     from attrs import asdict
 
     if exported is not None:
+        if kept is not None:
+            raise click.UsageError("--anchor is about a run's log, --export about a folder: give one of them")
         return _verify_export(exported, run, directory, as_json=as_json)
     from skillopt_es.events.verify import verify
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
-    report = verify(folder)
+    report = verify(folder, kept)
     if as_json:
         print_json(asdict(report))
         return 0 if report.ok else 1
     counts = f"{counted(report.events, 'event')}, {counted(report.calls, 'call')}, {counted(report.blobs, 'text')}"
     if report.ok:
-        click.echo(f"{folder.name}: ok; {counts}; head {report.head_hash[:12]}")
+        since = "" if kept is None else f"; begins as {kept} says"
+        say(f"{folder.name}: ", Toned("ok", "good"), f"; {counts}; head {report.head_hash[:12]}{since}")
         if report.parent:
             click.echo(f"  a fork: up to {report.parent_head[:12]} it is run {report.parent}, and it stands on its own")
     else:
-        click.echo(f"{folder.name}: NOT what was written; {counts} looked at, problems found:")
+        say(f"{folder.name}: ", Toned("NOT what was written", "bad"), f"; {counts} looked at, problems found:")
     for gone in report.erased:
         what = f"{counted(gone.texts, 'text')} and parts of {counted(gone.events, 'event')}"
         click.echo(
@@ -57,9 +71,9 @@ def verify_command(run: str | None, exported: Path | None, directory: Path, as_j
             f"{', '.join(gone.items)}, on {shown_time(gone.recorded_at)} UTC, by {gone.by}: {gone.reason}"
         )
     for problem in report.problems:
-        click.echo(f"  {problem.where}{'' if problem.seq is None else f' {problem.seq}'}: {problem.message}")
+        print_hanging(f"  {problem.where}{'' if problem.seq is None else f' {problem.seq}'}: {problem.message}", hang=6)
     for warning in report.warnings:
-        click.echo(f"  note: {warning}")
+        print_hanging(f"  note: {warning}", hang=6)
     return 0 if report.ok else 1
 
 
@@ -80,9 +94,13 @@ def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: b
         return 0 if report.ok else 1
     against = f" against {report.run} to event {report.seq:,}" if report.run else ""
     if report.ok:
-        click.echo(f"{report.name}: ok{against}; skill {report.skill[:12]}, {counted(report.files, 'file')}")
+        say(
+            f"{report.name}: ",
+            Toned("ok", "good"),
+            f"{against}; skill {report.skill[:12]}, {counted(report.files, 'file')}",
+        )
     else:
-        click.echo(f"{report.name}: NOT what was exported{against}; problems found:")
+        say(f"{report.name}: ", Toned("NOT what was exported", "bad"), f"{against}; problems found:")
     for problem in report.problems:
         click.echo(f"  {problem}")
     for note in report.notes:

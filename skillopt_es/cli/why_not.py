@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from skillopt_es.cli.audit_words import (
     unsaid_words,
 )
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 
@@ -72,7 +74,7 @@ def why_not_command(
         if as_json:
             _print_json(reading, rows, unsaid, last)
         else:
-            _print(reading.run.name, rows, unsaid, last)
+            print_page(_page(reading.run.name, rows, unsaid, last))
         return as_found(reading)
 
 
@@ -91,28 +93,28 @@ def _print_json(reading: Reading, rows: list[NotTaken], unsaid: list[str], last:
     )
 
 
-def _print(name: str, rows: list[NotTaken], unsaid: list[str], last: int) -> None:
+def _page(name: str, rows: list[NotTaken], unsaid: list[str], last: int) -> Iterator[str]:
     counts = Counter(row.reason.replace("_", " ") for row in rows)
     said = ", ".join(f"{count} {reason}" for reason, count in counts.most_common())
-    click.echo(f"{name}: {len(rows)} not taken{f': {said}' if said else ''}")
+    yield f"{name}: {len(rows)} not taken{f': {said}' if said else ''}"
     if unsaid:
-        click.echo(unsaid_words(len(unsaid)))
+        yield unsaid_words(len(unsaid))
     if len(rows) > last:
-        click.echo(f"the last {last} are shown; --last {len(rows)} shows all, --step and --item fewer")
+        yield f"the last {last} are shown; --last {len(rows)} shows all, --step and --item fewer"
     place = ""
     for row in rows[-last:]:
         here = f"step {row.step}, epoch {row.epoch}" if row.step is not None else f"end of epoch {row.epoch}"
         if here != place:
-            click.echo(here)
+            yield here
             place = here
-        click.echo(f"  {row.reason.replace('_', ' ')}: {row.id}  {_what(row)}")
+        yield f"  {row.reason.replace('_', ' ')}: {row.id}  {_what(row)}"
         if len(row.path) > 1:
             more = f", and in {counted(row.ends - 1, 'other way')} that came no further" if row.ends > 1 else ""
-            click.echo(f"    merged into {', then '.join(row.path[1:])}{more}")
+            yield f"    merged into {', then '.join(row.path[1:])}{more}"
         if row.detail:
-            click.echo(f"    {short(row.detail, 110)}")
+            yield f"    {short(row.detail, 110)}"
         if row.items:
-            click.echo(f"    from {names(row.items)}")
+            yield f"    from {names(row.items)}"
 
 
 def _what(row: NotTaken) -> str:

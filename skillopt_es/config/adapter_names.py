@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from attrs import frozen
+
 ENDPOINT = "an endpoint that speaks OpenAI's chat completions: model.backend: openai with model.base_url"
 
 # What else a backend may be called. A name that an installed adapter has comes before these.
@@ -32,9 +34,8 @@ BACKEND_NAMES: Mapping[str, str] = {
     "qwen": "qwen_chat",
     "minimax": "minimax_chat",
 }
+KNOWN_BACKENDS = frozenset({*BACKEND_NAMES, *BACKEND_NAMES.values(), "anthropic", "simulated", "handoff"})
 _FOR_THE_TARGET = ("claude_code_exec", "cursor", "copilot_exec", "qwen_chat", "minimax_chat")
-
-_LABELS = {*BACKEND_NAMES.values(), *_FOR_THE_TARGET} - {"openai"}
 
 _BACKENDS_INSTEAD = f"use {ENDPOINT}"
 _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
@@ -48,12 +49,23 @@ ADAPTERS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def role_backend(label: str, own: str, role: str) -> str:
+@frozen
+class Label:
+    """How a pair of backends was chosen: did somebody write the label, and the role's own on the command line?"""
+
+    written: bool = False
+    role_asked: bool = False
+
+
+PLAIN = Label()
+
+
+def role_backend(label: str, own: str, role: str, how: Label = PLAIN) -> str:
     """One role's backend, from the label and its own; as in the original, `openai_chat` leaves it to a label."""
     label, own = label.strip(), own.strip()
     both = BACKEND_NAMES.get(label.lower(), label)
-    if own.lower() not in ("", "openai_chat"):
+    if own.lower() not in ("", "openai_chat") or (own and how.role_asked):
         return own
     if role == "optimizer" and {label.lower(), both} & {*_FOR_THE_TARGET}:
-        return "openai"
-    return label if not own or both in _LABELS else "openai"
+        return "openai_chat"
+    return own if own and label.lower() == "openai" and not how.written else label

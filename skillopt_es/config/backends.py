@@ -7,20 +7,24 @@ A role reads `<role>_<key>`, then the key under its backend's own name (`target_
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
-from skillopt_es.config.adapter_names import BACKEND_NAMES, role_backend
+from skillopt_es.config.adapter_names import BACKEND_NAMES, PLAIN, Label, role_backend
 from skillopt_es.config.sections import SHARED_ROLE_KEYS, Tree
+from skillopt_es.config.values import is_blank
+from skillopt_es.config.wordings import in_our_words
 from skillopt_es.events.values import Json, Role
 
+_KEY = {"api_key_env": "api_key_env"}
 _AZURE = {
     "endpoint": "base_url",
     "api_version": "api_version",
     "auth_mode": "auth_mode",
     "ad_scope": "ad_scope",
     "managed_identity_client_id": "managed_identity_client_id",
+    **_KEY,
 }
 _COMMON = {
     "base_url": "base_url",
@@ -28,6 +32,7 @@ _COMMON = {
     "temperature": "temperature",
     "timeout_seconds": "timeout_seconds",
     "max_tokens": "max_output_tokens",
+    **_KEY,
 }
 _QWEN = {
     **_COMMON,
@@ -36,34 +41,72 @@ _QWEN = {
     "use_max_completion_tokens": "token_field",
 }
 _MINIMAX = {**_COMMON, "region": "region", "enable_thinking": "thinking"}
-_OWN_KEYS: Mapping[str, Mapping[str, str]] = {
+_CODEX = {
+    "path": "agent_command",
+    "sandbox": "agent_access",
+    "reasoning_effort": "reasoning_effort",
+    "network_access": "agent_network",
+    "web_search": "agent_web_search",
+}
+_CLAUDE = {
+    "path": "agent_command",
+    "effort": "reasoning_effort",
+    "max_thinking_tokens": "agent_thinking_tokens",
+    **_KEY,
+}
+OWN_NAMES: Mapping[str, Mapping[str, str]] = {
     "openai_compatible": _COMMON,
     "azure_openai": _AZURE,
     "azure": {"endpoint": "base_url", "api_version": "api_version"},
     "qwen_chat": _QWEN,
     "minimax": _MINIMAX,
+    "codex_exec": _CODEX,
+    "codex": {"trace_to_optimizer": "agent_trace"},
+    "claude_code_exec": _CLAUDE,
+    "anthropic": _KEY,
+    "cursor_exec": {"path": "agent_command", **_KEY},
+    "copilot_exec": {"path": "agent_command", "allow_all_tools": "agent_access"},
+    "copilot_chat": {"model": "model", "timeout": "timeout_seconds"},
 }
+"""By the name in front: what stands behind it, and which of our keys that is."""
+
+# Whose names a backend answers to: first by how it was written, then by what it is.
 _FAMILIES: Mapping[str, tuple[str, ...]] = {
+    "openai_compatible": ("openai_compatible",),
+    "openai_chat": ("azure_openai", "azure", "openai_compatible"),
     "openai": ("openai_compatible", "azure_openai", "azure"),
     "azure_openai": ("azure_openai", "azure"),
+    "anthropic": ("anthropic",),
     "qwen_chat": ("qwen_chat",),
     "minimax_chat": ("minimax",),
+    "codex": ("codex_exec", "codex"),
+    "claude_code": ("claude_code_exec",),
+    "cursor": ("cursor_exec",),
+    "copilot": ("copilot_exec", "copilot_chat"),
 }
-_NOT_AZURE = frozenset({"openai_compatible", "compat", "openai"})  # an auth mode that says: this is no Azure at all
-_ROLES: tuple[Role, ...] = ("optimizer", "target")
-_BY_PREFIX = tuple(f"{prefix}_{name}" for prefix, names in _OWN_KEYS.items() for name in names)
-OWN_KEYS = (*_BY_PREFIX, *(f"{role}_{key}" for role in _ROLES for key in _BY_PREFIX))
+COMPATIBLE = ("openai_compatible", "openai_compatible_chat", "openai-compatible", "compat")
+NOT_AZURE = frozenset({"openai_compatible", "compat", "openai"})  # an auth mode that says: this is no Azure at all
+# What an agent that is trained has beside the settings of all models; an optimizer, and a model that is only chatted
+# with, has those alone.
+_OF_TARGETS = (
+    ("codex_exec", "reasoning_effort"),
+    ("claude_code_exec", "effort"),
+    ("claude_code_exec", "max_thinking_tokens"),
+)
+ROLES: tuple[Role, ...] = ("optimizer", "target")
+_BY_PREFIX = tuple(f"{prefix}_{name}" for prefix, names in OWN_NAMES.items() for name in names)
+OWN_KEYS = (*_BY_PREFIX, *(f"{role}_{key}" for role in ROLES for key in _BY_PREFIX))
 
 
 def spellings(key: str) -> tuple[str, ...]:
     """How else a `model:` key may be written, with the same role in front or none; a later layer replaces them all."""
-    role = next((f"{role}_" for role in _ROLES if key.startswith(f"{role}_")), "")
+    role = next((f"{role}_" for role in ROLES if key.startswith(f"{role}_")), "")
     ours = key.removeprefix(role)
     return tuple(
         f"{role}{prefix}_{name}"
-        for prefix, names in _OWN_KEYS.items()
+        for prefix, names in OWN_NAMES.items()
         for name, meant in names.items()
-        if meant == ours
+        if meant == ours and (prefix, name) not in _OF_TARGETS
     )
 
 
@@ -75,84 +118,100 @@ class Written:
     value: Json
 
 
-def backend_of(model: Tree, role: Role) -> Written:
+@frozen
+class Backend:
+    """A role's backend: the key that says so, the name of the adapter, and how it was written there."""
+
+    key: str
+    name: Json
+    spelled: str
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Whose names its settings may have."""
+        if self.spelled in COMPATIBLE:
+            return _FAMILIES["openai_compatible"]
+        name = "openai_chat" if (self.spelled, self.name) == ("openai_chat", "openai") else self.name
+        return _FAMILIES.get(name, ()) if isinstance(name, str) else ()
+
+    @property
+    def asked_of_the_environment(self) -> tuple[str, ...]:
+        """Whose environment variables count: in the original those of Azure, or those of a compatible endpoint."""
+        if "azure_openai" not in self.families:
+            return self.families
+        return ("openai_compatible",) if self.spelled == "openai" else ("azure_openai",)
+
+
+def backend_of(model: Tree, role: Role, label: Label = PLAIN) -> Backend:
     """The backend of a role; the original's `openai_chat` with an Azure endpoint and no other auth mode is Azure's."""
-    own, label = model.get(f"{role}_backend"), model.get("backend")
-    found = Written("backend", label) if own is None or own == "" else Written(f"{role}_backend", own)
-    if not isinstance(found.value, str) or not isinstance(label or "", str):
-        return found
-    name = role_backend(str(label or ""), str(own or ""), role).strip().lower()
-    name = BACKEND_NAMES.get(name, name)
-    spelled = found.value.strip().lower()
-    meant = spelled == "openai_chat" or BACKEND_NAMES.get(spelled, spelled) != "openai"
-    mode = _first(model, (f"{role}_azure_openai_auth_mode", "azure_openai_auth_mode"))
-    endpoint = _first(model, (f"{role}_azure_openai_endpoint", "azure_openai_endpoint"))
-    elsewhere = mode is not None and str(mode.value).strip().lower() in _NOT_AZURE
-    if name == "openai" and meant and endpoint is not None and not elsewhere:
+    own, shared = model.get(f"{role}_backend"), model.get("backend")
+    key, value = ("backend", shared) if is_blank(own) else (f"{role}_backend", own)
+    if not isinstance(value, str) or not isinstance(shared or "", str):
+        return Backend(key, value, "")
+    spelled = role_backend(str(shared or ""), str(own or ""), role, label).strip().lower()
+    if str(own or "").strip().lower() != spelled:
+        key = "backend"
+    name = BACKEND_NAMES.get(spelled, spelled)
+    mode = first(model, (f"{role}_azure_openai_auth_mode", "azure_openai_auth_mode"))
+    places = tuple(f"{front}{family}_endpoint" for family in ("azure_openai", "azure") for front in (f"{role}_", ""))
+    elsewhere = mode is not None and str(mode.value).strip().lower() in NOT_AZURE
+    if spelled == "openai_chat" and not elsewhere and first(model, places) is not None:
         name = "azure_openai"
     elif name == "azure_openai" and elsewhere:
-        name = "openai"
-    return Written(found.key, name)
+        name, spelled = "openai", "openai_chat"
+    return Backend(key, name, spelled)
 
 
-def written(model: Tree, role: Role, backend: str, key: str) -> Written:
+def written(model: Tree, role: Role, backend: Backend, key: str) -> Written:
     """Where a role's setting is written and what it says, with the words of other spellings translated."""
-    own = list(_own_keys(backend, key))
-    candidates = [f"{role}_{name}" for name in own] + own
-    ours = f"{role}_{key}"
     if key == "model":
-        found = _first(model, [role, *candidates])
+        found = first(model, [role, *own_keys(role, backend, key)])
         return found or Written(role, model.get(role, ""))
+    ours = f"{role}_{key}"
     if model.get(ours) is not None:
         return Written(ours, model[ours])
-    found = _first(model, candidates)
-    if found is not None and not (key == "auth_mode" and str(found.value).strip().lower() in _NOT_AZURE):
-        return Written(found.key, _translated(found))
-    return Written(key, model.get(key))
+    found = found_in(model, role, backend, key)
+    return found or Written(key, model.get(key))
 
 
-def _own_keys(backend: str, key: str) -> Iterator[str]:
-    for prefix in _FAMILIES.get(backend, ()):
-        for name, ours in _OWN_KEYS[prefix].items():
-            if ours == key:
+def found_in(model: Tree, role: Role, backend: Backend, key: str) -> Written | None:
+    """The setting under one of the backend's own names, in our words; None where there is none."""
+    found = first(model, own_keys(role, backend, key))
+    if found is None or (key == "auth_mode" and str(found.value).strip().lower() in NOT_AZURE):
+        return None
+    return Written(found.key, in_our_words(found.key, found.value))
+
+
+def own_keys(role: Role, backend: Backend, key: str) -> list[str]:
+    """The backend's own names for a setting, those of the role first."""
+    names = list(_own_names(role, backend, key))
+    return [f"{role}_{name}" for name in names] + names
+
+
+def _own_names(role: Role, backend: Backend, key: str) -> Iterator[str]:
+    for prefix in backend.families:
+        for name, ours in OWN_NAMES[prefix].items():
+            trained = role == "target" and backend.spelled not in ("claude", "claude_chat")
+            if ours == key and (trained or (prefix, name) not in _OF_TARGETS):
                 yield f"{prefix}_{name}"
 
 
-def _first(model: Tree, keys: list[str] | tuple[str, ...]) -> Written | None:
-    for key in keys:
-        value = model.get(key)
-        if value is not None and not (isinstance(value, str) and not value.strip()):
-            return Written(key, value)
+def family_of(key: str) -> tuple[str, Role | None] | None:
+    """Whose name a `model:` key has, and the role in front of it; None for a key of ours."""
+    role = next((role for role in ROLES if key.startswith(f"{role}_")), None)
+    bare = key.removeprefix(f"{role}_") if role else key
+    for prefix, names in OWN_NAMES.items():
+        if bare.startswith(f"{prefix}_") and bare.removeprefix(f"{prefix}_") in names:
+            return prefix, role
     return None
 
 
-def _translated(found: Written) -> Json:
-    """A value in our words: numbers that were written as text, and switches that became choices."""
-    key, value = found.key, found.value
-    if key.endswith("use_max_completion_tokens"):
-        return "max_completion_tokens" if _is_yes(value) else "max_tokens"
-    if key.endswith("minimax_enable_thinking"):
-        return "enabled" if _is_yes(value) else "disabled"
-    if key.endswith("qwen_chat_enable_thinking"):  # its `false` never meant more than to say nothing
-        return "enabled" if _is_yes(value) else "server_default"
-    if key.endswith("temperature") and isinstance(value, str):
-        return None if value.strip().lower() in {"none", "off", "null", "omit"} else _number(value)
-    if key.endswith(("max_tokens", "timeout_seconds")) and isinstance(value, str):
-        return _number(value)
-    return value
+def first(model: Tree, keys: Sequence[str]) -> Written | None:
+    """The first of these keys that has a value."""
+    for key in keys:
+        if not is_blank(model.get(key)):
+            return Written(key, model[key])
+    return None
 
 
-def _is_yes(value: Json) -> bool:
-    return value is True or str(value).strip().lower() in {"true", "yes", "on", "1", "enable", "enabled"}
-
-
-def _number(text: str) -> Json:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-assert all(ours in (*SHARED_ROLE_KEYS, "model") for names in _OWN_KEYS.values() for ours in names.values())
+assert all(ours in (*SHARED_ROLE_KEYS, "model") for names in OWN_NAMES.values() for ours in names.values())

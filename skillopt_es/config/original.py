@@ -40,61 +40,37 @@ class Retired:
 
 Fate = ElsewhereNamed | Secret | Retired
 
-_AGENT = "model.agent_command, agent_access, agent_network, agent_env and reasoning_effort (docs/harnesses.md)"
+_NO_SDK = "the agents' SDKs are not used (docs/differences.md)"
+_NO_PROFILE = "an agent loads nothing of the user's own settings; say what it has to know in the skill"
 
-# Per family: what it is for, what to use instead, and each key with the values of the original's shipped files.
-_FAMILIES: tuple[tuple[str, str, Mapping[str, tuple[Json, ...]]], ...] = (
-    (
-        "this setting of Codex",
-        _AGENT,
-        {
-            "codex_exec_path": ("codex",),
-            "codex_exec_sandbox": ("workspace-write",),
-            "codex_exec_profile": (),
-            "codex_exec_full_auto": (False,),
-            "codex_exec_reasoning_effort": ("none",),
-            "codex_exec_use_sdk": ("auto",),
-            "codex_exec_network_access": (False,),
-            "codex_exec_web_search": (False,),
-            "codex_exec_approval_policy": ("never",),
-            "codex_trace_to_optimizer": (True, False),
-            "codex_path": ("codex",),
-            "codex_cli_bin": ("codex",),
-            "codex_bin": ("codex",),
-            "sandbox": ("workspace-write",),
-            "codex_sandbox": ("workspace-write",),
-        },
+# What else of an agent's settings is read: see config/backends.py. Per key: what it is for, what to do instead, and the
+# values that ask for nothing else than what happens anyway.
+_OF_AGENTS: Mapping[str, tuple[str, str, tuple[Json, ...]]] = {
+    "codex_exec_profile": ("a profile of Codex", _NO_PROFILE, ()),
+    "codex_exec_use_sdk": ("the SDK of Codex", _NO_SDK, ("auto", "cli", False)),
+    "codex_exec_full_auto": ("that mode of Codex", "model.agent_access (Codex has dropped the mode)", (False,)),
+    "codex_exec_approval_policy": ("an approval of Codex", "nothing: it is never asked for", ("never",)),
+    "claude_code_exec_profile": ("a profile of Claude Code", _NO_PROFILE, ()),
+    "claude_code_exec_use_sdk": ("the SDK of Claude Code", _NO_SDK, ("auto", "cli", False)),
+    "cursor_exec_sandbox": ("the sandbox of Cursor", "model.agent_access: full for none", ("enabled",)),
+    "copilot_exec_home": (
+        "the folder with Copilot's state",
+        "`export COPILOT_HOME=…` (an agent that signs in by itself is given it)",
+        (),
     ),
-    (
-        "this setting of Claude Code",
-        _AGENT,
-        {
-            "claude_code_exec_path": ("claude",),
-            "claude_code_exec_profile": (),
-            "claude_code_exec_use_sdk": ("auto",),
-            "claude_code_exec_effort": ("medium",),
-            "claude_code_exec_max_thinking_tokens": (16384,),
-        },
-    ),
-    ("this setting of Cursor", _AGENT, {"cursor_exec_path": (), "cursor_exec_sandbox": ()}),
-    (
-        "this setting of Copilot",
-        _AGENT,
-        {
-            "copilot_exec_path": (),
-            "copilot_exec_home": (),
-            "copilot_exec_allow_all_tools": (False,),
-            "copilot_chat_optimizer_model": (),
-            "copilot_chat_target_model": (),
-            "copilot_chat_timeout": (),
-        },
-    ),
-)
+}
 
 MOVED: Mapping[str, str] = {
-    f"model.rewrite_{name}": f"optimizer.rewrite_{name}" for name in ("reasoning_effort", "max_completion_tokens")
+    **{f"model.rewrite_{name}": f"optimizer.rewrite_{name}" for name in ("reasoning_effort", "max_completion_tokens")},
+    **{f"model.copilot_chat_{role}_model": f"model.{role}_copilot_chat_model" for role in ("optimizer", "target")},
 }
-"""Keys that stand in another section here."""
+"""Keys that have another name here, or stand in another section."""
+
+ALIASES: Mapping[str, str] = {
+    **{f"model.{name}": "model.codex_exec_path" for name in ("codex_path", "codex_cli_bin", "codex_bin")},
+    **{f"model.{name}": "model.codex_exec_sandbox" for name in ("sandbox", "codex_sandbox")},
+}
+"""Further names that the original has for a key."""
 
 _SECRETS = {
     "azure_api_key": "AZURE_OPENAI_API_KEY",
@@ -110,11 +86,7 @@ _SECRETS = {
 }
 
 FATES: Mapping[str, Fate] = {
-    **{
-        f"model.{key}": ElsewhereNamed(what, instead, values)
-        for what, instead, keys in _FAMILIES
-        for key, values in keys.items()
-    },
+    **{f"model.{key}": ElsewhereNamed(*fate) for key, fate in _OF_AGENTS.items()},
     **{f"model.{key}": Secret(variable) for key, variable in _SECRETS.items()},
     "train.steps_per_epoch": Retired("it follows from the training items, train.batch_size and train.accumulation"),
     "gradient.max_analyst_rounds": Retired("it has no effect: an analyst is asked once"),
@@ -213,7 +185,7 @@ FLAT: Mapping[str, str] = {
     **_leaves(f"{section}.{name}" for section, names in READ.items() for name in names),
     **_leaves(f"model.{name}" for name in OWN_KEYS),
     **_leaves(key for key in FATES if key != "optimizer.meta_learning_rate"),
-    **_leaves(MOVED),
+    **_leaves((*MOVED, *ALIASES)),
     **_leaves(f"env.{name}" for name in _OF_BENCHMARKS),
     **RENAMED,
 }

@@ -122,12 +122,12 @@ class _Reader:
                 raise self._unknown(f"model.{key}", (*MODEL_KEYS, *OWN_KEYS))
             self._refuse_secrets(f"model.{key}", model[key])
         backend = backend_of(model, role)
-        name = self._text(f"model.{backend.key}", backend.value)
-        place = written(model, role, name, "model")
+        name = self._text(f"model.{backend.key}", backend.name)
+        place = written(model, role, backend, "model")
         values: dict[str, object] = {"backend": name, "model": self._text(f"model.{place.key}", place.value)}
         for key in SHARED_ROLE_KEYS:
             if key != "backend":
-                place = written(model, role, name, key)
+                place = written(model, role, backend, key)
                 values[key] = self._value(f"model.{place.key}", RoleConfig, key, place.value)
         return RoleConfig(**values)  # type: ignore[arg-type]  # each value was read with its field's type
 
@@ -146,7 +146,7 @@ class _Reader:
             pattern = SECRET_HEADER if key.endswith("extra_headers") else SECRET_KEY
             if isinstance(content, str) and pattern.search(str(name)):
                 raise ConfigError(
-                    f"{place}{key}.{name}: a secret does not belong into a config",
+                    f"{place}{key}.{name}: a secret does not belong in a config",
                     hint="name the environment variable that holds it: model.api_key_env",
                 )
 
@@ -161,7 +161,7 @@ class _Reader:
         place = f"{source}: " if source else ""
         if SECRET_KEY.search(name):
             return ConfigError(
-                f"{place}{key}: a secret does not belong into a config",
+                f"{place}{key}: a secret does not belong in a config",
                 hint="name the environment variable that holds it: model.api_key_env",
             )
         return ConfigError(f"{place}unknown key {key}", hint=nearest(name, names, section))

@@ -104,6 +104,8 @@ class RoleConfig:
     attempts: int = field(metadata=_limits(low=1, high=100))
     backoff_seconds: float = field(metadata=_limits(low=0))
     backoff_cap_seconds: float = field(metadata=_limits(low=0))
+    patience_seconds: float = field(metadata=_limits(low=0))
+    max_reply_bytes: int = field(metadata=_limits(low=1024))
     concurrency: int = field(metadata=_limits(low=1))
     requests_per_minute: int = field(metadata=_limits(low=0))
     tokens_per_minute: int = field(metadata=_limits(low=0))
@@ -128,7 +130,15 @@ class RoleConfig:
     agent_answers: Literal["hidden", "visible"]
     agent_network: bool
     agent_env: str
+    agent_web_search: bool | None
+    agent_thinking_tokens: int | None = field(metadata=_limits(low=0))
+    agent_trace: bool
     agent_processes: int = field(metadata=_limits(low=1))
+
+    @property
+    def agent_on_the_web(self) -> bool:
+        """Whether a coding agent may meet texts from the web."""
+        return self.agent_network or self.agent_web_search is True
 
     @property
     def agent_variables(self) -> tuple[str, ...]:
@@ -201,6 +211,7 @@ class RolloutConfig:
 
     max_failed_share: float = field(metadata=_limits(low=0, high=1))
     max_failed_share_train: float = field(metadata=_limits(low=0, high=1))
+    max_unanswered_share: float = field(metadata=_limits(low=0, high=1))
 
 
 @frozen(kw_only=True)
@@ -287,7 +298,8 @@ class RunConfig:
     """
     A whole run; `folder` is where the config file lies, to which relative paths belong.
 
-    `notices` is what the user has to be told about keys without effect, `sources` says where each key's value is from.
+    `notices` is what the user has to be told about keys without effect, `notes` how the others were understood,
+    `sources` says where each key's value is from.
     """
 
     optimizer_model: RoleConfig
@@ -303,6 +315,7 @@ class RunConfig:
     folder: str
     resolved: Mapping[str, Json]
     notices: tuple[str, ...] = field(default=(), eq=False)
+    notes: tuple[str, ...] = field(default=(), eq=False)
     sources: Mapping[str, str] = field(factory=dict, eq=False)
 
     def path(self, value: str) -> Path:

@@ -9,7 +9,7 @@ import attrs
 from attrs import frozen
 
 from skillopt_es.config.backends import OWN_KEYS
-from skillopt_es.config.original import FATES, FLAT, MOVED, ElsewhereNamed, Secret
+from skillopt_es.config.original import ALIASES, FATES, FLAT, MOVED, ElsewhereNamed, Secret
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, Tree
 from skillopt_es.config.values import nearest, shown
 from skillopt_es.errors import ConfigError
@@ -62,7 +62,7 @@ def _by_section(layer: Tree, source: str) -> dict[str, Tree]:
     for key, value in flat:
         section, _, leaf = key.partition(".")
         nested.setdefault(section, {}).setdefault(leaf, value)
-    for key, place in MOVED.items():
+    for key, place in (*MOVED.items(), *ALIASES.items()):
         (section, _, leaf), (new_section, _, new_leaf) = key.partition("."), place.partition(".")
         if leaf in nested.get(section, {}):
             nested.setdefault(new_section, {}).setdefault(new_leaf, nested[section].pop(leaf))
@@ -84,14 +84,14 @@ def _judged(key: str, value: Json, source: str) -> str:
     match FATES[key]:
         case Secret(variable):
             raise ConfigError(
-                f"{source}: {key}: a secret does not belong into a config",
+                f"{source}: {key}: a secret does not belong in a config",
                 hint=f"export it (`export {variable}=…`) and write model.api_key_env: {variable}",
             )
         case ElsewhereNamed(what, instead, harmless):
             if any(type(value) is type(other) and value == other for other in harmless):
                 return ""
             raise ConfigError(
-                f"{source}: {key} is {shown(key, value)}, but {what} goes by another name here", hint=f"use {instead}"
+                f"{source}: {key} is {shown(key, value)}, but {what} cannot be chosen here", hint=f"instead: {instead}"
             )
         case retired:
             return f"{source}: {key} is ignored: {retired.why}"

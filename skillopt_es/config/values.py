@@ -26,6 +26,11 @@ def looks_like_a_key(text: str) -> bool:
     return len(text) >= 20 and mixed and any(map(str.isdigit, text))
 
 
+def is_blank(value: Json) -> bool:
+    """Whether this is no value at all: absent, null, or a text of nothing."""
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
 def shown(key: str, value: Json) -> str:
     hidden = SECRET_KEY.search(key) or HOLDS_SECRETS.search(key)
     return "a value that is not shown" if hidden else repr(value)
@@ -49,7 +54,7 @@ _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: 
 def described(attribute: attrs.Attribute[object]) -> str:
     """What a key allows, in words."""
     kind = attribute.type
-    optional = kind in (float | None, int | None)
+    optional = kind in (float | None, int | None, bool | None)
     low, high = attribute.metadata.get("low"), attribute.metadata.get("high")
     if literals(kind):
         words = "one of " + ", ".join(str(value) for value in literals(kind))
@@ -83,6 +88,12 @@ def _optional_float(value: object, _: object) -> float | None:
     if type(value) in (int, float):
         return float(cast(float, value))
     raise ValueError("not a number")
+
+
+def _optional_bool(value: object, _: object) -> bool | None:
+    if value is None or isinstance(value, bool):
+        return value
+    raise ValueError("not true or false")
 
 
 def _optional_int(value: object, _: object) -> int | None:
@@ -123,6 +134,7 @@ def _make_converter() -> cattrs.Converter:
     converter.register_structure_hook(bool, _exact(bool))
     converter.register_structure_hook_func(lambda kind: kind == float | None, _optional_float)
     converter.register_structure_hook_func(lambda kind: kind == int | None, _optional_int)
+    converter.register_structure_hook_func(lambda kind: kind == bool | None, _optional_bool)
     converter.register_structure_hook_func(lambda kind: kind == WORDS, _words)
     converter.register_structure_hook_func(_is_mapping, _mapping)
     return converter

@@ -41,7 +41,7 @@ from skillopt_es.events.log import EventLog, Head
 from skillopt_es.events.values import SkillTree, digest_of
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, Node, lineage
-from skillopt_es.projections.trainer import fold
+from skillopt_es.projections.trainer import fold_log
 from skillopt_es.run_settings import Settings, backend_of, model_of, settings_in, text_of
 
 _TYPES = frozenset({*LINEAGE_TYPES, "RunResumed", "GapFound"})
@@ -98,7 +98,7 @@ def _end(log: EventLog, until: int | None) -> Head:
 
 
 def _skill_at(log: EventLog, which: Which, seq: int) -> SkillTree:
-    state = fold(recorded.event for recorded in log.read(until=seq))
+    state, _ = fold_log(log.read(until=seq))
     if state.started is None or state.best is None or state.current is None:
         raise NotInRun(f"{log.run.name} has not begun: it has no skill yet")
     return {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}[which]

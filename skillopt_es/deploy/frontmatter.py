@@ -164,12 +164,12 @@ def _check(found: Mapping[str, object], name: str) -> None:
         raise OutputRefused(f"the skill's name {found.get('name')!r} is not the folder's, {name!r}")
     _check_text(found, "description", LONGEST_DESCRIPTION, "--description gives it another")
     if "license" in found:
-        _check_text(found, "license", None, "mend it in the skill")
+        _check_text(found, "license", None, "fix it in the skill")
     if "compatibility" in found:
-        _check_text(found, "compatibility", _LONGEST_COMPATIBILITY, "mend it in the skill")
+        _check_text(found, "compatibility", _LONGEST_COMPATIBILITY, "fix it in the skill")
     metadata = found.get("metadata", {})
     if not isinstance(metadata, dict) or any(isinstance(value, dict | list) for value in metadata.values()):
-        raise OutputRefused("the skill's metadata is not a map of keys to texts", hint="mend it in the skill")
+        raise OutputRefused("the skill's metadata is not a map of keys to texts", hint="fix it in the skill")
 
 
 def _check_text(found: Mapping[str, object], key: str, longest: int | None, hint: str) -> None:

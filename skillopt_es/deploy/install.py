@@ -10,7 +10,6 @@ the next process puts back what was.)
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -23,6 +22,11 @@ from skillopt_es.deploy.exchange import exchange
 from skillopt_es.deploy.folder import RECEIPT, SKILL_FILE
 from skillopt_es.deploy.receipt import Receipt, changed_since, read_receipt, receipt_text
 from skillopt_es.errors import OutputRefused
+
+try:
+    import fcntl
+except ImportError:  # Windows: nothing is installed there, but the rest can be read
+    fcntl = None  # type: ignore[assignment]
 
 STORE = ".skillopt-es"
 
@@ -141,7 +145,7 @@ class _Shelf:
 def install(skills: Path, receipt: Receipt, files: Mapping[str, str], *, force: bool) -> Installed:
     """Puts a skill into a folder of skills; refuses to take the place of what is not ours, or was changed."""
     if skills.is_symlink() and not skills.exists():
-        raise OutputRefused(f"{skills} is a link that leads nowhere", hint="mend the link, or remove it")
+        raise OutputRefused(f"{skills} is a link that leads nowhere", hint="fix the link, or remove it")
     with _opened(skills, receipt.name, make=True) as shelf:
         there = read_receipt(shelf.place)
         foreign = there is None and _is_there(shelf.place)
@@ -210,6 +214,11 @@ def _refuse_changed(shelf: _Shelf, receipt: Receipt, what: str, *, force: bool) 
 @contextmanager
 def _opened(skills: Path, name: str, *, make: bool) -> Iterator[_Shelf]:
     """One skill's shelf, in order, for one process at a time; what the system refuses becomes a sentence."""
+    if fcntl is None:
+        raise OutputRefused(
+            "this system has no lock (flock) that keeps two installations apart",
+            hint="`skillopt-es export` writes the folder: copy it where the agent looks",
+        )
     shelf = _Shelf(skills, name)
     try:
         if make:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 
 from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
 from skillopt_es.audit.durations import Durations, durations, moments_of
 from skillopt_es.audit.line_costs import slots_behind
 from skillopt_es.audit.reading import Reading
-from skillopt_es.events.catalog import BY_NAME, Recorded, RunForked, RunResumed, RunStarted, SkillScored
+from skillopt_es.events.catalog import (
+    BY_NAME,
+    Recorded,
+    RolloutCompleted,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    SkillScored,
+)
 from skillopt_es.events.inspection import ODD
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import Head
@@ -82,16 +90,40 @@ class Facts:
         return {key: value for session in self.sessions for key, value in session.settings.items()}
 
 
+@define
+class _Story:
+    """What a log tells, read once: the many rollouts only pass by, all other events are kept."""
+
+    reading: Reading
+    records: list[Recorded] = field(factory=list)
+    untrusted: list[Recorded] = field(factory=list)
+
+    def rollouts(self) -> Iterator[Recorded]:
+        """The rollouts, while everything else is put aside."""
+        for recorded in self.reading.read(types=BY_NAME):
+            event = recorded.event
+            if not isinstance(event, RolloutCompleted):
+                self.records.append(recorded)
+                continue
+            if event.trust == "untrusted":
+                self.untrusted.append(recorded)
+            yield recorded
+
+    def of(self, types: Collection[str]) -> Iterator[Recorded]:
+        """The events of these types, none of which are rollouts."""
+        return (recorded for recorded in self.records if type(recorded.event).__name__ in types)
+
+
 def facts_of(reading: Reading, folder: Path) -> Facts:
     """The facts of a run, up to the first damage of its log."""
-    for _ in reading.read(types=BY_NAME):
-        pass  # so that everything below ends where the log stops being whole
+    story = _Story(reading)
+    results = item_results(story.rollouts())  # reads it all, so that everything ends where the log stops being whole
     problems: list[str] = [] if reading.problem is None else [str(reading.problem)]
-    sessions = list(reading.read(types=SESSIONS))
+    sessions = list(story.of(SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
-    summary = summarize(recorded.event for recorded in reading.read(types=DETAILS))
-    found = blame(reading.read(types=BLAME_TYPES))
-    there = usage_there(recorded.event for recorded in reading.read(types=("RunImported", "StepImported")))
+    summary = summarize(recorded.event for recorded in story.of(DETAILS))
+    found = blame(story.of(BLAME_TYPES))
+    there = usage_there(recorded.event for recorded in story.of(("RunImported", "StepImported")))
     own = there is None
     spent = _tried(lambda: spent_in(reading, strict=True), "calls and tokens", problems) if own else None
     by_slot = _tried(lambda: _usage_by_slot(found, reading, prices), "what lines cost", problems) if spent else None
@@ -108,18 +140,18 @@ def facts_of(reading: Reading, folder: Path) -> Facts:
         summary=summary,
         started=next((row.event for row in sessions if isinstance(row.event, RunStarted)), None),
         sessions=tuple(_sessions(sessions)),
-        tree=lineage(reading.read(types=TYPES)),
-        chains=chains(reading.read(types=CHAIN_TYPES)),
-        ends=epoch_ends(reading.read(types=END_TYPES)),
-        skills=_skills(reading.read(types=SKILL_TYPES)),
-        scored=tuple(_scored(reading.read(types=("SkillScored",)))),
-        results=item_results(reading.read(types=("RolloutCompleted",))),
+        tree=lineage(story.of(TYPES)),
+        chains=chains(story.of(CHAIN_TYPES)),
+        ends=epoch_ends(story.of(END_TYPES)),
+        skills=_skills(story.of(SKILL_TYPES)),
+        scored=tuple(_scored(story.of(("SkillScored",)))),
+        results=results,
         blame=found,
         line_usage=by_slot or {},
         spent=spent,
         there=there,
         durations=times,
-        untrusted=untrusted_attempts(reading.read(types=("RolloutCompleted",), mentioning="untrusted")),
+        untrusted=untrusted_attempts(story.untrusted),
     )
 
 

@@ -132,9 +132,12 @@ def pass_rate(outcomes: Sequence[Outcome]) -> float | None:
 _CELLS = {"p": "●", "f": "○", "h": "◐", "u": "?", "": ""}
 
 
+# A map of a long run has hundreds of thousands of cells, and five different ones.
+_DRAWN = {kind: el("td", sign, class_=kind or None) for kind, sign in _CELLS.items()}
+
+
 def _cell(outcomes: Sequence[Outcome]) -> Html:
-    kind = _kind(outcomes)
-    return el("td", _CELLS[kind], class_=kind or None)
+    return _DRAWN[_kind(outcomes)]
 
 
 def _kind(outcomes: Sequence[Outcome]) -> str:

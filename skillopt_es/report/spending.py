@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from skillopt_es.cli.compare import shown_seconds
-from skillopt_es.cli.usage import lower_bounds, not_as_wanted, shown_cost, shown_tokens
+from skillopt_es.cli.usage import lower_bounds, not_as_wanted, not_counted, shown_cost, shown_tokens
 from skillopt_es.counting import counted
 from skillopt_es.events.values import ImportedUsage
 from skillopt_es.overview import Spent
@@ -25,7 +25,8 @@ def spending_section(facts: Facts) -> Html | None:
     if facts.spent is None:
         return None
     spent = facts.spent
-    said = [*(note(f"+ at least: {line}.") for line in lower_bounds(spent)), *map(_sentence, not_as_wanted(spent))]
+    said = [note(f"+ at least: {line}.") for line in lower_bounds(spent)]
+    said += map(_sentence, (*not_as_wanted(spent), *not_counted(spent)))
     if spent.inherited:
         said.append(
             note(f"A fork: what came along from its parent ({counted(spent.inherited, 'call')}) is not counted.")

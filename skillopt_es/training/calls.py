@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Protocol, cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
@@ -44,6 +44,7 @@ from skillopt_es.training.call_records import (
     wire_form,
 )
 from skillopt_es.training.exchange import Exchange
+from skillopt_es.training.in_flight import Held, InFlight
 from skillopt_es.training.places import Places
 from skillopt_es.training.purse import CutShort, Purse
 from skillopt_es.training.repeats import Repeats
@@ -91,19 +92,6 @@ class Recorder(Protocol):
     async def record(self, call: FinishedCall, texts: Sequence[str], files: Sequence[bytes] = ()) -> CallRow:
         """Commits a finished call with the texts and images that it names; it is durable when this returns."""
         ...
-
-
-class InFlight:
-    """How many calls are being answered right now, for whoever waits for them."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __enter__(self) -> None:
-        self.count += 1
-
-    def __exit__(self, *_: object) -> None:
-        self.count -= 1
 
 
 class LiveCalls:
@@ -219,7 +207,8 @@ class LiveCalls:
         try:
             reply = await self._complete(asked, model, last=ahead)
         except CutShort as cut:  # what it has used is recorded; whoever goes on asks again
-            await self._record(failed_call(asked, cut.failure, ahead=ahead), texts, images)
+            if cut.failure.tries:
+                await self._record(failed_call(asked, cut.failure, ahead=ahead), texts, images)
             raise NotStarted from cut
         except Unanswered:
             self._leave(unanswered_call(asked), request)
@@ -240,13 +229,16 @@ class LiveCalls:
     async def _complete(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
         try:
-            await self._at_once[asked.role].enter(last=last)
-            try:
+            held = Held(self._at_once[asked.role], self._in_flight, self._stopping, last=last)
+            async with held:  # it ends before the answer is durable: the next call need not wait for that
                 if self._stopping():
                     raise NotStarted
-                reply = await self._paid(asked, model, last=last)
-            finally:
-                self._at_once[asked.role].leave()  # before the answer is durable: the next call need not wait for that
+                try:
+                    reply = await self._paid(asked, model, held, last=last)
+                except CallFailed as failure:
+                    if held.stopped:
+                        raise CutShort(failure) from failure
+                    raise
             self._answering.add(model.identity)
             return reply
         finally:
@@ -254,12 +246,11 @@ class LiveCalls:
             self._ended.set()
             self._ended = asyncio.Event()
 
-    async def _paid(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
+    async def _paid(self, asked: Asked, model: ChatModel, held: Held, *, last: bool) -> ChatReply:
         """The answer, as far as the budget covers it; what is asked ahead is no reason to pause, nor to wait."""
 
         async def ask(request: ChatRequest) -> ChatReply:
-            with self._in_flight:
-                return await model.complete(request)
+            return await model.complete(evolve(request, rest=held.rest))
 
         request = asked.request
         if self._purse is None:

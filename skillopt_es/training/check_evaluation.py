@@ -50,7 +50,8 @@ def is_evaluation(started: RunStarted) -> bool:
 def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk:
     """Walks the events after the first one; what does not follow is noted and taken as it is recorded."""
     # How much may be missing is a setting of each `eval`; that a score was given is evidence, not which it is.
-    anything = changed(run.config, rollout=changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1))
+    shares = changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1, max_unanswered_share=1)
+    anything = changed(run.config, rollout=shares)
     run = changed(run, config=anything)
     state = evolve(TrainerState(), run.started)
     seen = scored = rollouts = 0

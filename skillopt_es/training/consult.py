@@ -15,6 +15,7 @@ from skillopt_es.training.json_reader import Unusable
 V = TypeVar("V")
 AGAIN = "/again"
 _ITS_OWN_FAULT = frozenset({"context_length", "empty", "invalid_reply", "bad_request"})  # asking later would not help
+_SILENT = frozenset({"empty", "invalid_reply"})
 _CUT = Unusable("the reply was cut off at the length limit; make it much shorter")
 _REPEATED = 300  # characters of a reply that was cut off: all of it would take room, and be taken up again
 
@@ -30,9 +31,18 @@ class Consulted(Generic[V]):
 
 
 async def consult(
-    calls: Calls, request: ChatRequest, read: Callable[[str], V | Unusable], *, again: bool
+    calls: Calls,
+    request: ChatRequest,
+    read: Callable[[str], V | Unusable],
+    *,
+    again: bool,
+    silence_fails: bool = False,
 ) -> Consulted[V]:
-    """The optimizer's answer, parsed by `read`; with `again`, a useless one is asked for a second time."""
+    """
+    The optimizer's answer, parsed by `read`; with `again`, a useless one is asked for a second time.
+
+    With `silence_fails` a reply without a word is as good as none: where nobody says anything, nobody is there.
+    """
     made: tuple[CallRef, ...] = ()
     asked = request
     why = ""
@@ -40,7 +50,7 @@ async def consult(
         try:
             answer = await calls.ask("optimizer", asked)
         except CallFailed as failure:
-            outage = failure.kind not in _ITS_OWN_FAULT
+            outage = failure.kind not in _ITS_OWN_FAULT or (silence_fails and failure.kind in _SILENT)
             return Consulted(value=None, failed=outage, why=f"{failure.kind}: {failure.message}", calls=made)
         made = (*made, answer.ref)
         found = _CUT if answer.finish == "length" else read(answer.text)

@@ -136,7 +136,7 @@ def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
         )
     notes = [patch.note for patch in step.patches.values()]
     return RunPaused(
-        reason="optimizer", message=f"none of the {len(notes)} analysts of {place} could be reached; first, {notes[0]}"
+        reason="optimizer", message=f"none of the {len(notes)} analysts of {place} gave an answer; first, {notes[0]}"
     )
 
 

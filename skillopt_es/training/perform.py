@@ -75,7 +75,7 @@ async def perform(task: Task, state: TrainerState, run: RunData, ports: Ports) -
 def decided(
     task: Score | ChooseFirst | SkipStep | Decide, state: TrainerState, run: RunData, evidence: Evidence
 ) -> Event:
-    """The event of a task that asks nobody."""
+    """The event of a task that needs no model: a decision, or a sum."""
     match task:
         case Score(evaluation):
             return scores.score(evaluation, state, run)

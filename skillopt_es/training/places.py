@@ -1,4 +1,4 @@
-"""So many calls at once, where some only come in when nobody else wants to."""
+"""A limit on how many calls run at once; some of them start only when no other is waiting."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ from skillopt_es.ports import NotStarted
 
 
 class Places:
-    """Places for calls in flight, first come first served; who comes `last` waits until nobody else does."""
+    """
+    Places for calls in flight, first come first served.
+
+    Who had one `before` gets the next one, who comes `last` waits until nobody else does.
+    """
 
     def __init__(self, count: int) -> None:
         self._free = count
+        self._before: deque[asyncio.Future[None]] = deque()
         self._queue: deque[asyncio.Future[None]] = deque()
         self._last: deque[asyncio.Future[None]] = deque()
 
-    async def enter(self, *, last: bool = False) -> None:
+    async def enter(self, *, before: bool = False, last: bool = False) -> None:
         """Wait for a place, which `leave` gives back; raises NotStarted when those who come last are sent away."""
-        if self._free and not self._queue and not (last and self._last):
+        if self._free:  # then nobody waits
             self._free -= 1
             return
         place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        (self._last if last else self._queue).append(place)
+        (self._before if before else self._last if last else self._queue).append(place)
         try:
             await place
         except asyncio.CancelledError:
@@ -33,7 +38,7 @@ class Places:
     def leave(self) -> None:
         """Give a place to the next in line."""
         self._free += 1
-        while self._free and (queue := self._queue or self._last):
+        while self._free and (queue := self._before or self._queue or self._last):
             place = queue.popleft()
             if not place.done():
                 self._free -= 1

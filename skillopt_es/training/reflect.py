@@ -38,9 +38,8 @@ async def analyse(
 
     careful = optimizer.ask_again and not most_notes  # notes hold without edits
     request = analyst_request(group, state, run, evidence)
-    consulted = await consult(
-        calls, request, placed_in(state.current.skill, read) if careful else read, again=optimizer.ask_again
-    )
+    reader = placed_in(state.current.skill, read) if careful else read
+    consulted = await consult(calls, request, reader, again=optimizer.ask_again, silence_fails=True)
     return _proposal(group, state.step.number, consulted)
 
 

@@ -94,7 +94,7 @@ class _Job:
         return self._event(item, episode, text_digest(blob), ask), (blob,)
 
     def _event(self, item: Item, episode: Episode, trajectory: str, ask: _Target) -> RolloutCompleted:
-        fetched = ask.acted and self._run.config.target_model.agent_network
+        fetched = ask.acted and self._run.config.target_model.agent_on_the_web
         doubtful = self._run.config.env.trust == "untrusted" or item.id in self._ports.untrusted
         if doubtful or fetched:
             episode = evolve(episode, trust="untrusted")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.values import Measured, Outcome, Score
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import TrainerState, is_silent
 from skillopt_es.training import tasks
 from skillopt_es.training.evaluations import begun_draw, rows_of
 from skillopt_es.training.run_data import RunData
@@ -24,6 +24,9 @@ def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Ev
     nothing = measured == 0 and not not_run
     if nothing or len(outcomes) - measured > most * len(evaluation.items):
         return _unmeasured_pause(evaluation, rows, total)
+    silent = [item for item in evaluation.items if item in rows and is_silent(rows[item])]
+    if len(silent) > 1 and len(silent) > rollout.max_unanswered_share * measured:
+        return _unanswered_pause(evaluation, rows[silent[0]], len(silent), measured)
     by_type: dict[str, list[Outcome]] = {}
     for item in () if not_run else evaluation.items:
         by_type.setdefault(rows[item].task_type or "other", []).append(rows[item].outcome)
@@ -57,6 +60,16 @@ def _unmeasured_pause(evaluation: tasks.Evaluation, rows: Mapping[str, RolloutCo
         reason="unmeasured",
         message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
         f"({what}); first, {example}",
+    )
+
+
+def _unanswered_pause(evaluation: tasks.Evaluation, first: RolloutCompleted, silent: int, tried: int) -> RunPaused:
+    """One item without a word is the model's own 0; when nearly all are, nobody can tell it from a broken endpoint."""
+    return RunPaused(
+        reason="unanswered",
+        message=f"{silent} of {tried} items at {evaluation.place} had no answer in them (first, {first.item}: "
+        f"{first.detail or first.failure}): the endpoint does not work, or the skill silences the model. These items "
+        "are tried again; with `--set rollout.max_unanswered_share=1` what is still empty then counts as the model's 0",
     )
 
 

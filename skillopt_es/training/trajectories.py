@@ -66,20 +66,20 @@ class Trajectory:
     answers: tuple[str, ...] = ()
 
 
-def unpacked(row: RolloutCompleted, evidence: Evidence) -> Trajectory:
-    """The trajectory of a rollout, whole."""
+def unpacked(row: RolloutCompleted, evidence: Evidence, *, trace: bool = True) -> Trajectory:
+    """The trajectory of a rollout, whole; without `trace` an agent's answers stand alone."""
     stored = evidence.text(row.trajectory)
     if isinstance(stored, ErasedText):
         return Trajectory("", (("erased", stored),))
     blob = json.loads(stored)
     exchanges = [evidence.exchange(call) for call in row.calls]
-    records = [each for kind, at in blob["records"] for each in _records(kind, at, exchanges)]
+    records = [each for kind, at in blob["records"] for each in _records(kind, at, exchanges, trace)]
     return Trajectory(blob["task"], tuple(records), tuple(blob.get("answers", ())))
 
 
-def _records(kind: str, at: str | list[int], exchanges: Sequence[Exchange]) -> Iterator[tuple[str, str]]:
+def _records(kind: str, at: str | list[int], exchanges: Sequence[Exchange], trace: bool) -> Iterator[tuple[str, str]]:
     """A record; before an agent's answer stands what it did."""
-    if kind == "reply" and not isinstance(at, str) and len(at) == 1:
+    if trace and kind == "reply" and not isinstance(at, str) and len(at) == 1:
         yield from (("tool", shown_step(step)) for step in exchanges[at[0]].steps)
     yield kind, _text(at, exchanges)
 
@@ -93,7 +93,8 @@ def _text(at: str | list[int], exchanges: Sequence[Exchange]) -> str:
 
 def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: str, run: RunData) -> str:
     """One rollout as the optimizer sees it; the skill, which it sees elsewhere, is left out."""
-    records = unpacked(row, evidence).records if row.trajectory else ()
+    trace = run.config.target_model.agent_trace
+    records = unpacked(row, evidence, trace=trace).records if row.trajectory else ()
     lines = list(_lines(records, skill))
     head = [f"item: {row.item}"]
     if row.task_type:

@@ -110,8 +110,8 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "wrong-word": (config(evaluation={"gate_metric": "best"}), "is 'best', but must be one of hard, soft, mixed", ""),
     "not-built": (
         config(model={"codex_exec_profile": "mine"}),
-        "config.yaml: model.codex_exec_profile is 'mine', but this setting of Codex goes by another name here",
-        "use model.agent_command",
+        "config.yaml: model.codex_exec_profile is 'mine', but a profile of Codex cannot be chosen here",
+        "say what it has to know in the skill",
     ),
     "benchmark-never-shipped": (
         config(env={"name": "sealqa"}),
@@ -143,7 +143,7 @@ DATA: dict[str, tuple[Mistake, str, str]] = {
     "no-validation": (without("val"), "the val split is empty (train 12, val 0, test 4)", '"split": "val"'),
 }
 SKILLS: dict[str, tuple[Mistake, str, str]] = {
-    "missing": (missing("SKILL.md"), "SKILL.md: no such skill file", "mend env.skill_init"),
+    "missing": (missing("SKILL.md"), "SKILL.md: no such skill file", "fix env.skill_init"),
     "folder": (config(env={"skill_init": "."}), "is a folder, and a skill is one text file", "SKILL.md"),
     "not-utf-8": (file("SKILL.md", "é".encode("latin-1")), "SKILL.md: not UTF-8 text (byte 0)", "save the skill"),
 }

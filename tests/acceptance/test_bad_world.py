@@ -86,11 +86,15 @@ REFUSALS: dict[str, tuple[Change, str, str]] = {
     "403": (failing(403, "not for you"), "HTTP 403: not for you", "check the key in the environment variable"),
     "404": (failing(404, "no model small", code="model_not_found"), "HTTP 404: no model small", "check model.target"),
     "no-credit": (failing(429, "pay", code="insufficient_quota"), "HTTP 429: pay", "top it up"),
+    "closed": (
+        always(status=429, error={"message": "come back later"}, headers={"Retry-After": "3600"}),
+        "HTTP 429: come back later; it asks to come back in 1 h",
+        "resume the run then",
+    ),
     "400": (failing(400, "no such field"), "HTTP 400: no such field", ""),
     "optimizer-404": (only_optimizer(failing(404, "no model big")), "HTTP 404: no model big", "check model.optimizer"),
 }
 OUTAGES: dict[str, tuple[Change, str]] = {
-    "429-storm": (failing(429, "slow down"), "8 rate_limit); first, date-08: HTTP 429: slow down"),
     "500": (failing(500, "oops"), "8 server); first, date-08: HTTP 500: oops"),
     "cut": (always(cut=True), "8 transport); first, date-08: 127.0.0.1:"),
     "dropped": (always(drop=True), "closed the connection before its reply was complete"),
@@ -114,7 +118,7 @@ def test_an_endpoint_that_refuses_stops_the_run(
     if name != "optimizer-404":
         assert len(endpoint.server.requests) <= 2 * WORKERS
     endpoint.change = unchanged
-    if name in {"401", "optimizer-404"}:
+    if name in {"401", "closed", "optimizer-404"}:
         assert_well_again(desk, project.run_folder(), undisturbed)
 
 
@@ -129,23 +133,63 @@ def test_an_endpoint_that_does_not_answer_pauses_the_run(
     assert "8 of 8 items at baseline could not be measured" in done.err
     assert max(endpoint.asked.values()) <= 2
     endpoint.change = unchanged
-    if name in {"429-storm", "cut"}:
+    if name == "cut":
         assert_well_again(desk, project.run_folder(), undisturbed)
 
 
-@pytest.mark.parametrize("change", [always(delay=1.0), always(text="")], ids=["late", "silent"])
-def test_a_target_that_says_nothing_measures_zero(
-    desk: Desk, endpoint: Endpoint, project: Project, change: Change
+def test_an_endpoint_that_puts_off_everybody_for_too_long_stops_the_run(
+    desk: Desk, endpoint: Endpoint, project: Project, undisturbed: Path
+) -> None:
+    """As long as there is patience it is asked again, more often than `attempts`; then nobody else is."""
+    endpoint.change = failing(429, "slow down")
+    done = desk.run("run", "config.yaml", "--run", "one", "--quiet")
+    assert_one_sentence(done, "HTTP 429: slow down; it has answered nobody for", "resume the run then")
+    assert max(endpoint.asked.values()) > 2
+    endpoint.change = unchanged
+    assert_well_again(desk, project.run_folder(), undisturbed)
+
+
+SILENCES = {"late": always(delay=1.0), "silent": always(text="")}
+
+
+@pytest.mark.parametrize("name", SILENCES)
+def test_a_target_that_says_nothing_to_one_item_measures_zero(
+    desk: Desk, endpoint: Endpoint, project: Project, name: str
 ) -> None:
     """That is how good the target is, not an outage: the run goes on, and the optimizer gets to see it."""
-    rows = [row for row in project.rows if row["split"] != "test"]
-    project.rows[:] = [row for split in ("train", "val") for row in [r for r in rows if r["split"] == split][:3]]
-    project.set(model={"timeout_seconds": 0.1, "attempts": 1}, train={"num_epochs": 1, "batch_size": 3})
-    project.set(evaluation={"eval_test": False})
-    endpoint.change = lambda request, answer: change(request, answer) if request.stage == "rollout" else answer
+    few_items(project)
+    first = next(row["input"] for row in project.rows if row["split"] == "val")
+
+    def to_one(request: ChatRequest, answer: Answer) -> Answer:
+        mute = request.stage == "rollout" and first in request.messages[-1].content
+        return SILENCES[name](request, answer) if mute else answer
+
+    endpoint.change = to_one
     done = desk.run("run", "config.yaml", "--run", "one", "--json", "--quiet")
     assert (done.code, done.err) == (0, "")
-    assert done.json["baseline"] == {"hard": 0.0, "soft": 0.0, "measured": 3, "unmeasured": 0}
+    assert (done.json["baseline"]["measured"], done.json["baseline"]["unmeasured"]) == (3, 0)
+
+
+@pytest.mark.parametrize("name", SILENCES)
+def test_a_target_that_says_nothing_to_anybody_pauses_the_run(
+    desk: Desk, endpoint: Endpoint, project: Project, name: str
+) -> None:
+    """No skill does that; once it speaks again the run goes on."""
+    few_items(project)
+    endpoint.change = lambda request, answer: SILENCES[name](request, answer) if request.stage == "rollout" else answer
+    done = desk.run("run", "config.yaml", "--run", "one", "--quiet")
+    assert_one_sentence(done, "3 of 3 items at baseline had no answer in them", "when the cause is gone")
+    endpoint.change = unchanged
+    assert desk.run("resume", "one", "--quiet").code == 0
+    assert desk.run("replay", "one", "--check").code == 0
+
+
+def few_items(project: Project) -> None:
+    """Three items of each split, and little patience."""
+    rows = [row for row in project.rows if row["split"] != "test"]
+    project.rows[:] = [row for split in ("train", "val") for row in [r for r in rows if r["split"] == split][:3]]
+    project.set(model={"timeout_seconds": 0.3, "attempts": 1}, train={"num_epochs": 1, "batch_size": 3})
+    project.set(evaluation={"eval_test": False})
 
 
 def test_an_endpoint_that_is_down_pauses_the_run(desk: Desk, project: Project) -> None:
@@ -298,6 +342,37 @@ def test_a_tail_that_was_lost_is_noticed(
     assert not verify(paused).ok
     put_back(file, newer)
     assert_well_again(desk, paused, undisturbed)
+
+
+def few_files(files: int) -> Mapping[str, Any]:
+    """A child that may have so many files open."""
+    return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))}
+
+
+def test_a_shell_that_allows_few_files_has_fewer_calls_at_once(
+    desk: Desk, endpoint: Endpoint, project: Project
+) -> None:
+    """With 64 open files and 512 workers it goes on, and says why it is slow."""
+    project.rows[:] = [
+        {**row, "id": f"{row['id']}-{n}"} for row in project.rows for n in range(8 if row["split"] == "val" else 1)
+    ]
+    project.set(env={"workers": 512, "same_input": "warn"}, gradient={"analyst_workers": 512}, train={"num_epochs": 1})
+    endpoint.change = always(delay=0.05)
+    done = evolve(desk, how=few_files(64)).run("run", "config.yaml", "--run", "one")
+    assert done.code == 0, done.err
+    assert "this shell allows 64 open files, and 512 workers need more" in done.err
+    assert "ulimit -n 1088" in done.err
+    assert 8 < endpoint.server.most_in_flight <= 16
+
+
+def test_a_shell_that_allows_too_few_files_is_told_so(desk: Desk, project: Project) -> None:
+    """In one sentence with the remedy, whoever ran out of them."""
+    done = evolve(desk, how=few_files(11)).run("run", "config.yaml", "--run", "one", "--quiet")
+    assert done.code == 1
+    assert done.err.splitlines()[0].startswith("error: ")
+    assert "this shell allows 11 at once" in done.err
+    assert "`ulimit -n 1024` allows more" in done.err
+    assert "bug" not in done.err
 
 
 def limited(size: int) -> Mapping[str, Any]:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,6 +31,7 @@ from skillopt_es.ports import ChatRequest, Message
 from skillopt_es.training.call_records import wire_form
 
 BATCH = 400
+RUNS = 1_000
 
 
 def _call(event: RolloutCompleted | PatchProposed) -> tuple[FinishedCall, tuple[str, ...]]:
@@ -91,10 +94,10 @@ def write(folder: Path, events: Iterable[Event]) -> int:
         return asyncio.run(_fill(writer, events))
 
 
-def processor_time(words: Sequence[str]) -> float:
-    """The processor time of a command with its start, the best of three."""
+def processor_time(words: Sequence[str], times: int = 3) -> float:
+    """The processor time of a command with its start, the best of some."""
     best = float("inf")
-    for _ in range(3):
+    for _ in range(times):
         before = os.times()
         subprocess.run([sys.executable, "-m", "skillopt_es.cli.main", *words], check=True, capture_output=True)
         after = os.times()
@@ -119,7 +122,19 @@ def commands(run: str, directory: str, steps: int) -> list[tuple[str, ...]]:
         ("show", run, f"e1/s{half}/b0/t3"),
         ("usage", run),
         ("diff", run, "step", half),
+        ("report", run, "--out", f"{directory}/page.html"),
+        ("verify", run),
     ]
+
+
+def many(run: Path, directory: Path, count: int) -> None:
+    """`runs` over copies of a small run: when it reads them, and when it has."""
+    for number in range(count):
+        shutil.copytree(run, directory / f"run-{number}")
+    time.sleep(3)  # what was written a moment ago is not kept
+    words = ("runs", "--dir", str(directory))
+    first = processor_time(words, times=1)
+    print(f"{count:,} runs: `runs` {first:.2f} s, and again {processor_time(words):.2f} s")
 
 
 def main(count: int, val: int) -> None:
@@ -134,6 +149,8 @@ def main(count: int, val: int) -> None:
         for words in commands(str(folder), str(folder.parent), steps):
             shown = " ".join(words).replace(str(folder), "RUN").replace(str(folder.parent), "RUNS")
             print(f"  {shown:<28} {processor_time(words):.2f}", flush=True)
+        write(Path(name) / "small", bench_audit.made_log(1))
+        many(Path(name) / "small", Path(name) / "many", RUNS)
 
 
 if __name__ == "__main__":

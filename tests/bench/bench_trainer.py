@@ -2,7 +2,7 @@
 The whole trainer against a local endpoint: wall time over the ideal critical path, calls per CPU second, bytes on disk.
 
     python tests/bench/bench_trainer.py                  every table
-    python tests/bench/bench_trainer.py wall cpu size faults   some of them
+    python tests/bench/bench_trainer.py wall cpu size    some of them (faults: bench_faults.py)
 
 Each run is a process of its own; figures are ratios within one invocation, because machines differ and are noisy.
 """
@@ -26,17 +26,12 @@ from attrs import define
 
 TESTS = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TESTS))
-FAULTS = "429:0.2,500:0.05,cut:0.07"
 
 
 @contextmanager
-def endpoint(delay_ms: float, faults: str = "") -> Iterator[str]:
+def endpoint(delay_ms: float) -> Iterator[str]:
     """The base URL of an endpoint in its own process."""
-    if faults:
-        command = ["support.model_server", "--handler", "support.bench_models:answer", "--faults", faults]
-    else:
-        command = ["support.quick_server"]
-    command = [sys.executable, "-m", *command, "--delay-ms", str(delay_ms)]
+    command = [sys.executable, "-m", "support.quick_server", "--delay-ms", str(delay_ms)]
     with subprocess.Popen(command, cwd=TESTS, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -62,7 +57,6 @@ def write_project(
             "base_url": base_url,
             "optimizer": "big",
             "target": "small",
-            "backoff_seconds": 0.05,
         },
         "train": {"num_epochs": epochs},
         "gradient": {"analyst_workers": workers},
@@ -122,10 +116,10 @@ def child(config: str, folder: str, workers: str) -> None:
 
 
 def measured(
-    delay_ms: float, workers: int, *, epochs: int, sizes: dict[str, int], faults: str = "", context: int = 1500
+    delay_ms: float, workers: int, *, epochs: int, sizes: dict[str, int], context: int = 1500
 ) -> dict[str, float]:
     """The figures of one run."""
-    with tempfile.TemporaryDirectory() as name, endpoint(delay_ms, faults) as base_url:
+    with tempfile.TemporaryDirectory() as name, endpoint(delay_ms) as base_url:
         config = write_project(Path(name), base_url, workers=workers, epochs=epochs, sizes=sizes, context=context)
         command = [sys.executable, __file__, "--child", str(config), str(Path(name) / "run"), str(workers)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -182,18 +176,10 @@ def size() -> None:
         print(f"contexts of {context}, {epochs} epochs: {share:.3f} of plain JSON ({database:.1f} of {plain:.1f} MB)")
 
 
-def faults() -> None:
-    """Wall time with faults over wall time without, both from the same server."""
-    clean = measured(50, 16, epochs=1, sizes=SIZES, faults="429:0")
-    bad = measured(50, 16, epochs=1, sizes=SIZES, faults=FAULTS)
-    same = "the same skill" if clean["best"] == bad["best"] else "ANOTHER SKILL"
-    print(f"{FAULTS}: {bad['wall'] / clean['wall']:.2f} times the fault-free wall, {bad['status']}, {same}")
-
-
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--child"]:
         child(*sys.argv[2:])
     else:
-        tables = {"wall": wall, "cpu": cpu, "size": size, "faults": faults}
+        tables = {"wall": wall, "cpu": cpu, "size": size}
         for name in sys.argv[1:] or tables:
             tables[name]()

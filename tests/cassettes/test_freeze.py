@@ -146,6 +146,11 @@ def other_answer(raw: bytes) -> bytes:
     return gzip.compress(plain.replace(b'"outcome":"answered"', b'"outcome":"answerec"', 1))
 
 
+def other_checksum(raw: bytes) -> bytes:
+    """One bit of the packed file's own check."""
+    return raw[:-8] + bytes([raw[-8] ^ 1]) + raw[-7:]
+
+
 def rewritten_end(raw: bytes) -> bytes:
     """An event less, and a digest that vouches for the rest."""
     from hashlib import sha256
@@ -163,6 +168,11 @@ def rewritten_end(raw: bytes) -> bytes:
         (rewritten_end, "its chain does not end where it says"),
         (lambda raw: b"", "is not"),
         (lambda raw: b"a text", "is not a cassette"),
+        (lambda raw: b"\0" + raw[1:], "is not a cassette, or its beginning is damaged"),
+        (lambda raw: raw[:2] + b"\xff" + raw[3:], "is damaged: it cannot be unpacked"),
+        (other_checksum, "is damaged: it cannot be unpacked"),
+        (lambda raw: raw + raw, "is damaged: something follows its end"),
+        (lambda raw: gzip.compress(bytes(200_000_000)), "unpacks to more than 73 MiB"),
         (lambda raw: gzip.compress(b"a text"), "it is not what was written"),
     ],
 )
@@ -176,6 +186,66 @@ def test_a_changed_file_is_refused(
         read_cassette(file)
     done = cli("thaw", file, "--dir", tmp_path / "runs")
     assert done.code == 2
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.fixture(scope="module")
+def small_cassette(demo_run: Path) -> bytes:
+    """The demo in one file."""
+    return packed(freeze(demo_run))
+
+
+def rewritten(raw: bytes, change: Callable[[dict[str, object]], None]) -> bytes:
+    """Every line changed, and a digest that vouches for them."""
+    from hashlib import sha256
+
+    *lines, _ = gzip.decompress(raw).splitlines()
+    parsed = [json.loads(line) for line in lines]
+    for line in parsed:
+        change(line)
+    body = b"".join(json.dumps(line, sort_keys=True, separators=(",", ":")).encode() + b"\n" for line in parsed)
+    end = json.dumps({"sha256": sha256(body).hexdigest()}, separators=(",", ":"))
+    return gzip.compress(body + f"{end}\n".encode())
+
+
+@pytest.mark.parametrize("value", ["yesterday", "2026-11-19 02:00:00", "", 7, None])
+@pytest.mark.parametrize("kind", ["call", "event"])
+def test_a_moment_that_is_none_is_refused(
+    small_cassette: bytes, tmp_path: Path, cli: Cli, kind: str, value: object
+) -> None:
+    """As damage, not as an error of ours."""
+
+    def change(line: dict[str, object]) -> None:
+        if "at" in line and kind == "call":
+            line["at"] = value
+        event = line.get("event")
+        if isinstance(event, list) and kind == "event":
+            event[2] = value
+
+    refused(tmp_path, cli, rewritten(small_cassette, change))
+
+
+@pytest.mark.parametrize("tokens", [10**30, -1, 1.5, "many", True])
+def test_a_number_that_no_log_can_hold_is_refused(
+    small_cassette: bytes, tmp_path: Path, cli: Cli, tokens: object
+) -> None:
+    """A provider that counts to thirty digits, say."""
+
+    def change(line: dict[str, object]) -> None:
+        call = line.get("call")
+        if isinstance(call, dict):
+            call["input_tokens"] = tokens
+
+    refused(tmp_path, cli, rewritten(small_cassette, change))
+
+
+def refused(tmp_path: Path, cli: Cli, raw: bytes) -> None:
+    """The file is called damaged, in one sentence."""
+    file = tmp_path / "one.cassette"
+    file.write_bytes(raw)
+    done = cli("thaw", file, "--dir", tmp_path / "runs")
+    assert done.code == 2
+    assert "is damaged: its lines are not those of a cassette" in done.err
     assert not (tmp_path / "runs").exists()
 
 

@@ -235,6 +235,18 @@ def test_a_verdict_beside_a_text_that_was_never_measured_is_no_comparison(demo_r
     assert "won 0, lost 0 of 40" in in_words(evolve(gate, won=(), lost=()))
 
 
+def test_diff_knows_the_skills_of_a_run_by_name(cli: Cli, demo_run: Path) -> None:
+    """Their texts and scores alone: that is what `initial` and `best` mean."""
+    done = cli("diff", demo_run, "initial", "best")
+    assert done.lines[:2] == ["--- demo, initial skill", "+++ demo, best skill"]
+    assert done.lines[3].startswith("best skill  0.1500 -> 1.0000; won 34, lost 0 of 40")
+    assert "\n+- " in done.out
+    assert "config" not in done.out
+    document = cli("diff", demo_run, "initial", "current", "--json").json
+    assert (document["before"], document["after"]) == ("demo, initial skill", "demo, current skill")
+    assert list(document["skills"]) == ["current"]
+
+
 def test_diff_compares_what_was_measured_at_any_time(cli: Cli, demo_run: Path) -> None:
     """The text that an epoch ended with was measured in the next one only, as `bisect` says, too."""
     now = read_state(demo_run)

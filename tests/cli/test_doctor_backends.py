@@ -144,7 +144,12 @@ def test_what_only_one_provider_can_get_wrong(what: str, tmp_path: Path) -> None
             "target",
             "az login",
         ),
-        ({"backend": "azure", "azure_openai_endpoint": "x.openai.azure.com"}, {}, "target", "model.target_base_url"),
+        (
+            {"backend": "azure", "azure_openai_endpoint": "x.openai.azure.com"},
+            {},
+            "target",
+            "model.azure_openai_endpoint is x.openai",
+        ),
         ({"backend": "qwen"}, {}, "target", "must be like http://host:8000/v1"),
     ],
 )

@@ -60,6 +60,7 @@ def test_a_run_says_what_it_cost(tmp_path: Path) -> None:
     shown = f"USD {sum(wanted.values()):.4f}"
     assert shown in done.out
     assert shown in command("status", "one", cwd=tmp_path).out
+    assert f"  {shown}  " in command("runs", cwd=tmp_path).out
     page = command("report", "one", "--out", "-", cwd=tmp_path).out
     assert "cost USD</th>" in page
     assert f"<b>{shown}" in page

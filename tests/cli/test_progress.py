@@ -9,21 +9,23 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import cast, get_args
 
 import pytest
 from rich.console import Console
+from rich.live import Live
+from rich.text import Text
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli import progress as module
-from skillopt_es.cli.progress import STAGES, Progress
+from skillopt_es.cli.progress import STAGES, Progress, rollout_words
 from skillopt_es.cli.signals import until_stopped
 from skillopt_es.config.once import GivenTwice, load_once
-from skillopt_es.events.values import SkillTree
+from skillopt_es.events.values import Purpose, SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import start
-from skillopt_es.training.calls import InFlight
+from skillopt_es.training.in_flight import InFlight
 from skillopt_es.training.tasks import Job, Rollouts, Unit
 
 
@@ -48,8 +50,12 @@ def test_each_stage_says_that_it_begins_where_there_is_no_terminal(tmp_path: Pat
         if quiet:
             assert not lines
             continue
-        assert lines[:2] == [f"run {tmp_path / str(quiet)}", "rollouts baseline, 12 to do"]
-        assert {"step 1: rollouts b0, 4 to do", "step 1: rollouts gate, 12 to do", "step 1: rank"} <= set(lines)
+        assert lines[:2] == [f"run {tmp_path / str(quiet)}", "scoring the initial skill, 12 to do"]
+        assert {
+            "step 1: trying training items, 4 to do",
+            "step 1: scoring the candidate, 12 to do",
+            "step 1: rank",
+        } <= set(lines)
 
 
 def test_a_stage_that_goes_on_for_long_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,10 +70,51 @@ def test_a_stage_that_goes_on_for_long_says_how_far_it_is(tmp_path: Path, monkey
         await asyncio.sleep(0.3)
 
     asyncio.run(waiting())
-    assert said.getvalue().count("  rollouts baseline: 0 of 2 done, 0 calls answered after 0:0") > 2
+    assert said.getvalue().count("  scoring the initial skill: 0 of 2 done, 0 calls answered after 0:0") > 2
 
 
-@pytest.mark.parametrize(("count", "words"), [(0, "with no call"), (1, "the 1 call"), (7, "the 7 calls")])
+@pytest.mark.parametrize(
+    ("place", "purpose", "words"),
+    [
+        ("e1/s2/told", "selection", "scoring the new skill once more (for reporting)"),
+        ("e1/s2/gate/d2", "selection", "scoring the candidate, draw 2"),
+        ("e1/slow/standing", "selection", "scoring the current skill again"),
+        ("e1/slow/previous", "slow_previous", "trying the epoch's first skill on training items"),
+        ("final/test/best", "test", "scoring on the test items"),
+    ],
+)
+def test_rollouts_are_named_by_what_they_are_for(place: str, purpose: Purpose, words: str) -> None:
+    """Not by the last part of their place."""
+    skill = SkillTree(files={"SKILL.md": ""})
+    assert rollout_words(Unit(place=place, purpose=purpose, item="v1", skill=skill, seed=0)) == words
+
+
+class Screen:
+    """Keeps what a live line showed."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def update(self, text: Text) -> None:
+        """One more."""
+        self.lines.append(text.plain)
+
+
+@pytest.mark.parametrize("width", [50, 80, 120])
+def test_the_time_stays_on_a_narrow_line(tmp_path: Path, width: int) -> None:
+    """What is under way and the time are what a live line is for; the rest is there as far as it fits."""
+    screen = Screen()
+    observer = Progress(tmp_path, Console(file=io.StringIO(), width=width), live=cast("Live", screen), quiet=False)
+    asyncio.run(start(config(tmp_path), tmp_path / "run", ScriptedWorld().session(observers=(observer,))))
+    assert all("elapsed" in line for line in screen.lines)
+    assert all(len(line) <= width for line in screen.lines)
+    assert any("left" in line for line in screen.lines)
+    assert any("tokens" in line for line in screen.lines) == (width > 50)
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(0, "no call is"), (1, "finishing the 1 call"), (7, "finishing the 7 calls")]
+)
 def test_ctrl_c_says_how_many_calls_it_waits_for(count: int, words: str) -> None:
     """Whoever pays for them wants to know."""
     said: list[str] = []
@@ -81,7 +128,7 @@ def test_ctrl_c_says_how_many_calls_it_waits_for(count: int, words: str) -> None
             assert stopping()
 
     asyncio.run(go())
-    assert said == [f"stopping: finishing {words} in flight (Ctrl-C once more to stop at once)"]
+    assert said == [f"stopping: {words} in flight (Ctrl-C once more to stop at once)"]
 
 
 def test_calls_that_are_being_answered_are_counted(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_a_backend_has_several_names(tmp_path: Path, written: str, backend: str)
 def test_the_original_s_keys_are_understood(
     tmp_path: Path, backend: str, key: str, value: Any, name: str, expected: Any
 ) -> None:
-    """For their own backend alone; a role's own key beats the shared one."""
+    """For their own backend alone, also where a stand-in takes its place; a role's own key beats the shared one."""
     model = {"backend": backend, key: value}
     role = {"target": "", "optimizer": ""} if name == "model" else {}
     if name == "model":
@@ -86,8 +86,9 @@ def test_the_original_s_keys_are_understood(
     assert getattr(given(tmp_path, **{**model, **role}).role("target"), name) == expected
     other = given(tmp_path, backend="simulated", **{key: value}).role("target")
     assert getattr(other, name) == getattr(given(tmp_path, backend="simulated").role("target"), name)
-    one = given(tmp_path, backend=backend, **{f"optimizer_{key}": value}, **({"target": "t"} if role else {}))
-    assert getattr(one.role("target"), name) == getattr(given(tmp_path, backend=backend).role("target"), name)
+    both = {"backend": backend, "optimizer_backend": backend}
+    one = given(tmp_path, **both, **{f"optimizer_{key}": value}, **({"target": "t"} if role else {}))
+    assert getattr(one.role("target"), name) == getattr(given(tmp_path, **both).role("target"), name)
 
 
 def test_a_blank_key_of_the_original_is_no_setting(tmp_path: Path) -> None:
@@ -126,8 +127,8 @@ def test_openai_chat_is_azure_s_when_an_azure_endpoint_is_given(tmp_path: Path) 
         ({"deadline_seconds": -1}, "model.deadline_seconds is -1"),
         ({"max_output_tokens": 8000}, "optimizer.max_completion_tokens is 16384, but must be at most 8000"),
         ({"target_max_output_tokens": 8000}, "env.max_completion_tokens is 16384, but must be at most 8000"),
-        ({"azure_openai_api_key": "sk-0123456789abcdef"}, "a secret does not belong into a config"),
-        ({"target_qwen_chat_api_key": "sk-0123456789abcdef"}, "a secret does not belong into a config"),
+        ({"azure_openai_api_key": "sk-0123456789abcdef"}, "a secret does not belong in a config"),
+        ({"target_qwen_chat_api_key": "sk-0123456789abcdef"}, "a secret does not belong in a config"),
         ({"minimax_reigon": "cn_zh"}, "unknown key model.minimax_reigon"),
     ],
 )

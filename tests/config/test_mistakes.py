@@ -134,6 +134,44 @@ def test_an_override_with_a_secret_is_not_shown() -> None:
     assert caught.value.message.startswith("--set my_api_key=…: write it as")
 
 
+# --- texts that are more than they look -----------------------------------------------------------------------------
+
+LINES = [f"a{n}: &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 9)}]}}" for n in range(1, 12)]
+MERGES = "\n".join(["a0: &a0 {x: 1}", *LINES])
+LISTS = "\n".join(["a0: &a0 [1]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))])
+
+
+@pytest.mark.parametrize("text", [MERGES, LISTS], ids=["merges", "lists"])
+def test_references_to_references_are_refused_before_they_are_followed(text: str, tmp_path: Path) -> None:
+    """A few lines that stand for billions of keys."""
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=r"its references stand for more than 100000 keys and values"):
+        load_config(tmp_path / "config.yaml")
+    flow = LISTS.replace("\n", ", ")
+    with pytest.raises(ConfigError, match=r"--set env.bomb: a value with more than 100000 parts"):
+        load_config(None, [f"env.bomb={{{flow}}}"])
+
+
+def test_a_reference_is_read_as_ever(tmp_path: Path) -> None:
+    """Anchors and merges are a part of YAML that people use."""
+    text = (
+        "model: &m {optimizer: o, target: t}\nprices: {models: &p {}}\nenv: {a: *p, b: &b {x: 1}, c: {<<: *b, y: 2}}\n"
+    )
+    (tmp_path / "config.yaml").write_text(text)
+    assert load_config(tmp_path / "config.yaml").env.options == {"a": {}, "b": {"x": 1}, "c": {"x": 1, "y": 2}}
+
+
+@pytest.mark.parametrize("text", ["9" * 6000, "0x" + "f" * 6000, "-" + "9" * 30, "2026-99-99", "!!int x"])
+def test_a_number_that_nobody_can_mean_is_a_mistake(text: str, tmp_path: Path) -> None:
+    """In a file and on the command line; in one sentence that does not repeat it."""
+    (tmp_path / "config.yaml").write_text(f"model: {{optimizer: o, target: t}}\ntrain: {{seed: {text}}}\n")
+    for where in (tmp_path / "config.yaml", None):
+        with pytest.raises(ConfigError) as caught:
+            load_config(where, [] if where else [f"train.seed={text}"])
+        assert len(caught.value.message) < 300
+        assert caught.value.hint
+
+
 # --- what only shows when something is opened ----------------------------------------------------------------------
 
 ROWS = "".join(f'{{"id": "{name}", "input": "?", "expected": "x", "split": "{name}"}}\n' for name in ("train", "val"))

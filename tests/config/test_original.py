@@ -13,6 +13,7 @@ from skillopt_es.config import RunConfig, load_config
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.backends import OWN_KEYS
 from skillopt_es.config.original import FATES, FLAT, MOVED, ElsewhereNamed, Retired, Secret
+from skillopt_es.config.sections import MODEL_KEYS
 from skillopt_es.config.translation import KNOWN
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
@@ -37,41 +38,54 @@ def loaded(folder: Path, content: Mapping[str, object], *overrides: str) -> RunC
 # --- its files -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "retired"),
-    [
-        ("configs/_base_/default.yaml", ["gradient.max_analyst_rounds"]),
-        ("configs/_base_/newer.yaml", []),
-        ("configs/searchqa/default.yaml", ["gradient.max_analyst_rounds"]),
-        ("configs/features/soft_gate.yaml", ["gradient.max_analyst_rounds"]),
-        ("configs/livemath.yaml", ["gradient.max_analyst_rounds"]),
-        ("flat.yaml", ["gradient.max_analyst_rounds", "optimizer.meta_learning_rate"]),
-    ],
+FILES = [str(file.relative_to(ORIGINAL)) for file in sorted(ORIGINAL.glob("*/configs/*/*.yaml"))]
+RETIRED = "is ignored: it has no effect: an analyst is asked once"
+LEFT_OUT = (
+    "left out, as this run's backends have no use for it: model.codex_exec_*, model.claude_code_exec_*, "
+    "model.codex_*, model.minimax_*"
 )
-def test_its_files_load_unchanged(name: str, retired: list[str]) -> None:
-    """With a warning for each key that has no effect, and nothing of those in what is recorded."""
+
+
+@pytest.mark.parametrize("name", [*FILES, "flat.yaml"])
+def test_its_files_load_unchanged(name: str) -> None:
+    """Once told: which keys have no effect, and what its base file says for backends that the run does not have."""
     config = load_config(ORIGINAL / name)
-    assert [notice.split(": ")[1].split(" ")[0] for notice in config.notices] == retired
-    assert all(str(ORIGINAL) in notice for notice in config.notices)
+    old = not name.startswith("2026")
+    told = [notice.partition(": ")[2] for notice in config.notices]
+    expected = LEFT_OUT if old else LEFT_OUT.replace("model.codex_exec_*, ", "")
+    retired = [f"gradient.max_analyst_rounds {RETIRED}"] if old else []
+    flat = ["optimizer.meta_learning_rate is ignored: the original never reads it"] if name == "flat.yaml" else []
+    assert told == [*retired, *flat, expected]
+    assert all(notice.startswith(str(ORIGINAL)) for notice in config.notices)
     ours = yaml.safe_load((Path(__file__).parents[2] / "configs" / "base.yaml").read_text())
     for section, values in config.resolved.items():
         assert isinstance(values, dict)
-        roles = {"optimizer_backend", "target_backend"}
-        assert section == "env" or set(values) - set(ours[section]) <= {*roles, *OWN_KEYS}
+        known = {*MODEL_KEYS, *OWN_KEYS} if section == "model" else set(ours[section])
+        assert section == "env" or set(values) <= known
     assert not config.env.name or open_environment(config).name == config.env.name
 
 
 def test_a_flat_file_says_what_the_nested_one_says() -> None:
     """The same run, key by key."""
-    nested, flat = (load_config(ORIGINAL / name) for name in ("configs/searchqa/default.yaml", "flat.yaml"))
-    assert flat.resolved == nested.resolved
+    nested, flat = (load_config(ORIGINAL / name) for name in ("0.2.0/configs/searchqa/default.yaml", "flat.yaml"))
+    assert without_paths(flat) == without_paths(nested)
     assert (flat.env.name, flat.env.options, flat.optimizer.learning_rate) == ("searchqa", {"max_turns": 1}, 4)
     assert (flat.target_model.backend, flat.target_model.reasoning_effort) == ("azure_openai", "medium")
 
 
+def without_paths(config: RunConfig) -> Mapping[str, Json]:
+    """The whole config, but where its paths start: they are seen from the file, and the files lie in two folders."""
+    env = config.resolved["env"]
+    assert isinstance(env, dict)
+    return {
+        **config.resolved,
+        "env": {key: env[key] for key in env if key not in ("skill_init", "split_dir", "data_path")},
+    }
+
+
 def test_its_defaults_are_ours() -> None:
     """But for the names of models and endpoints, which a user has to give, and what an endpoint may not know."""
-    ours = load_config(ORIGINAL / "configs/_base_/default.yaml")
+    ours = load_config(ORIGINAL / "0.2.0/configs/_base_/default.yaml")
     base = yaml.safe_load((Path(__file__).parents[2] / "configs" / "base.yaml").read_text())
     other = {
         f"{section}.{key}": value
@@ -115,11 +129,8 @@ def test_a_key_that_is_not_built_is_refused_unless_it_asks_for_nothing(key: str,
         assert not config.notices
     with pytest.raises(ConfigError) as caught:
         loaded(tmp_path, {section: {name: "surprise"}})
-    assert (
-        caught.value.message
-        == f"{tmp_path}/config.yaml: {key} is 'surprise', but {fate.what} goes by another name here"
-    )
-    assert caught.value.hint == f"use {fate.instead}"
+    assert caught.value.message == f"{tmp_path}/config.yaml: {key} is 'surprise', but {fate.what} cannot be chosen here"
+    assert caught.value.hint == f"instead: {fate.instead}"
 
 
 @pytest.mark.parametrize("key", sorted(key for key, fate in FATES.items() if isinstance(fate, Secret)))
@@ -216,7 +227,11 @@ def test_its_words_are_understood(key: str, word: str, read: str, tmp_path: Path
         ("qwen", {"target": ""}, "openai", "qwen_chat"),
         ("claude_chat", {"optimizer": "openai_chat"}, "claude_code", "claude_code"),
         ("claude_chat", {"optimizer": "simulated"}, "simulated", "claude_code"),
-        ("simulated", {"target": "openai_chat"}, "simulated", "openai"),
+        ("simulated", {"target": "openai_chat"}, "simulated", "simulated"),
+        ("anthropic", {"optimizer": "openai_chat", "target": "openai_chat"}, "anthropic", "anthropic"),
+        ("handoff", {"optimizer": "openai_chat", "target": "openai_chat"}, "handoff", "handoff"),
+        ("openai_compatible", {"optimizer": "openai_chat", "target": "openai_chat"}, "openai", "openai"),
+        ("simulated", {"optimizer": "openai", "target": "openai_chat"}, "openai", "simulated"),
     ],
 )
 def test_a_label_stands_for_a_pair_of_backends(

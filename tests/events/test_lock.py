@@ -76,9 +76,20 @@ def test_a_lock_file_that_says_nothing_still_locks(folder: Path) -> None:
 
 def test_a_failed_opening_frees_the_lock(folder: Path) -> None:
     """A log that cannot be opened can be looked at again."""
+    whole = (folder / "head.json").read_text()
     (folder / "head.json").write_text("{")
     for _ in range(2):
         with pytest.raises(LogDamaged, match=r"head\.json"):
             reopen(folder)
-    (folder / "head.json").unlink()
+    (folder / "head.json").write_text(whole)
+    reopen(folder).close()
+
+
+def test_a_removed_lock_file_lets_nobody_in(folder: Path) -> None:
+    """It only says who writes; the folder itself is what is locked."""
+    with reopen(folder):
+        (folder / "lock").unlink()
+        for _ in range(2):
+            with pytest.raises(RunBusy, match="another process"):
+                reopen(folder)
     reopen(folder).close()

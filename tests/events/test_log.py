@@ -13,10 +13,12 @@ from threading import Event
 
 import attrs
 import pytest
+from attrs import evolve
 from support.event_runs import (
     SKILL,
     address,
     client,
+    copy_live,
     create,
     failed,
     fill,
@@ -25,10 +27,11 @@ from support.event_runs import (
     reopen,
     resumed,
     rollout,
+    ticking,
     with_writer,
 )
 
-from skillopt_es.events.anchor import read_anchor
+from skillopt_es.events.anchor import read_anchor, write_anchor
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused
 from skillopt_es.events.errors import InvalidEvent, LogDamaged, LogError, RunExists, RunNotFound, WrongExpectedSeq
 from skillopt_es.events.log import EventLog
@@ -414,10 +417,38 @@ def test_going_on_after_a_lost_tail_is_refused(folder: Path) -> None:
     """A resume would hide the loss under the next anchor."""
     fill(folder, 3)
     forge(folder, "delete from events where seq = 4")
-    with pytest.raises(LogDamaged, match="1 events are missing after number 3"):
+    with pytest.raises(LogDamaged, match="1 events are missing after number 3") as refused:
         reopen(folder)
+    assert "--accept-loss" in refused.value.hint
     (folder / "head.json").unlink()
+    with pytest.raises(LogDamaged, match=r"head\.json is gone"):
+        reopen(folder)
+
+
+def test_a_loss_is_accepted_only_by_going_on(folder: Path) -> None:
+    """Opening and closing is not going on: until something is appended, the loss is told again."""
+    fill(folder, 3)
+    forge(folder, "delete from events where seq = 4")
+    for _ in range(2):
+        RunWriter.open(folder, now=ticking(), accept_loss=True).close()
+        with pytest.raises(LogDamaged, match="1 events are missing"):
+            reopen(folder)
+    with RunWriter.open(folder, now=ticking(), accept_loss=True) as writer:
+        assert writer.lost == "1 events are missing after number 3"
+        asyncio.run(writer.append([resumed(1)], expected=3))
+        copy = copy_live(folder, folder.with_name("killed"))
     reopen(folder).close()
+    reopen(copy).close()
+
+
+def test_another_history_is_no_loss(folder: Path) -> None:
+    """What is there but is not what was written cannot be accepted."""
+    fill(folder, 3)
+    anchor = read_anchor(folder)
+    assert anchor is not None
+    write_anchor(folder, evolve(anchor, hash="0" * 64))
+    with pytest.raises(LogDamaged, match="not the one that head"):
+        RunWriter.open(folder, now=ticking(), accept_loss=True)
 
 
 def test_reading_stops_at_the_first_changed_event(folder: Path) -> None:

@@ -13,11 +13,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from support.event_runs import (
     SKILL,
     address,
     client,
     copy_live,
+    create,
     fill,
     forge,
     reopen,
@@ -33,6 +35,7 @@ from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.portable import put_down, raw_texts, take_up
 from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 
@@ -62,12 +65,28 @@ def test_a_whole_log_is_ok(folder: Path) -> None:
     assert report.blobs == 1 + 3 * UNITS
 
 
-def test_a_missing_anchor_is_a_warning(folder: Path) -> None:
-    """Without it nobody can tell whether events are missing at the end."""
+def test_a_missing_anchor_is_a_problem(folder: Path, tmp_path: Path) -> None:
+    """Every log has one from its beginning; without it nobody can tell whether events are missing at the end."""
     (folder / "head.json").unlink()
-    report = verify(folder)
-    assert report.ok
-    assert "head.json" in report.warnings[0]
+    assert [problem.message.split(":")[0] for problem in verify(folder).problems] == ["head.json is gone"]
+    with create(tmp_path / "new"):
+        assert verify(copy_live(tmp_path / "new", tmp_path / "killed")).ok
+
+
+def test_an_anchor_that_was_kept_tells_what_was_written_again(folder: Path, tmp_path: Path) -> None:
+    """Who hashes everything anew and writes head.json anew is only seen by who kept the old one."""
+    kept = tmp_path / "kept.json"
+    kept.write_bytes((folder / "head.json").read_bytes())
+    with_loop_closed(folder, 13)
+    assert verify(folder, kept).ok  # it has grown, and is the same up to there
+    with EventLog.open(folder) as log:
+        taken = take_up(log)
+        texts = raw_texts(log, [row[0].hex() for row in log.reader.rows("select digest from blobs")])
+    events = [evolve(event, recorded_at="2026-02-02T00:00:00.000000Z") for event in taken.events]
+    put_down(tmp_path / "forged", evolve(taken, events=tuple(events)), texts)
+    assert verify(tmp_path / "forged").ok
+    told = verify(tmp_path / "forged", kept).problems
+    assert [problem.message for problem in told] == ["number 13 of events is not the one that the kept anchor names"]
 
 
 @pytest.mark.parametrize(
@@ -162,11 +181,15 @@ def test_a_trigger_that_was_weakened_is_found(folder: Path) -> None:
 
 
 def test_projections_beside_the_log_do_not_matter(folder: Path) -> None:
-    """Tables, views and indexes of others may come and go."""
+    """Tables, views and indexes of others may come and go; they are named."""
     with closing(client(folder)) as connection:
         connection.execute("create table history (seq integer, note text)")
         connection.execute("create view latest as select max(seq) from events")
-    assert verify(folder).ok
+    report = verify(folder)
+    assert report.ok
+    assert report.warnings == (
+        "log.db also holds what is no part of the log, and nothing vouches for it: table history, view latest",
+    )
 
 
 def test_references_that_lead_nowhere_are_found(tmp_path: Path) -> None:
@@ -220,14 +243,12 @@ def test_every_harmful_flip_of_a_bit_in_the_database_is_reported(tmp_path: Path)
 
 
 def test_every_harmful_flip_of_a_bit_in_the_write_ahead_log_is_reported(filled: Path, tmp_path: Path) -> None:
-    """SQLite drops what follows a flipped bit without a word; the anchor knows that it was there."""
+    """SQLite drops what follows a flipped bit without a word; the tail knows that it was there."""
     work = copy_live(filled, tmp_path / "work")
     with reopen(work) as writer:
         for number in range(13, 20):
-            head = with_loop(writer, number)
+            with_loop(writer, number)
         torn = copy_live(work, tmp_path / "torn")
-        rows = list(writer.journal.read())
-        write_anchor(torn, Anchor(writer.log.run.run_id, head, writer.log.head().hash, rows[-1].n, rows[-1].hash))
     assert verify(torn).ok
     database, wal = (torn / "log.db").read_bytes(), (torn / "log.db-wal").read_bytes()
     before, harmful = readable(torn), 0
@@ -307,6 +328,11 @@ def test_the_canary_fails(folder: Path) -> None:
     (folder / "log.db").write_bytes(flipped(data, place))
     assert not verify(folder).ok
     assert SKILL.encode() not in data
+
+
+def with_loop_closed(folder: Path, number: int) -> None:
+    with reopen(folder) as writer:
+        with_loop(writer, number)
 
 
 def with_loop(writer: RunWriter, number: int) -> int:

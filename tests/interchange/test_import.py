@@ -313,7 +313,7 @@ def test_an_imported_run_can_be_read_and_not_resumed(folder: Path, tmp_path: Pat
     refused = command("resume", "theirs", cwd=tmp_path)
     assert refused.code == 2
     assert refused.err.splitlines()[0] == (
-        "error: theirs was imported from results of skillopt: it can be read, not gone on with"
+        "error: theirs was imported from results of skillopt: it can be read, but not continued"
     )
     assert command("import", folder, "--out", "theirs", cwd=tmp_path).code == 2
     assert command("verify", "theirs", cwd=tmp_path).code == 0

@@ -286,6 +286,15 @@ def sleeps(agent: Agent) -> None:
     time.sleep(60)
 
 
+def asks_again_for_ever(agent: Agent) -> None:
+    """Its provider refuses each request, and it tells of each that it repeats, as Claude Code does."""
+    for attempt in range(1, 11):
+        say({"type": "system", "subtype": "api_retry", "attempt": attempt, "max_retries": 10, "retry_delay_ms": 50.5,
+             "error_status": SCENARIO.get("status"), "error": SCENARIO["message"]})  # fmt: skip
+        time.sleep(0.05)
+    time.sleep(60)
+
+
 def works_on_for_ever(agent: Agent) -> None:
     """It does things, has a child, and does not want to be ended."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -318,6 +327,7 @@ def crashes(agent: Agent) -> int:
 BAD_DAYS = {
     "silent": lambda agent: agent.end(),
     "hang": sleeps,
+    "asks_again": asks_again_for_ever,
     "stubborn": works_on_for_ever,
     "flood": floods,
     "killed": is_killed,

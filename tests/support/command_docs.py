@@ -13,12 +13,19 @@ FILE = Path(__file__).parent.parent.parent / "docs" / "commands.md"
 HEAD = """# Commands
 
 Data goes to stdout, progress and errors to stderr; `--json` is for programs. RUN is a name or a folder and defaults to
-the newest run. Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers from
-outside (`handoff`) or for more budget, 130 interrupted.
+the newest run, which is the one that was written to last. Exit codes: 0 done, 1 failed or paused by an error, 2 usage,
+config or data, 3 waits for answers from outside (`handoff`) or for more budget, 130 interrupted.
 With `--json`, stdout holds one document whatever happens (`log`: one line an event). A command that fails before it has
 a result prints `{"error": {"message": …, "hint": …, "exit_code": …}}`; a result that is no success says so itself: a
 paused run in `paused`, an evaluation that is no score in its splits' `problem`, a check that fails in `mismatch`.
-`skillopt-es --debug …` shows tracebacks. This page is generated from the commands' own help.
+`skillopt-es --debug …` shows tracebacks.
+
+A terminal gets colours (`NO_COLOR=1` takes them away, `FORCE_COLOR=1` gives them to a pipe, too), tables that fit its
+width, and a pager for what is longer than the screen (`PAGER`, by default `less`; `--no-pager` is without). A pipe gets
+one line a row. What models, endpoints, items and skills say is printed with everything spelled out that would act on a
+terminal or hide in it, such as `\\x1b` or `\\u202e`; `--json` and files have it exactly.
+
+This page is generated from the commands' own help.
 """
 
 

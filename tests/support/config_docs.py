@@ -12,7 +12,7 @@ import attrs
 import yaml
 
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
-from skillopt_es.config.original import FATES, MOVED, ElsewhereNamed, Retired, Secret
+from skillopt_es.config.original import ALIASES, FATES, MOVED, ElsewhereNamed, Retired, Secret
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.translation import KNOWN
 from skillopt_es.config.values import described
@@ -99,7 +99,7 @@ def _original() -> Iterator[str]:
         if not line.startswith("#"):
             nested, flat, flag = line.split()
             yield _row(f"`{flag}`" if flag != "-" else "", f"`{flat}`", _answer(nested))
-    others = ", ".join(f"`{key}`" for key in sorted(FATES) if key not in ORIGINAL_KEYS.read_text().split())
+    others = ", ".join(f"`{key}`" for key in sorted((*FATES, *ALIASES)) if key not in ORIGINAL_KEYS.read_text().split())
     yield f"\nKnown as well, from its files and its other names: {others}.\n"
 
 
@@ -114,7 +114,7 @@ def _answer(key: str) -> str:
             return f"`{key}`, where the environment has it"
         case ElsewhereNamed(_, instead, harmless):
             passing = "".join(f", `{_yaml(value)}`" for value in harmless)
-            return f"`{key}`: use {instead} (empty{passing} passes)"
+            return f"`{key}`: not to be chosen; instead: {instead} (empty{passing} passes)"
         case Secret(variable):
             return f"`{key}`: never config; `api_key_env: {variable}`"
         case Retired(why):

@@ -222,9 +222,43 @@ def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def with_faults(handler: Handler, faults: Mapping[str, float], seed: int = 0) -> Handler:
+def at_most_at_once(handler: Handler, most: int, told: str) -> Handler:
+    """The handler, but who comes while so many are being answered gets a 429 at once."""
+    ends: list[float] = []
+
+    def crowded(body: Any, headers: Mapping[str, str]) -> Answer:
+        now = time.monotonic()
+        ends[:] = [end for end in ends if end > now]
+        if len(ends) >= most:
+            return _refusal("429", told)
+        answer = handler(body, headers)
+        ends.append(now + answer.delay)
+        return answer
+
+    return crowded
+
+
+def at_most_a_second(handler: Handler, rate: float, told: str) -> Handler:
+    """The handler, but who comes to an empty bucket, which holds half a second's tokens, gets a 429 at once."""
+    level, filled_at = rate / 2, time.monotonic()
+
+    def limited(body: Any, headers: Mapping[str, str]) -> Answer:
+        nonlocal level, filled_at
+        now = time.monotonic()
+        level, filled_at = min(rate / 2, level + rate * (now - filled_at)), now
+        if level < 1:
+            return _refusal("429", told)
+        level -= 1
+        return handler(body, headers)
+
+    return limited
+
+
+def with_faults(
+    handler: Handler, faults: Mapping[str, float], seed: int = 0, told: Mapping[str, str] = {"429": "0.05"}
+) -> Handler:
     """
-    The handler, but a seeded part of the requests fails: {"429": 0.2, "cut": 0.01}.
+    The handler, but a seeded part of the requests fails: {"429": 0.2, "cut": 0.01}; `told` are waits by status.
 
     Which ones is decided by the body and by how often it was seen, so a repeated run has the same faults and a
     request that is tried again gets through.
@@ -238,17 +272,21 @@ def with_faults(handler: Handler, faults: Mapping[str, float], seed: int = 0) ->
         place = int.from_bytes(draw[:8]) / 2**64
         for name, share in faults.items():
             if place < share:
-                return _fault(name, handler(body, headers))
+                return _fault(name, handler(body, headers), told.get(name, ""))
             place -= share
         return handler(body, headers)
 
     return faulty
 
 
-def _fault(name: str, answer: Answer) -> Answer:
+def _refusal(status: str, told: str) -> Answer:
+    headers = {"Retry-After": told} if told else {}
+    return Answer(status=int(status), error={"message": f"injected {status}"}, headers=headers)
+
+
+def _fault(name: str, answer: Answer, told: str) -> Answer:
     if name.isdigit():
-        headers = {"Retry-After": "0.05"} if name == "429" else {}
-        return Answer(status=int(name), error={"message": f"injected {name}"}, delay=answer.delay, headers=headers)
+        return evolve(_refusal(name, told), delay=answer.delay)
     changes: dict[str, dict[str, Any]] = {
         "cut": {"cut": True},
         "drop": {"drop": True},
@@ -273,6 +311,9 @@ def main() -> None:
     parser.add_argument("--handler", default="support.model_server:fixed_answer", help="module:function")
     parser.add_argument("--delay-ms", type=float, default=0.0, help="how long every answer takes")
     parser.add_argument("--faults", default="", help="status or cut, drop, empty, garbage: 429:0.2,500:0.05,cut:0.01")
+    parser.add_argument("--told", default="429:0.05", help="the Retry-After of each status: 429:0.5,503:2")
+    parser.add_argument("--at-once", type=int, default=0, help="more calls at once are refused with 429")
+    parser.add_argument("--a-second", type=float, default=0, help="more calls a second are refused with 429")
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
     parser.add_argument("--port", type=int, default=0)
     options = parser.parse_args()
@@ -280,8 +321,13 @@ def main() -> None:
     if options.delay_ms:
         prompt, delay = handler, options.delay_ms / 1000
         handler = lambda body, headers: evolve(prompt(body, headers), delay=delay)  # noqa: E731
+    told = {name: wait for name, _, wait in (part.partition(":") for part in options.told.split(",") if part)}
     if options.faults:
-        handler = with_faults(handler, _parse_faults(options.faults), options.seed)
+        handler = with_faults(handler, _parse_faults(options.faults), options.seed, told)
+    if options.at_once:
+        handler = at_most_at_once(handler, options.at_once, told.get("429", ""))
+    if options.a_second:
+        handler = at_most_a_second(handler, options.a_second, told.get("429", ""))
     with ModelServer(handler, port=options.port, keep=False) as server:
         print(server.base_url, flush=True)
         for _ in sys.stdin:  # who asks is told what was seen so far

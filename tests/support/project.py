@@ -115,6 +115,7 @@ def plain_config(base_url: str) -> dict[str, dict[str, Any]]:
             "attempts": 2,
             "backoff_seconds": 0.01,
             "backoff_cap_seconds": 0.02,
+            "patience_seconds": 0.1,
         },
         "train": {"num_epochs": 2, "batch_size": 6, "seed": 47},
         "gradient": {"minibatch_size": 3, "merge_batch_size": 2, "analyst_workers": 4},

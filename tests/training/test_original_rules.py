@@ -345,6 +345,7 @@ def test_the_preset_turns_every_such_key(tmp_path: Path) -> None:
     }
     assert turned == {
         "model.reasoning_effort",
+        "gradient.max_trajectory_chars",
         "optimizer.appendix_order",
         "optimizer.ask_again",
         "optimizer.close_gaps",

@@ -174,7 +174,7 @@ def test_an_optimizer_that_cannot_be_reached_pauses_the_run(tmp_path: Path) -> N
     assert isinstance(last, RunPaused)
     assert (last.reason, last.message) == (
         "optimizer",
-        "none of the 2 analysts of e1/s1 could be reached; first, server: 500",
+        "none of the 2 analysts of e1/s1 gave an answer; first, server: 500",
     )
     assert not any(isinstance(event, StepSkipped) for event in events_of(run))
     down[0] = False
@@ -390,3 +390,104 @@ def test_a_model_that_takes_no_question_at_all_stops_the_run(workers: int, tmp_p
         train(tmp_path, world, f"env.workers={workers}")
     assert len(world.target.asked) <= 2 * workers
     assert not any(isinstance(event, RolloutCompleted) for event in events_of(tmp_path / "run"))
+
+
+def silent(_request: ChatRequest) -> str:
+    """A model, or a gateway before it, that answers without a word."""
+    raise CallFailed("empty", "the reply holds no text", status=200)
+
+
+def test_an_endpoint_that_answers_nothing_is_not_a_score(tmp_path: Path) -> None:
+    """Twelve replies without a word are no 0: the run pauses, and says what to do; resuming asks again."""
+    run = train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", silent)))
+    state = read_state(run)
+    assert state.paused is not None
+    assert state.paused.reason == "unanswered"
+    assert state.current is not None
+    assert state.current.score is None
+    assert (
+        "12 of 12 items at baseline had no answer in them (first, v0: the reply holds no text)" in state.paused.message
+    )
+    healed = ScriptedWorld()
+    asyncio.run(resume(run, healed.session()))
+    assert read_state(run).status == "completed"
+    whole = train(tmp_path / "whole", ScriptedWorld())
+    assert healed.calls == len(call_slots(whole))
+    assert check_passes(run)
+
+
+@pytest.mark.parametrize("kind", ["empty", "invalid_reply"])
+def test_an_optimizer_that_says_nothing_pauses_the_run(tmp_path: Path, kind: FailureKind) -> None:
+    """No analyst had a word to say: that is no step with nothing to fix. One silent analyst is only that."""
+
+    def mute(request: ChatRequest) -> str:
+        raise CallFailed(kind, "the reply holds no text", status=200)
+
+    run = train(tmp_path / "all", ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", mute)))
+    paused = read_state(run).paused
+    assert paused is not None
+    assert paused.reason == "optimizer"
+    asyncio.run(resume(run, ScriptedWorld().session()))
+    assert read_state(run).status == "completed"
+    assert check_passes(run)
+
+    muted: list[str] = []
+
+    def once(request: ChatRequest) -> str:
+        if request.stage == "analyst" and not muted:
+            muted.append(request.slot)
+            mute(request)
+        return optimizer_reply(request)
+
+    run = train(tmp_path / "one", ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", once)))
+    assert read_state(run).status == "completed"
+    assert muted
+
+
+def test_a_target_that_says_nothing_in_time_to_anybody_is_not_a_score(tmp_path: Path) -> None:
+    """A black hole for an endpoint."""
+
+    def late(_request: ChatRequest) -> str:
+        raise CallFailed("timeout", "nothing came")
+
+    run = train(tmp_path, ScriptedWorld(target=ScriptedModel("scripted target", late)))
+    assert read_state(run).status == "paused"
+
+
+def test_few_answers_without_a_word_are_the_model_s_own_zeros(tmp_path: Path) -> None:
+    """Ten of twelve stay under the line; eleven do not."""
+
+    def mostly(spoken: set[str]) -> ScriptedWorld:
+        def answer(request: ChatRequest) -> str:
+            said = request.messages[1].content
+            here = any(f"id: {item}" in said for item in spoken) or "id: v" not in said
+            return target_reply(request) if here else silent(request)
+
+        return ScriptedWorld(target=ScriptedModel("scripted target", answer))
+
+    two = read_state(train(tmp_path / "two", mostly({"v2", "v7"})))
+    assert two.status == "completed"
+    assert two.counts.unmeasured == 0
+    one = read_state(train(tmp_path / "one", mostly({"v2"})))
+    assert one.paused is not None
+    assert "11 of 12 items" in one.paused.message
+
+
+def test_whoever_resumes_may_take_silence_as_a_result(tmp_path: Path) -> None:
+    """The items are tried once more, and then count."""
+    world = ScriptedWorld(target=ScriptedModel("scripted target", silent))
+    run = train(tmp_path, world)
+    again = ScriptedWorld(target=ScriptedModel("scripted target", silent))
+    asyncio.run(resume(run, again.session(overrides=("rollout.max_unanswered_share=1",))))
+    state = read_state(run)
+    assert state.status == "completed"
+    assert state.best is not None
+    assert state.best.score is not None
+    assert (state.best.score.hard, state.best.score.measured) == (0.0, 12)
+    assert check_passes(run)
+
+
+def check_passes(run: Path) -> bool:
+    """Whether every decision follows from the evidence."""
+    with EventLog.open(run) as log:
+        return asyncio.run(check(log, Journal(log.reader), run)).ok

@@ -98,7 +98,14 @@ def test_the_label_is_of_the_item_or_of_the_attempt(tmp_path: Path) -> None:
     assert set(every.values()) == {"untrusted"}
 
 
-@pytest.mark.parametrize(("settings", "label"), [((), "trusted"), (("model.target_agent_network=true",), "untrusted")])
+@pytest.mark.parametrize(
+    ("settings", "label"),
+    [
+        ((), "trusted"),
+        (("model.target_agent_network=true",), "untrusted"),
+        (("model.target_agent_web_search=true",), "untrusted"),
+    ],
+)
 def test_what_an_agent_did_on_the_web_is_untrusted(tmp_path: Path, settings: tuple[str, ...], label: Trust) -> None:
     """Where it may use it, and did anything at all; also when the answer comes from the journal."""
 
@@ -114,6 +121,26 @@ def test_what_an_agent_did_on_the_web_is_untrusted(tmp_path: Path, settings: tup
     again = cut_off(tmp_path / "run", tmp_path / "cut", seq - 1)
     asyncio.run(resume(again, ScriptedWorld(target=ScriptedModel("agent", unreachable)).session()))
     assert labels(again)["t1"] == label
+
+
+@pytest.mark.parametrize("trace", [True, False])
+def test_analysts_see_what_an_agent_did_unless_the_config_says_otherwise(tmp_path: Path, trace: bool) -> None:
+    """The log has it either way."""
+
+    def agent(request: ChatRequest) -> ChatReply:
+        step = Step(kind="command", text="cat notes.txt", output="a long story")
+        return ChatReply(text=target_reply(request), finish="stop", steps=(step,))
+
+    asked: list[str] = []
+
+    def advised(request: ChatRequest) -> str:
+        asked.append(request.messages[1].content)
+        return optimizer_reply(request)
+
+    models = {"target": ScriptedModel("agent", agent), "optimizer": ScriptedModel("big", advised)}
+    settings = (*SHORT, f"model.target_agent_trace={str(trace).lower()}")
+    asyncio.run(start(config(tmp_path, settings), tmp_path / "run", ScriptedWorld(**models).session()))
+    assert any("a long story" in text for text in asked) == trace
 
 
 def test_analysts_are_told_what_nobody_vouches_for(tmp_path: Path) -> None:

@@ -11,12 +11,17 @@ from support.agents import AGENTS, installed
 from support.chat import question
 
 from skillopt_es.adapters.harnesses.agent import Access, Run
+from skillopt_es.adapters.harnesses.claude_code import ClaudeCode
+from skillopt_es.adapters.harnesses.codex import Codex
+from skillopt_es.adapters.harnesses.copilot import Copilot
 from skillopt_es.errors import ConfigError
 
 RUN = Run(
     model="big",
     access="read",
     network=False,
+    web=False,
+    thinking_tokens=None,
     effort="",
     schema=None,
     base_url="",
@@ -101,7 +106,21 @@ EDIT = (
 )  # fmt: skip
 def test_an_agent_may_do_what_its_access_says(name: str, access: Access, network: bool, expected: str) -> None:
     """Nothing more, and the prompt is never an argument."""
-    assert " ".join(AGENTS[name]().arguments(evolve(RUN, access=access, network=network))) == expected
+    assert " ".join(AGENTS[name]().arguments(evolve(RUN, access=access, network=network, web=network))) == expected
+
+
+def test_searching_the_web_is_not_the_network_of_commands() -> None:
+    """One may be had without the other, where the agent tells them apart."""
+    run = evolve(RUN, access="edit", web=True)
+    assert " ".join(Codex().arguments(run)) == EDIT.format("live", "false")
+    assert "WebSearch" in " ".join(ClaudeCode().arguments(run))
+    assert "web_fetch" in " ".join(Copilot().arguments(run))
+
+
+def test_claude_code_is_told_how_long_to_think() -> None:
+    """By its own variable."""
+    assert "MAX_THINKING_TOKENS" not in ClaudeCode().environment(RUN, None)
+    assert ClaudeCode().environment(evolve(RUN, thinking_tokens=16384), None)["MAX_THINKING_TOKENS"] == "16384"
 
 
 @pytest.mark.parametrize(
@@ -151,6 +170,8 @@ def test_no_model_means_the_agents_own_choice() -> None:
         ("cursor", {"role": "optimizer"}, "cursor can only be a target: set model.optimizer_backend"),
         ("cursor", {"base_url": "http://h/v1"}, "cursor takes no endpoint: set model.target_base_url"),
         ("cursor", {"agent_network": True}, "set model.target_agent_network"),
+        ("cursor", {"agent_web_search": True}, "set model.target_agent_web_search"),
+        ("codex", {"agent_thinking_tokens": 9}, "model.target_agent_thinking_tokens (or model.agent_thinking_tokens)"),
         ("copilot", {"base_url": "http://h/v1", "model": "default"}, "set model.target"),
         ("codex", {"base_url": "h:80"}, "model.target_base_url (or model.base_url) must be like http"),
         ("codex", {"api_key_env": "NOT_SET"}, "the environment variable NOT_SET is not set"),

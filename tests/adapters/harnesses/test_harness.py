@@ -34,6 +34,12 @@ def any_agent(tmp_path: Path) -> InstalledAgent:
     return installed("codex", tmp_path / "agent")
 
 
+@pytest.fixture
+def claude(tmp_path: Path) -> InstalledAgent:
+    """Claude Code."""
+    return installed("claude_code", tmp_path / "agent")
+
+
 def asked(agent: InstalledAgent, request: ChatRequest = QUESTION, **changes: object) -> ChatReply:
     """The answer to one question."""
     return asyncio.run(agent.opened(**changes).complete(request))
@@ -170,6 +176,43 @@ def test_an_agent_that_hangs_without_a_word_was_not_there(any_agent: InstalledAg
     assert len(any_agent.runs) == 1
 
 
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [
+        (401, "authentication_failed", "auth"),
+        (403, "oauth_org_not_allowed", "auth"),
+        (402, "billing_error", "quota"),
+        (404, "model_not_found", "config"),
+    ],
+)
+def test_claude_is_not_left_asking_with_a_key_that_is_refused(
+    claude: InstalledAgent, status: int, message: str, kind: str
+) -> None:
+    """It would ask ten times, for minutes: the second refusal is enough."""
+    claude.behaves(mode="asks_again", status=status, message=message)
+    began = time.monotonic()
+    failure = failed(claude, timeout_seconds=60)
+    assert time.monotonic() - began < 20
+    assert (failure.kind, failure.status, failure.systemic, len(claude.runs)) == (kind, status, True, 1)
+    assert f"HTTP {status} ({message.replace('_', ' ')}), try 2 of 10" in failure.message
+    assert gone(claude.runs[0]["pid"])
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "kind"),
+    [(429, "rate_limit", "rate_limit"), (529, "overloaded", "rate_limit"), (500, "server_error", "server"),
+     (None, "unknown", "transport")],
+)  # fmt: skip
+def test_claude_says_what_its_provider_said_until_its_time_was_over(
+    claude: InstalledAgent, status: int | None, message: str, kind: str
+) -> None:
+    """Too many requests, and errors of the server, are what they are; it may repeat those as long as it has time."""
+    claude.behaves(mode="asks_again", status=status, message=message)
+    failure = failed(claude, timeout_seconds=1)
+    assert (failure.kind, failure.status, failure.systemic) == (kind, status, False)
+    assert "try 10 of 10" in failure.message
+
+
 def test_one_that_worked_too_long_is_late_and_leaves_no_process(any_agent: InstalledAgent) -> None:
     """It ignores SIGTERM and has a child: both are gone after the grace."""
     any_agent.behaves(mode="stubborn")
@@ -251,7 +294,7 @@ def test_a_garbage_line_hides_nothing(agent: InstalledAgent) -> None:
 def test_a_breakdown_is_no_answer(agent: InstalledAgent, mode: str, kind: str, words: str) -> None:
     """Even when it had said something before."""
     agent.behaves(mode=mode)
-    failure = failed(agent, attempts=2)
+    failure = failed(agent, attempts=2, patience_seconds=0.2)
     assert failure.kind == kind
     assert words in failure.message
     assert len(agent.runs) == (2 if kind == "server" else 1)
@@ -301,7 +344,7 @@ def test_what_the_agent_says_is_understood(agent: InstalledAgent, message: str, 
     if agent.name == "cursor" and kind in ("context_length", "transport", "rate_limit"):
         pytest.skip("says nothing but a line on stderr: a breakdown, which is retried as well")
     agent.behaves(mode="fails", message=message, status=status)
-    failure = failed(agent, attempts=2)
+    failure = failed(agent, attempts=2, patience_seconds=0.2)
     assert failure.kind == kind
     assert message.split(maxsplit=1)[0] in failure.message
 

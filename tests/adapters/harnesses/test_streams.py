@@ -144,6 +144,19 @@ def test_claude_reports_its_errors_in_the_result(result: dict[str, object]) -> N
     assert found.complaint.message == "Not logged in"
 
 
+def test_claude_goes_on_after_a_request_that_it_repeated() -> None:
+    """Only one that nothing came after is a complaint; a result says more than any."""
+    again: Event = {"type": "system", "subtype": "api_retry", "attempt": 1, "max_retries": 10, "error_status": 401,
+                    "error": "authentication_failed"}  # fmt: skip
+    words: Event = {"type": "assistant", "message": {"content": [{"type": "text", "text": "on my way"}]}}
+    complaint = read(ClaudeCode(), again).complaint
+    assert complaint is not None
+    assert (complaint.message, complaint.status) == ("HTTP 401 (authentication failed), try 1 of 10", 401)
+    assert read(ClaudeCode(), again, words).complaint is None
+    result: Event = {"type": "result", "subtype": "success", "is_error": False, "result": "words"}
+    assert read(ClaudeCode(), again, result).answer == "words"
+
+
 def cursor_call(name: str, args: dict[str, object], result: dict[str, object]) -> Event:
     """A finished call of Cursor's."""
     call = {f"{name}ToolCall": {"args": args, "result": result}}

@@ -389,7 +389,7 @@ def test_a_token_that_is_echoed_is_shown_nowhere(signer: Callable[..., Signer]) 
         ("http://x.openai.azure.com", "", "https"),
         ("http://127.0.0.1:8000", "", "allow_hosts"),
         ("http://models.example.com", "models.example.com", "https"),
-        ("", "", "allow_hosts"),
+        ("", "", "is not set"),
     ],
 )
 def test_a_token_goes_to_azure_only_and_only_over_tls(base_url: str, allow: str, words: str) -> None:

@@ -292,9 +292,6 @@ def error(code: str = "", message: str = "no", kind: str = "", param: str = "") 
         (Answer(status=429, error=error("insufficient_quota")), "quota", 1),
         (Answer(status=429, error=error(kind="insufficient_quota")), "quota", 1),
         (Answer(status=403, error=error("billing_not_active")), "quota", 1),
-        (Answer(status=429, error=error("rate_limit_exceeded")), "rate_limit", 4),
-        (Answer(status=529, error=error(kind="overloaded_error")), "rate_limit", 4),
-        (Answer(status=503, error=error("slow_down")), "rate_limit", 4),
         (Answer(status=503, raw=""), "server", 4),
         (Answer(status=500, error="oops"), "server", 4),
         (Answer(status=502, raw="<html>bad gateway</html>"), "server", 4),
@@ -321,6 +318,22 @@ def test_each_error_has_its_kind_and_its_number_of_requests(answer: Answer, kind
     assert (failed.kind, made, len(failed.tries)) == (kind, requests, requests)
     assert failed.systemic == (kind in {"config", "auth", "quota"})
     assert failed.status == (None if answer.cut or answer.drop or answer.raw == b"no gzip" else answer.status)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(status=429, error=error("rate_limit_exceeded")),
+        Answer(status=529, error=error(kind="overloaded_error")),
+        Answer(status=503, error=error("slow_down")),
+    ],
+)
+def test_who_is_only_put_off_comes_again_while_there_is_patience(answer: Answer) -> None:
+    """More often than `attempts`; when nobody has been answered all the while, every later call would fail, too."""
+    failed, made = failure_of(answer)
+    assert (failed.kind, failed.status, failed.systemic) == ("rate_limit", answer.status, True)
+    assert made == len(failed.tries) > 30
+    assert sum(one.waited_ms for one in failed.tries) < 900_000
 
 
 def test_a_reply_without_a_word_says_what_it_used() -> None:
@@ -463,7 +476,7 @@ def test_a_429_among_answers_holds_back_its_own_call_alone() -> None:
 
         async def scenario() -> None:
             time = FakeTime(jump=False)
-            model = open_chat(settings(server.base_url), {}, clock=time.clock, sleep=time.sleep)
+            model = open_chat(settings(server.base_url), {}, clock=time.clock, sleep=time.sleep, draw=lambda _key: 0.0)
             await model.complete(question(1))
             await model.complete(question(2))
             refused = asyncio.create_task(model.complete(question(3)))
@@ -478,14 +491,14 @@ def test_a_429_among_answers_holds_back_its_own_call_alone() -> None:
         asyncio.run(scenario())
 
 
-def test_one_429_holds_back_every_call() -> None:
+def test_a_429_before_any_answer_holds_back_every_call() -> None:
     """A call that never saw it is sent when the server's wait is over, not before."""
     answers = iter([Answer(status=429, error="slow down", headers={"Retry-After": "7"})])
     with ModelServer(lambda _body, _headers: next(answers, Answer())) as server:
 
         async def scenario() -> None:
             time = FakeTime(jump=False)
-            model = open_chat(settings(server.base_url), {}, clock=time.clock, sleep=time.sleep)
+            model = open_chat(settings(server.base_url), {}, clock=time.clock, sleep=time.sleep, draw=lambda _key: 0.0)
             first = asyncio.create_task(model.complete(question(1)))
             await time.slept()
             others = [asyncio.create_task(model.complete(question(number))) for number in range(2, 6)]

@@ -130,14 +130,15 @@ def test_a_second_429_prolongs_the_pause() -> None:
     run(scenario())
 
 
-def test_a_wait_nobody_would_sit_out_pauses_nobody() -> None:
-    """An hour of Retry-After fails its own call and leaves the others alone."""
+def test_an_endpoint_that_is_closed_for_too_long_is_asked_no_more() -> None:
+    """An hour of Retry-After is the answer to every call that would come."""
 
     async def scenario() -> None:
         time = FakeTime()
         gate = limiter(time)
-        gate.learn(Failure(kind="rate_limit", message="slow", retry=True, server_wait=3600), final=True)
-        assert await gate.enter(0) is None
+        closed = Failure(kind="rate_limit", message="slow", retry=False, server_wait=3600, closed=True)
+        gate.learn(closed, final=True)
+        assert await gate.enter(0) is closed
         assert time.waits == []
 
     run(scenario())
@@ -280,5 +281,120 @@ def test_an_endpoint_whose_allowance_is_spent_is_left_alone_until_it_is_filled()
         assert not other.done()
         await time.advance(0.1)
         assert other.done()
+
+    run(scenario())
+
+
+def test_one_refusal_among_answers_holds_nobody_back() -> None:
+    """Eight in a row do: then nobody is sent before the endpoint said so."""
+
+    async def scenario() -> None:
+        time = FakeTime(jump=False)
+        gate = limiter(time, concurrency=16)
+        gate.answered()
+        for number in range(8):
+            assert await asyncio.wait_for(gate.enter(0), 1) is None, number
+            gate.leave()
+            gate.learn(RATE_LIMITED, final=False)
+        waiting = asyncio.create_task(gate.enter(0))
+        await time.advance(6.9)
+        assert not waiting.done()
+        await time.advance(0.1)
+        assert await waiting is None
+
+    run(scenario())
+
+
+def test_while_everybody_waits_each_answer_lets_one_in() -> None:
+    """An endpoint that takes so many at once has room for one more; calls of before the pause do not end it."""
+
+    async def scenario() -> None:
+        time = FakeTime(jump=False)
+        gate = limiter(time, concurrency=16)
+        gate.learn(RATE_LIMITED, final=False, began=time.now)
+        waiting = [asyncio.create_task(gate.enter(0)) for _ in range(4)]
+        await settle()
+        gate.answered(began=time.now - 1)
+        await settle()
+        assert [one.done() for one in waiting] == [True, False, False, False]
+        await time.advance(1)
+        gate.answered(began=time.now)
+        await settle()
+        assert all(one.done() for one in waiting)
+
+    run(scenario())
+
+
+def test_a_cut_reply_is_no_crowd() -> None:
+    """Nobody waits for it, and there is as much room as before."""
+
+    async def scenario() -> None:
+        gate = limiter(FakeTime(), concurrency=8)
+        for _ in range(20):
+            gate.learn(failure("transport", "cut"), final=False)
+        assert gate.room == 8
+        assert await gate.enter(0) is None
+
+    run(scenario())
+
+
+def test_those_who_wait_for_a_dead_endpoint_hear_when_it_is_back() -> None:
+    """The first answer after an outage ends all their waits; one among answers is no news."""
+
+    async def scenario() -> None:
+        time = FakeTime(jump=False)
+        gate = limiter(time)
+        for _ in range(4):
+            gate.learn(failure("transport", "no connection"), final=False)
+        waiting = [asyncio.create_task(gate.before_next_try(30)) for _ in range(3)]
+        await settle()
+        gate.answered()
+        await settle()
+        assert all(one.done() for one in waiting)
+        gate.learn(failure("transport", "no connection"), final=False)
+        alone = asyncio.create_task(gate.before_next_try(30))
+        await settle()
+        gate.answered()
+        await time.advance(29)
+        assert not alone.done()
+        await time.advance(1)
+        assert alone.done()
+
+    run(scenario())
+
+
+def test_an_endpoint_that_counts_calls_at_once_gets_no_more_than_it_takes() -> None:
+    """Four are taken, the others refused: that is the room; after half a minute without a refusal one more is tried."""
+    time = FakeTime()
+    gate = limiter(time, concurrency=16)
+    for level in range(1, 17):
+        if level <= 4:
+            gate.answered(level=level)
+        else:
+            gate.learn(RATE_LIMITED, final=False, began=time.now, level=level)
+    assert gate.room == 4
+    for _ in range(100):
+        gate.answered(level=4)
+    assert gate.room == 4
+    time.now += 31
+    for _ in range(20):
+        gate.answered(level=4)
+    assert gate.room == 5
+
+
+def test_who_waits_can_be_sent_away() -> None:
+    """A run that stops breaks a pause off; the place is free again."""
+
+    async def scenario() -> None:
+        async def stopping(_why: str, _seconds: float, _sleep: object) -> bool:
+            return False
+
+        gate = limiter(FakeTime(), concurrency=1)
+        gate.learn(RATE_LIMITED, final=False)
+        refused = await gate.enter(0, stopping)
+        assert refused is not None
+        assert "stopping" in refused.message
+        gate.answered(began=2000.0)
+        assert await gate.enter(0) is None
 
     run(scenario())

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import zlib
 from collections.abc import Callable
 from email.utils import formatdate
 
 import pytest
 from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
 from support.chat import open_chat, question, settings
 from support.fake_time import FakeTime
 from support.model_server import Answer, ModelServer
 
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.retry import PastTries, RetryPolicy, seeded_draw, server_wait, spent_wait
+from skillopt_es.adapters.models.inflating import Body, TooLongError
+from skillopt_es.adapters.models.retry import PastTries, RetryPolicy, seeded_draw
+from skillopt_es.adapters.models.told_waits import in_words, said_wait, server_wait, spent_wait
 from skillopt_es.ports import CallFailed, ChatReply
 
 NOW = 1_800_000_000.0
-POLICY = RetryPolicy(attempts=5, base=1.0, cap=30.0, seed=42, draw=lambda _key: 0.0)
+POLICY = RetryPolicy(attempts=5, base=0.1, cap=30.0, patience=900.0, seed=42, draw=lambda _key: 0.0)
 BUSY = failure("server", "HTTP 503", status=503)
 SLOW = failure("rate_limit", "HTTP 429", status=429)
 
@@ -65,6 +71,26 @@ def test_the_server_says_how_long_to_wait(headers: dict[str, str], wait: float |
             },
             5.0,
         ),
+        (
+            {
+                "anthropic-ratelimit-input-tokens-remaining": "0",
+                "anthropic-ratelimit-input-tokens-reset": "2027-01-15T08:00:09Z",
+            },
+            9.0,
+        ),
+        (
+            {
+                "x-ratelimit-remaining-requests": "0",
+                "x-ratelimit-reset-requests": "2s",
+                "x-ratelimit-remaining-tokens": "0",
+                "x-ratelimit-reset-tokens": "8s",
+            },
+            8.0,
+        ),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(NOW + 12)}, 12.0),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(1000 * NOW) + 2500)}, 2.5),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "30"}, 30.0),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "9999-99-99"}, None),
     ],
 )
 def test_an_endpoint_says_that_its_allowance_is_spent(headers: dict[str, str], wait: float | None) -> None:
@@ -73,9 +99,37 @@ def test_an_endpoint_says_that_its_allowance_is_spent(headers: dict[str, str], w
     assert found == (None if wait is None else pytest.approx(wait))
 
 
-def test_backoff_doubles_up_to_its_cap() -> None:
-    """Without jitter the wait is half of base * 2^k, and never above half of the cap."""
-    assert [POLICY.backoff("slot", attempt) for attempt in range(8)] == [0.5, 1, 2, 4, 8, 15, 15, 15]
+@pytest.mark.parametrize(
+    ("message", "wait"),
+    [
+        ("Rate limit reached for gpt-4.1 … Please try again in 120ms. Visit …", 0.12),
+        ("Please try again in 6m0s.", 360.0),
+        ("Rate limit is exceeded. Try again in 7 seconds.", 7.0),
+        ("Please retry after 10 seconds.", 10.0),
+        ("You exceeded your current quota. Please retry in 34.074824224s.", 34.074824224),
+        ("Try again in 250 milliseconds", 0.25),
+        ("Try again in 1 second", 1.0),
+        ("try again in a moment", None),
+        ("retry in 5 apples", None),
+        ("", None),
+    ],
+)
+def test_the_words_of_an_error_may_say_when_to_come_back(message: str, wait: float | None) -> None:
+    """Some endpoints have no header for it."""
+    assert said_wait(message) == (None if wait is None else pytest.approx(wait))
+
+
+def test_waits_are_told_in_words() -> None:
+    """As people say them."""
+    told = [in_words(seconds) for seconds in (0.5, 34, 119, 120, 900, 3600, 5400)]
+    assert told == ["0.5 s", "34 s", "119 s", "2 min", "15 min", "1 h", "1 h 30 min"]
+
+
+def test_backoff_begins_with_tens_of_milliseconds_and_grows_up_to_its_cap() -> None:
+    """Without jitter the wait is half of base * 3^k, and never above half of the cap."""
+    assert [POLICY.backoff("slot", attempt) for attempt in range(7)] == pytest.approx(
+        [0.05, 0.15, 0.45, 1.35, 4.05, 12.15, 15]
+    )
     assert POLICY.backoff("slot", 10_000) == 15
 
 
@@ -85,41 +139,75 @@ def test_jitter_is_drawn_from_seed_slot_and_attempt() -> None:
     waits = {
         policy.backoff("a", 0),
         policy.backoff("b", 0),
-        policy.backoff("a", 1) / 2,
+        policy.backoff("a", 1) / 3,
         evolve(policy, seed=43).backoff("a", 0),
     }
     assert len(waits) == 4
-    assert all(0.5 <= wait < 1 for wait in waits)
+    assert all(0.05 <= wait < 0.1 for wait in waits)
     assert policy.backoff("a", 0) == evolve(policy).backoff("a", 0)
 
 
 @pytest.mark.parametrize(
     ("failed", "past", "wait"),
     [
-        (BUSY, PastTries(), 0.5),
-        (BUSY, PastTries(tries=3), 4.0),
-        (BUSY, PastTries(tries=3, guided=2), 1.0),
-        (BUSY, PastTries(tries=4), None),
-        (BUSY, PastTries(tries=4, guided=4), None),
+        (BUSY, PastTries(), 0.05),
+        (BUSY, PastTries(blind=3), 1.35),
+        (BUSY, PastTries(blind=3, told=20, untold=4), 1.35),
+        (BUSY, PastTries(blind=4), None),
+        (SLOW, PastTries(blind=4), 0.05),
+        (SLOW, PastTries(untold=4), 4.05),
+        (SLOW, PastTries(put_off_seconds=899.96), None),
         (evolve(SLOW, server_wait=7.0), PastTries(), 7.0),
-        (evolve(SLOW, server_wait=7.0), PastTries(tries=3, guided=3), 7.0),
-        (evolve(SLOW, server_wait=0.1), PastTries(), 0.5),
-        (evolve(SLOW, server_wait=120.0), PastTries(), 120.0),
-        (evolve(SLOW, server_wait=120.5), PastTries(), None),
-        (failure("empty", "no text"), PastTries(tries=1, empty=1), 1.0),
-        (failure("empty", "no text"), PastTries(tries=2, empty=2), None),
+        (evolve(SLOW, server_wait=7.0), PastTries(blind=4, told=9), 7.0),
+        (evolve(SLOW, server_wait=0.1), PastTries(), 0.1),
+        (evolve(SLOW, server_wait=0.1), PastTries(told=14), 4.05),
+        (evolve(SLOW, server_wait=900.0), PastTries(), 900.0),
+        (evolve(SLOW, server_wait=900.5), PastTries(), None),
+        (evolve(SLOW, server_wait=1.0), PastTries(put_off_seconds=899.5), None),
+        (evolve(BUSY, server_wait=2.0), PastTries(blind=4), 2.0),
+        (failure("empty", "no text"), PastTries(blind=1, kinds=("empty",)), 0.15),
+        (failure("empty", "no text"), PastTries(blind=2, kinds=("empty", "empty")), None),
+        (failure("timeout", "late"), PastTries(blind=2, kinds=("timeout", "timeout")), None),
+        (failure("timeout", "late"), PastTries(blind=2, kinds=("empty", "timeout")), 0.45),
         (failure("auth", "HTTP 401"), PastTries(), None),
     ],
 )
 def test_a_failure_is_tried_again_or_not(failed: Failure, past: PastTries, wait: float | None) -> None:
-    """The wait is the longer of the server's and ours, which grows only with blind tries; None: no sense in another."""
-    assert POLICY.wait_after(failed, "slot", past) == wait
+    """Blind failures have a number of tries, being put off has a patience; None: no sense in another."""
+    assert POLICY.wait_after(failed, "slot", past) == (None if wait is None else pytest.approx(wait))
 
 
 def test_past_tries_remember_who_said_when_and_who_said_nothing() -> None:
     """One more of each kind."""
-    past = PastTries().and_then(BUSY).and_then(evolve(SLOW, server_wait=7.0)).and_then(failure("empty", "no text"))
-    assert past == PastTries(tries=3, guided=1, empty=1)
+    past = PastTries().and_then(BUSY, 1.0).and_then(evolve(SLOW, server_wait=7.0), 7.0).and_then(SLOW, 0.5)
+    past = past.and_then(failure("empty", "no text"), 1.0)
+    assert past == PastTries(blind=2, told=1, untold=1, put_off_seconds=7.5, kinds=("empty",))
+
+
+_WAITS = st.one_of(st.none(), st.floats(min_value=0.001, max_value=2000))
+_FAILURES = st.builds(
+    lambda kind, told: evolve(failure(kind, "no"), server_wait=told),
+    st.sampled_from(["rate_limit", "server", "transport", "timeout", "empty"]),
+    _WAITS,
+)
+
+
+@given(st.lists(_FAILURES, max_size=60), st.integers(1, 9), st.floats(0, 500))
+def test_no_call_is_tried_for_ever(failures: list[Failure], attempts: int, patience: float) -> None:
+    """Whatever an endpoint says: at most so many blind tries, and never put off for longer than the patience."""
+    policy = evolve(POLICY, attempts=attempts, patience=patience, draw=seeded_draw)
+    past = PastTries()
+    for failed in failures:
+        wait = policy.wait_after(failed, "slot", past)
+        if wait is None:
+            break
+        assert wait > 0
+        if failed.server_wait is not None:
+            assert wait >= failed.server_wait
+            assert past.told >= 10 or wait <= failed.server_wait + min(0.05 * failed.server_wait, 1)
+        past = past.and_then(failed, wait)
+    assert past.blind < attempts
+    assert past.put_off_seconds <= patience
 
 
 def ask(
@@ -153,7 +241,8 @@ def ask(
     [
         ({}, 0.5),
         ({"Retry-After": "3"}, 3.0),
-        ({"Retry-After": "0.1"}, 0.5),
+        ({"Retry-After": "0.1"}, 0.1),
+        ({"Retry-After": "0"}, 0.5),
         ({"Retry-After-Ms": "1500", "Retry-After": "9"}, 1.5),
         ({"Retry-After": formatdate(NOW + 42, usegmt=True)}, 42.0),
         ({"Retry-After": "120"}, 120.0),
@@ -168,13 +257,51 @@ def test_a_429_waits_exactly_once_and_then_succeeds(headers: dict[str, str], wai
     assert [(one.kind, one.status, one.waited_ms) for one in reply.tries] == [("rate_limit", 429, round(wait * 1000))]
 
 
-def test_a_wait_of_more_than_two_minutes_is_not_waited() -> None:
-    """The call fails at once, and says what the server said."""
+def test_a_wait_beyond_all_patience_pauses_the_run() -> None:
+    """The call fails at once, as one that every later one would share, and says what the server said."""
     time = FakeTime()
     error, requests = ask([Answer(status=429, error="come back tomorrow", headers={"Retry-After": "86400"})], time)
     assert isinstance(error, CallFailed)
-    assert (error.kind, requests, time.waits) == ("rate_limit", 1, [])
-    assert "come back tomorrow" in error.message
+    assert (error.kind, error.systemic, requests, time.waits) == ("rate_limit", True, 1, [])
+    assert error.message == (
+        "HTTP 429: come back tomorrow; it asks to come back in 24 h, "
+        "and model.target_patience_seconds (or model.patience_seconds) is 15 min"
+    )
+    assert "resume" in error.hint
+
+
+def test_an_endpoint_that_puts_everybody_off_for_too_long_pauses_the_run() -> None:
+    """Told to wait four minutes again and again: three of them fit into a quarter of an hour."""
+    time = FakeTime()
+    error, requests = ask([Answer(status=429, error="slow down", headers={"Retry-After": "240"})] * 4, time)
+    assert isinstance(error, CallFailed)
+    assert (error.kind, requests, time.waits) == ("rate_limit", 4, [240, 240, 240])
+    assert "it has answered nobody for 12 min" in error.message
+
+
+def test_a_rate_limit_is_patience_and_not_a_number_of_tries() -> None:
+    """Nine refusals, four tries allowed: it goes on, exactly as it is told to."""
+    time = FakeTime()
+    slow = Answer(status=429, error="slow down", headers={"Retry-After": "0.5"})
+    reply, requests = ask([*[slow] * 9, Answer(text="4")], time)
+    assert isinstance(reply, ChatReply)
+    assert (requests, time.waits) == (10, [0.5] * 9)
+
+
+def test_a_server_that_says_when_it_is_back_is_believed_whatever_its_error() -> None:
+    """A 503 with Retry-After is not one of the tries."""
+    time = FakeTime()
+    away = Answer(status=503, error="maintenance", headers={"Retry-After": "2"})
+    reply, requests = ask([*[away] * 6, Answer(text="4")], time)
+    assert isinstance(reply, ChatReply)
+    assert (requests, time.waits) == (7, [2.0] * 6)
+
+
+def test_an_error_that_begins_with_its_status_does_not_have_it_twice() -> None:
+    """As gateways pass on what they were told."""
+    error, _ = ask([Answer(status=401, error="HTTP 401: no such key")], FakeTime())
+    assert isinstance(error, CallFailed)
+    assert error.message == "HTTP 401: no such key"
 
 
 def test_there_is_no_sleep_after_the_last_try() -> None:
@@ -182,8 +309,8 @@ def test_there_is_no_sleep_after_the_last_try() -> None:
     time = FakeTime()
     error, requests = ask([Answer(status=503, error="busy")] * 4, time)
     assert isinstance(error, CallFailed)
-    assert (error.kind, requests, time.waits) == ("server", 4, [0.5, 1.0, 2.0])
-    assert [one.waited_ms for one in error.tries] == [500, 1000, 2000, 0]
+    assert (error.kind, requests, time.waits) == ("server", 4, [0.5, 1.5, 4.5])
+    assert [one.waited_ms for one in error.tries] == [500, 1500, 4500, 0]
 
 
 @pytest.mark.parametrize(
@@ -235,8 +362,100 @@ def test_no_try_begins_after_the_call_s_deadline() -> None:
 
     with ModelServer(lambda _body, _headers: Answer(status=500, error="oops")) as server:
         failed = asyncio.run(scenario(server.base_url))
-    assert time.waits == [0.5, 1, 2, 4, 8]
-    assert (failed.kind, len(failed.tries), failed.tries[-1].waited_ms) == ("server", 6, 0)
+    assert time.waits == [0.5, 1.5, 4.5]
+    assert (failed.kind, len(failed.tries), failed.tries[-1].waited_ms) == ("server", 4, 0)
+
+
+def test_headers_that_trickle_are_given_up_at_the_deadline() -> None:
+    """A byte at a time, so that there is never silence; the connection is closed."""
+
+    async def scenario() -> tuple[CallFailed, bool]:
+        closed = asyncio.Event()
+
+        async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            try:
+                for byte in b"HTTP/1.1 200 OK\r\nX-Slow: " + b"a" * 4000:
+                    writer.write(bytes([byte]))
+                    await writer.drain()
+                    await asyncio.sleep(0.005)
+            except ConnectionError:
+                closed.set()
+            finally:
+                writer.close()
+
+        server = await asyncio.start_server(trickle, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        model = open_chat(settings(url, attempts=2, deadline_seconds=0.2), {})
+        try:
+            await model.complete(question())
+        except CallFailed as failed:
+            await asyncio.wait_for(closed.wait(), 5)
+            return failed, closed.is_set()
+        finally:
+            await model.aclose()
+            server.close()
+        raise AssertionError("it cannot have answered")
+
+    failed, closed = asyncio.run(asyncio.wait_for(scenario(), 10))
+    assert (failed.kind, len(failed.tries), closed) == ("timeout", 1, True)
+    assert "deadline" in failed.message
+
+
+LARGE = b'{"choices": [{"message": {"content": "' + b"a" * 2_000_000 + b'"}}]}'
+
+
+@pytest.mark.parametrize("coding", ["", "gzip", "deflate", "raw deflate"])
+def test_a_reply_beyond_the_limit_is_a_failed_call(coding: str) -> None:
+    """However it is packed: it is given up on the way, not asked for again, and the setting is named."""
+    raw = {
+        "": bytes,
+        "gzip": gzip.compress,
+        "deflate": zlib.compress,
+        "raw deflate": lambda data: zlib.compress(data)[2:-4],
+    }
+    headers = {"Content-Encoding": coding.removeprefix("raw ")} if coding else {}
+    answer = Answer(raw=raw[coding](LARGE), headers=headers)
+
+    async def call(base_url: str, most: int) -> ChatReply | CallFailed:
+        model = open_chat(settings(base_url, max_reply_bytes=most), {})
+        try:
+            return await model.complete(question())
+        except CallFailed as error:
+            return error
+        finally:
+            await model.aclose()
+
+    with ModelServer(lambda _body, _headers: answer) as server:
+        failed = asyncio.run(call(server.base_url, 1_000_000))
+        assert isinstance(failed, CallFailed)
+        assert (failed.kind, failed.systemic, len(server.requests)) == ("invalid_reply", False, 1)
+        assert "more than 1000000 bytes" in failed.message
+        assert "model.max_reply_bytes" in failed.hint
+        reply = asyncio.run(call(server.base_url, 3_000_000))
+        assert isinstance(reply, ChatReply)
+        assert len(reply.text) == 2_000_000
+
+
+def test_a_bomb_is_never_unpacked_beyond_the_limit() -> None:
+    """A thousand times as large as it looks: what is kept of it ends at the limit."""
+    bomb = gzip.compress(bytes(50_000_000))
+    body = Body("gzip", 100_000)
+    with pytest.raises(TooLongError):
+        body.add(bomb)
+    assert sum(map(len, body._pieces)) <= 100_000
+
+
+@given(
+    st.lists(st.binary(max_size=200), max_size=6), st.integers(1, 50), st.sampled_from(["gzip", "deflate", "identity"])
+)
+def test_a_packed_body_is_what_was_packed(parts: list[bytes], cut: int, coding: str) -> None:
+    """In pieces of any size; a gzip may have several members."""
+    plain = b"".join(parts)
+    packed = {"gzip": b"".join(map(gzip.compress, parts)), "deflate": zlib.compress(plain), "identity": plain}[coding]
+    body = Body(coding, 10_000)
+    for at in range(0, len(packed), cut):
+        body.add(packed[at : at + cut])
+    assert body.whole == plain
 
 
 def test_a_reply_that_never_ends_is_given_up_at_the_deadline() -> None:

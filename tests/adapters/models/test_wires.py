@@ -409,8 +409,8 @@ def test_an_error_in_the_middle_of_a_stream_has_its_kind(spoken: Format) -> None
     """The status said 200 long ago."""
     begun = spoken.answer(Said(), stream=True).body.split(b"\n\n")[:3]
     raw = b"\n\n".join([*begun, STREAM_ERRORS[family(spoken)]])
-    failed, made = failure_of(spoken, Answer(raw=raw, headers=STREAM), stream=True, attempts=2)
-    assert (failed.kind, made) == ("rate_limit", 2)
+    failed, made = failure_of(spoken, Answer(raw=raw, headers=STREAM), stream=True, patience_seconds=0)
+    assert (failed.kind, made) == ("rate_limit", 1)
     assert "busy" in failed.message
 
 
@@ -433,11 +433,11 @@ ERRORS = [
     (404, "model_not_found", "no such model", "config", 1),
     (413, "request_too_large", "too big", "context_length", 1),
     (400, "invalid_request_error", "prompt is too long: 9 > 8", "context_length", 1),
-    (429, "rate_limit_error", "slow down", "rate_limit", 3),
+    (429, "rate_limit_error", "slow down", "rate_limit", 1),
     (500, "api_error", "oops", "server", 3),
     (503, "api_error", "down", "server", 3),
     (504, "timeout_error", "late", "server", 3),
-    (529, "overloaded_error", "busy", "rate_limit", 3),
+    (529, "overloaded_error", "busy", "rate_limit", 1),
 ]
 
 
@@ -447,7 +447,7 @@ def test_each_error_has_its_kind_and_its_number_of_requests(
     spoken: Format, status: int, code: str, message: str, kind: str, made: int
 ) -> None:
     """In every provider's own words; the message reaches the user."""
-    failed, requests = failure_of(spoken, spoken.refusal(status, code, message), attempts=3)
+    failed, requests = failure_of(spoken, spoken.refusal(status, code, message), attempts=3, patience_seconds=0)
     assert (failed.kind, failed.status, requests) == (kind, status, made)
     assert message in failed.message
 
@@ -517,7 +517,7 @@ def test_a_field_that_is_not_taken_is_an_error_or_dropped_as_configured(spoken: 
 def test_minimax_puts_its_errors_into_a_200(code: int, kind: str) -> None:
     """Even beside a choice."""
     body = {**FORMATS["minimax"].writes(Said()), "base_resp": {"status_code": code, "status_msg": "no"}}
-    failed, _ = failure_of(FORMATS["minimax"], Answer(raw=json.dumps(body)), attempts=1)
+    failed, _ = failure_of(FORMATS["minimax"], Answer(raw=json.dumps(body)), attempts=1, patience_seconds=0)
     assert failed.kind == kind
 
 

@@ -1,0 +1,127 @@
+"""
+`tail`: where the log ended at its last commit, kept outside the database until the next anchor says so.
+
+SQLite drops what follows a flipped bit in its write-ahead log, or a log that was deleted, without a word, and the
+anchor is only as new as the last barrier. A line goes here after each commit, when what it names is on disk, so a
+process that dies at any moment leaves a line that is true, at worst one commit behind. Two lines take turns: one that a
+power cut tears leaves the other. It is not synced: after a power cut it may be older, and is then true all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from attrs import asdict, frozen
+
+from skillopt_es.events.anchor import Anchor, parsed_anchor
+from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.faults import read_fault, system_fault
+from skillopt_es.events.values import digest_of
+
+TAIL_FILE = "tail"
+_LINE = 1024
+_LINES = 2
+_CHECK = 16
+_LOOKS = 3
+
+
+@frozen
+class Told:
+    """What the file says: where the log ended, if anything, and how many of its lines are not what was written."""
+
+    end: Anchor | None
+    damaged: int
+
+
+class TailFile:
+    """The file of one writer."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / TAIL_FILE
+        self._file: int | None = None
+        self._turn = 0
+        self._owed: Anchor | None = None
+
+    def note(self, end: Anchor) -> None:
+        """Says that the log ends there, once that is durable; what the disk refuses is owed, see `settle`."""
+        self._owed = end
+        with suppress(OSError):  # the commit stands; the next one hears of it
+            self._write(end)
+
+    def settle(self) -> None:
+        """Writes what is still owed; raises LogUnwritable where the disk refuses it again."""
+        if self._owed is not None:
+            try:
+                self._write(self._owed)
+            except OSError as error:
+                raise system_fault(error, self._path) from error
+
+    def clear(self) -> None:
+        """Says nothing any more: the anchor does."""
+        self._owed, self._turn = None, 0
+        with suppress(OSError):  # a line that stays is still true
+            if self._file is None:
+                self._path.unlink(missing_ok=True)
+            else:
+                os.ftruncate(self._file, 0)
+
+    def remove(self) -> None:
+        """Takes the file away: the anchor says it all, and nobody writes any more."""
+        self.close()
+        with suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Gives the file back as it is."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def _write(self, end: Anchor) -> None:
+        if self._file is None:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._file = os.open(self._path, flags, 0o644)
+        os.pwrite(self._file, _line(end), self._turn * _LINE)
+        self._turn = (self._turn + 1) % _LINES
+        self._owed = None
+
+
+def read_tail(folder: Path) -> Told:
+    """What `tail` says; nothing where there is none. Raises LogDamaged where not one of its lines can be read."""
+    told = _read(folder)
+    for _ in range(_LOOKS):  # a writer may be in the middle of a line
+        if not told.damaged:
+            break
+        told = _read(folder)
+    if told.damaged and told.end is None:
+        raise LogDamaged(f"{folder / TAIL_FILE} is damaged: it is not what was written")
+    return told
+
+
+def _read(folder: Path) -> Told:
+    path = folder / TAIL_FILE
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return Told(None, 0)
+    except OSError as error:
+        raise read_fault(error, path) from error
+    lines = [content[start : start + _LINE].strip(b"\0") for start in range(0, len(content), _LINE)]
+    written = [line for line in lines if line]
+    ends = [end for end in map(_parsed, written) if end is not None]
+    newest = max(ends, key=lambda end: (end.seq, end.calls), default=None)
+    return Told(newest, len(written) - len(ends))
+
+
+def _line(end: Anchor) -> bytes:
+    said = json.dumps(asdict(end), sort_keys=True).encode()
+    return said.ljust(_LINE - _CHECK - 1) + digest_of(said)[:_CHECK].encode() + b"\n"
+
+
+def _parsed(line: bytes) -> Anchor | None:
+    """The line, or None for one that is not what was written."""
+    said = line[: -_CHECK - 1].rstrip(b" ")
+    return parsed_anchor(said) if line[-_CHECK - 1 :] == digest_of(said)[:_CHECK].encode() + b"\n" else None

@@ -1,0 +1,118 @@
+"""One role's model: its backend, its name, and what the environment and the original's defaults add to the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from skillopt_es.config.adapter_names import KNOWN_BACKENDS, Label
+from skillopt_es.config.backends import (
+    NOT_AZURE,
+    OWN_NAMES,
+    Backend,
+    backend_of,
+    family_of,
+    first,
+    own_keys,
+    written,
+)
+from skillopt_es.config.draft import ASKED, DEFAULTS, Draft
+from skillopt_es.config.shipped import default_address, default_model, stands_for_any
+from skillopt_es.config.values import is_blank
+from skillopt_es.events.values import Role
+
+_MODES_WITH_A_KEY = frozenset({*NOT_AZURE, "api_key", "key"})
+
+
+def name_from_environment(draft: Draft, role: Role, environ: Mapping[str, str]) -> None:
+    """A role that no file names a backend or a model for."""
+    name = f"{role.upper()}_BACKEND"
+    said = environ.get(name, "").strip()
+    if said and not draft.chosen("backend") and not draft.chosen(f"{role}_backend"):
+        if said.lower() in KNOWN_BACKENDS:
+            draft.take(f"{role}_backend", name, environ)
+        else:  # the name of the variable is such that it may be somebody else's
+            draft.notices.append(f"the environment variable {name} is ignored: {said!r} is no backend")
+    if is_blank(draft.model.get(role)):
+        draft.take(role, f"{role.upper()}_DEPLOYMENT", environ)
+
+
+def chosen_backend(draft: Draft, role: Role) -> Backend:
+    """The backend that the files give a role so far, with who wrote what taken into account."""
+    label = Label(
+        written=draft.sources.get("model.backend", DEFAULTS) != DEFAULTS,
+        role_asked=draft.sources.get(f"model.{role}_backend") == ASKED,
+    )
+    return backend_of(draft.model, role, label)
+
+
+def settle_role(draft: Draft, role: Role) -> Backend:
+    """One role's backend with all that the environment and the original's defaults add to what the files say."""
+    if draft.original and stands_for_any(str(draft.model.get(role, ""))):
+        _settle_model(draft, role, chosen_backend(draft, role))
+    backend = chosen_backend(draft, role)
+    _fill(draft, role, backend, ("auth_mode", "base_url"))
+    backend = chosen_backend(
+        draft, role
+    )  # an endpoint of Azure's makes it Azure's, an auth mode may say that it is not
+    if not isinstance(backend.name, str):
+        return backend
+    _fill(draft, role, backend, tuple(_settings_of(backend)))
+    if draft.original and is_blank(written(draft.model, role, backend, "base_url").value):
+        address = default_address(backend)
+        if address:
+            draft.put(f"{role}_base_url", address, "the original's default")
+    return backend
+
+
+def _settings_of(backend: Backend) -> Iterator[str]:
+    for family in backend.asked_of_the_environment:
+        yield from (ours for ours in OWN_NAMES[family].values() if ours != "model")
+
+
+def _fill(draft: Draft, role: Role, backend: Backend, keys: tuple[str, ...]) -> None:
+    """What the files leave open, from the environment; only keys that this backend has a variable for."""
+    for key in dict.fromkeys(keys):
+        if key == "api_key_env" and not _takes_a_key(draft, role, backend):
+            continue
+        if any(draft.chosen(name) for name in (f"{role}_{key}", key)) or draft.in_a_file(role, backend, key):
+            continue
+        families = backend.asked_of_the_environment
+        names = [name for name in own_keys(role, backend, key) if (family_of(name) or ("",))[0] in families]
+        draft.from_variable(names)
+
+
+def _takes_a_key(draft: Draft, role: Role, backend: Backend) -> bool:
+    """Azure signs in by its command line unless a mode asks for a key, whatever keys lie about."""
+    if "azure_openai" not in backend.asked_of_the_environment:
+        return True
+    own = first(draft.model, (f"{role}_auth_mode", *own_keys(role, backend, "auth_mode"), "auth_mode"))
+    return own is not None and str(own.value).strip().lower() in _MODES_WITH_A_KEY
+
+
+def _settle_model(draft: Draft, role: Role, backend: Backend) -> None:
+    """The name that the original's files give every model, replaced by the backend's own."""
+    if not isinstance(backend.name, str) or draft.sources.get(f"model.{role}") == ASKED:
+        return
+    said = str(draft.model.get(role, ""))
+    names = own_keys(role, backend, "model")
+    own = first(draft.model, names)
+    if own is not None:
+        name, source = str(own.value), draft.sources.get(f"model.{own.key}", "")
+    else:
+        variable = next((draft.variables[key] for key in names if key in draft.variables), None)
+        if variable is not None:
+            draft.used[variable.name] = None
+        name = default_model(backend) if variable is None else str(variable.value)
+        source = "the original's default" if variable is None else variable.source
+    if name and name != said:
+        draft.put(role, name, source)
+        draft.notes.append(f"model.{role} is {name} ({source}): {said or 'nothing'} stands for {backend.spelled}'s own")
+
+
+def write_backend(draft: Draft, role: Role, backend: Backend) -> None:
+    """What is not to be seen without knowing who wrote it where is written out."""
+    again = backend_of(draft.model, role)
+    if isinstance(backend.name, str) and (again.name, again.families) != (backend.name, backend.families):
+        source = draft.sources.get(f"model.{backend.key}", "")
+        spelled = backend.name if backend.spelled == "openai_chat" else backend.spelled
+        draft.put(f"{role}_backend", spelled, source)

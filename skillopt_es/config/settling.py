@@ -1,0 +1,128 @@
+"""
+What a config comes to before it is read: its layers, then the environment's variables, then what a backend implies.
+
+Everything is written into the tree, under the key that it would have in a file, so that the log holds a whole config
+and the same tree is the same run wherever and whenever it is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import cast
+
+from attrs import frozen
+
+from skillopt_es.config.backends import ROLES, Backend, found_in, written
+from skillopt_es.config.draft import ASKED, DEFAULTS, Draft
+from skillopt_es.config.leftovers import drop_meaningless, drop_unused, notices_of
+from skillopt_es.config.roles import chosen_backend, name_from_environment, settle_role, write_backend
+from skillopt_es.config.sections import Tree
+from skillopt_es.config.variables import OF_ENVIRONMENTS, UNUSED, Variable, variables
+from skillopt_es.events.values import Role
+
+_ANSWERS_ONLY = ("searchqa", "docvqa", "livemathematicianbench", "officeqa")
+_AGENTS = ("codex", "claude_code", "cursor", "copilot")
+
+
+@frozen
+class Given:
+    """Layers laid over each other, where each key's value is from, and if one of them is a file of the original."""
+
+    tree: Tree
+    sources: Mapping[str, str]
+    original: bool
+
+
+@frozen
+class Settled:
+    """A whole config: its tree, where each value is from, what has no effect, and what else is worth knowing."""
+
+    tree: Tree
+    sources: dict[str, str]
+    notices: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def settled(given: Given, environ: Mapping[str, str]) -> Settled:
+    """The layers as a whole config; raises ConfigError for a value that was chosen for a backend that no role has."""
+    tree: Tree = {name: dict(cast(Tree, values)) for name, values in given.tree.items()}
+    model = cast(Tree, tree.setdefault("model", {}))
+    draft = Draft(tree, model, dict(given.sources), given.original, variables(environ))
+    for role in ROLES:
+        name_from_environment(draft, role, environ)
+    _settle_timeout(draft)
+    backends = {role: settle_role(draft, role) for role in ROLES}
+    for role in ROLES:
+        drop_meaningless(draft, role, backends[role])
+    drop_unused(draft, backends)
+    for role in ROLES:
+        write_backend(draft, role, backends[role])
+        _lower_asked(draft, role, backends[role])
+    _settle_env(draft, environ)
+    _tell(draft, backends, environ)
+    return Settled(tree, draft.sources, tuple(draft.notices), tuple(draft.notes))
+
+
+def _lower_asked(draft: Draft, role: Role, backend: Backend) -> None:
+    """The original's limits are what it asks at most, not a mistake of who asks for more."""
+    if not isinstance(backend.name, str):
+        return
+    own = found_in(draft.model, role, backend, "max_output_tokens")
+    if own is None or type(own.value) is not int or own.value < 1 or draft.model.get(f"{role}_max_output_tokens"):
+        return
+    lowered = []
+    for section, key in _ASKED[role]:
+        values = cast(Tree, draft.tree.get(section, {}))
+        asked = values.get(key)
+        if type(asked) is int and asked > own.value and draft.sources.get(f"{section}.{key}") != ASKED:
+            values[key] = own.value
+            lowered.append(f"{section}.{key} ({asked})")
+    if lowered:
+        draft.notes.append(f"at most {own.value} tokens are asked for, as model.{own.key} says: {', '.join(lowered)}")
+
+
+_ASKED: Mapping[Role, tuple[tuple[str, str], ...]] = {
+    "target": (("env", "max_completion_tokens"),),
+    "optimizer": (("optimizer", "max_completion_tokens"), ("optimizer", "rewrite_max_completion_tokens")),
+}
+
+
+def _settle_timeout(draft: Draft) -> None:
+    """Where an environment runs nothing itself, its timeout is the target's, as in the original."""
+    env = cast(Tree, draft.tree.get("env", {}))
+    seconds, source = env.get("exec_timeout"), draft.sources.get("env.exec_timeout", DEFAULTS)
+    keys = ("target_timeout_seconds", "timeout_seconds")
+    if env.get("name") not in _ANSWERS_ONLY or source == DEFAULTS or any(map(draft.chosen, keys)):
+        return
+    backend = chosen_backend(draft, "target")
+    if isinstance(backend.name, str) and not draft.in_a_file("target", backend, "timeout_seconds"):
+        draft.put("target_timeout_seconds", seconds, f"{source}: env.exec_timeout")
+
+
+def _settle_env(draft: Draft, environ: Mapping[str, str]) -> None:
+    env, train = (cast(Tree, draft.tree.get(name, {})) for name in ("env", "train"))
+    for key, name in OF_ENVIRONMENTS.get(str(env.get("name", "")), {}).items():
+        if not env.get(key) and environ.get(name, "").strip():
+            env[key] = environ[name].strip()
+            draft.sources[f"env.{key}"] = Variable(name, "").source
+            draft.used[name] = None
+    if type(env.get("split_seed")) is int and env["split_seed"] == 0 and env.get("split_mode") == "ratio":
+        env["split_seed"] = train.get("seed")
+        draft.notes.append(f"env.split_seed is 0, which stands for train.seed ({train.get('seed')})")
+
+
+def _tell(draft: Draft, backends: Mapping[Role, Backend], environ: Mapping[str, str]) -> None:
+    draft.notices += notices_of(draft, backends)
+    agents = any(str(backend.name) in _AGENTS for backend in backends.values())
+    for name, why in UNUSED.items():
+        if agents and environ.get(name, "").strip():
+            draft.notices.append(f"{Variable(name, '').source} has no effect: {why}")
+    idle = "AZURE_OPENAI_API_KEY"
+    signing_in = any(
+        backend.name == "azure_openai" and not written(draft.model, role, backend, "api_key_env").value
+        for role, backend in backends.items()
+    )
+    if signing_in and environ.get(idle, "").strip():
+        draft.notes.append(f"{idle} is set, but no auth mode asks for it: azure_openai_auth_mode: api_key uses it")
+    if draft.used:
+        draft.notes.append(f"taken from the environment: {', '.join(draft.used)}")

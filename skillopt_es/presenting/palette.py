@@ -1,0 +1,36 @@
+"""What is told apart by colour, and as what: the one palette of everything that people look at."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Tone = Literal["plain", "good", "bad", "unsure", "strong", "faint", "place"]
+"""What a piece of text is for its reader; how that looks is up to what it is shown on."""
+
+_VERDICTS: dict[str, Tone] = {
+    "accept": "good",
+    "accept new best": "good",
+    "force accept": "good",
+    "completed": "good",
+    "scored": "good",
+    "passed": "good",
+    "ok": "good",
+    "reject": "bad",
+    "too large": "bad",
+    "untrusted only": "bad",
+    "unreadable": "bad",
+    "failed": "bad",
+    "problem": "bad",
+    "differs": "bad",
+    "UNTRUSTED ONLY": "bad",
+    "indecisive": "unsure",
+    "paused": "unsure",
+    "stopped": "unsure",
+    "warning": "unsure",
+    "cannot be told": "unsure",
+}
+
+
+def tone_of(word: str) -> Tone:
+    """The tone of a verdict, a status or the like, as it stands in a table; plain for all others."""
+    return _VERDICTS.get(word.removeprefix("slow update: ").partition(",")[0], "plain")

@@ -1,0 +1,174 @@
+"""The original's two commands: every flag becomes a word of ours, or is refused with the reason."""
+
+from __future__ import annotations
+
+import sys
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+import yaml
+from support.in_process import called
+from support.model_server import ModelServer, fixed_answer
+from support.original_checkout import checkout
+
+from skillopt_es.cli import original_commands
+from skillopt_es.cli.original_commands import eval_words, train_words
+from skillopt_es.config.original import FATES, FLAT, Retired, Secret
+
+KEYS = Path(__file__).parents[1] / "config" / "original" / "keys.txt"
+FLAGS = [line.split()[2] for line in KEYS.read_text().splitlines() if not line.startswith("#")]
+CONFIG = ["--config", "c.yaml"]
+
+
+@pytest.mark.parametrize("flag", sorted({flag for flag in FLAGS if flag != "-"}))
+def test_every_flag_is_translated_or_refused_with_a_reason(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the order of the words, with its nested name."""
+    name = flag.removeprefix("--")
+    key = FLAT.get(name, "model.backend")
+    fate = FATES.get(key)
+    if isinstance(fate, Secret):
+        with pytest.raises(click.UsageError) as caught:
+            train_words([*CONFIG, flag, "sk-0123456789"])
+        assert f"export {fate.variable}=…" in caught.value.message
+        assert "sk-0123" not in caught.value.message
+        return
+    words = train_words([*CONFIG, flag, "true"])
+    if name == "out_root":
+        assert words == ["run", "c.yaml", "--run", "true", "--dir", "."]
+    elif isinstance(fate, Retired):
+        assert words == ["run", "c.yaml"]
+        assert f"note: {flag} is left out: {fate.why}" in capsys.readouterr().err
+    else:
+        *begin, last = words
+        assert begin == ["run", "c.yaml", "--set"]
+        assert last in (f"{key}=true", f"{key}='true'")
+
+
+@pytest.mark.parametrize(
+    ("said", "ours"),
+    [
+        ("--split_dir data/x --out_root outputs/NAME", "--set env.split_dir=data/x --run NAME --dir outputs"),
+        ("--cfg-options train.seed=7 env.limit=3 --seed 9", "--set train.seed=7 --set env.limit=3 --set train.seed=9"),
+        ("--cfg-options env.out_root=outputs/one", "--run one --dir outputs"),
+        ("--use_gate 1 --eval_test no", "--set evaluation.use_gate=true --set evaluation.eval_test=false"),
+        ("--edit_budget=3 --backend qwen", "--set optimizer.learning_rate=3 --set model.backend=qwen"),
+        ("--reasoning_effort=", "--set model.reasoning_effort="),
+        ("--env searchqa --max_turns 2", "--set env.name=searchqa --set env.max_turns=2"),
+        ("--target_model 007", "--set model.target='007'"),
+        ("--split_ratio 2:1:7", "--set env.split_ratio='2:1:7'"),
+    ],
+)
+def test_a_training_is_said_in_our_words(said: str, ours: str) -> None:
+    """Flags after `--cfg-options`, as the original lays them over each other."""
+    words = train_words([*CONFIG, *said.split()])
+    assert words == ["run", "c.yaml", *ours.split()]
+    assert all(yaml.safe_load(word.partition("=")[2] or "''") is not None for word in words if "=" in word)
+
+
+@pytest.mark.parametrize(
+    ("said", "ours"),
+    [
+        ("", "--split all"),
+        ("--split valid_unseen --out_root evals/x", "--split valid_unseen --dir evals/x"),
+        ("--split valid_seen --test_env_num 5", "--split valid_seen --limit 5"),
+        ("--split all --test_env_num 5 --workers 8", "--split all --set env.workers=8"),
+    ],
+)
+def test_an_evaluation_is_said_in_our_words(said: str, ours: str) -> None:
+    """All splits by default, as there; a number of items counts for one split only."""
+    assert eval_words([*CONFIG, "--skill", "s.md", *said.split()]) == [
+        "eval",
+        "c.yaml",
+        "--skill",
+        "s.md",
+        *ours.split(),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--seed", "3"], "--config is missing"),
+        ([*CONFIG, "--sede", "3"], "there is no flag --sede; did you mean --seed?"),
+        ([*CONFIG, "--seed"], "--seed takes a value"),
+        ([*CONFIG, "stray"], "stray: flags begin with --"),
+        ([*CONFIG, "--cfg-options", "train.seed"], "write it as section.key=value"),
+        ([*CONFIG, "--cfg-options", "model.azure_openai_api_key=sk-0123456789"], "export AZURE_OPENAI_API_KEY=…"),
+        ([*CONFIG, "--cfg-options", "env.token=sk-0123456789"], "model.api_key_env: MY_KEY"),
+        ([*CONFIG, "--skill", "s.md"], "use --skill_init"),
+    ],
+)
+def test_what_cannot_be_translated_is_refused(words: list[str], reason: str) -> None:
+    """In one sentence, without a secret."""
+    with pytest.raises(click.UsageError) as caught:
+        train_words(words)
+    assert reason in caught.value.message
+    assert "sk-0123" not in caught.value.message
+
+
+def test_a_folder_that_was_begun_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As in the original, where the same command again resumes."""
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "log.db").touch()
+    words = train_words([*CONFIG, "--out_root", str(tmp_path / "one"), "--seed", "3"])
+    assert words == ["resume", "one", "--dir", str(tmp_path)]
+    assert "goes on as it was told then" in capsys.readouterr().err
+
+
+def test_both_commands_are_installed() -> None:
+    """Under the original's names."""
+    scripts = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]["scripts"]
+    assert scripts["skillopt-train"] == "skillopt_es.cli.original_commands:train"
+    assert scripts["skillopt-eval"] == "skillopt_es.cli.original_commands:evaluate"
+
+
+def test_its_readme_s_commands_train_and_score(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From a checkout's root, with its config unchanged; the command of ours is shown first."""
+    monkeypatch.chdir(checkout(tmp_path / "checkout", "0.2.0", "searchqa"))
+    monkeypatch.setenv("AZURE_OPENAI_AUTH_MODE", "openai_compatible")
+    config = "--config configs/searchqa/default.yaml"
+    with ModelServer(fixed_answer) as server:
+        where = f"--split_dir data/searchqa_split --azure_openai_endpoint {server.base_url}"
+        models = "--optimizer_model big --target_model small --out_root outputs/first --num_epochs 1"
+        few = "--cfg-options train.train_size=0 env.limit=2"
+        done = run("train", f"{config} {where} {models} {few}", monkeypatch, capsys)
+        assert done.startswith(
+            "skillopt-es run configs/searchqa/default.yaml --set train.train_size=0 --set env.limit=2"
+        )
+        assert "A candidate has to win by hard score (gate_metric)" in done
+        assert "guidance at an epoch's end is taken without a test (slow_update_gate_with_selection: false)" in done
+        skill = "--skill outputs/first/best/initial.md"
+        scored = run("evaluate", f"{config} {skill} --split valid_unseen {where}", monkeypatch, capsys)
+    assert "skillopt-es eval configs/searchqa/default.yaml --skill outputs/first/best/initial.md" in scored
+    assert (tmp_path / "checkout" / "outputs" / "first" / "log.db").exists()
+
+
+def run(name: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the command printed on stderr; it has to succeed."""
+    monkeypatch.setattr(sys, "argv", [name, *words.split()])
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as stopped:
+        getattr(original_commands, name)()
+    said = capsys.readouterr()
+    assert stopped.value.code == 0, said.err
+    return said.err
+
+
+def test_doctor_says_where_each_setting_is_from(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file, the command line or the variable; of a key, which variable holds it."""
+    monkeypatch.chdir(checkout(tmp_path / "checkout", "2026-08", "searchqa"))
+    monkeypatch.setenv("QWEN_CHAT_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("QWEN_CHAT_API_KEY", "sk-0123456789")
+    words = ("doctor", "configs/searchqa/default.yaml", "--no-calls", "--set", "model.backend=qwen")
+    said = called(capsys)(*words).out
+    assert "target base_url: http://127.0.0.1:9/v1 (the environment variable QWEN_CHAT_BASE_URL)" in said
+    assert "target api_key_env: the variable QWEN_CHAT_API_KEY (the environment variable QWEN_CHAT_API_KEY)" in said
+    assert "target model: Qwen/Qwen3.5-4B (model.target, the original's default)" in said
+    assert "optimizer reasoning_effort: medium (model.reasoning_effort, " in said
+    assert "sk-0123456789" not in said

@@ -1,0 +1,31 @@
+"""The installed command on a terminal of its own."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+COMMAND = str(Path(sys.executable).with_name("skillopt-es"))
+CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def on_terminal(*words: object, **environ: str) -> str:
+    """What a terminal of 80 columns and 24 lines gets of a command."""
+    ours, theirs = pty.openpty()
+    plain = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "80", "LINES": "24", "LANG": "C.UTF-8"}
+    process = subprocess.Popen(
+        [COMMAND, *map(str, words)], env=plain | environ, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    shown = b""
+    with suppress(OSError):  # what Linux says when the other side is closed
+        while piece := os.read(ours, 65536):
+            shown += piece
+    os.close(ours)
+    assert process.wait(20) == 0
+    return shown.decode().replace("\r\n", "\n")
