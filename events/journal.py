@@ -279,8 +279,6 @@ def call_row(columns: Columns) -> CallRow:
     n, slot, attempt, role, stage, model, form, texts, outcome, response, trace, *facts, recorded_at, prev, hash_, _ = (
         cells
     )
-    if type(form) is not str:
-        raise _without_form(n)
     try:
         if not is_intact(columns):
             raise LogDamaged(f"call {n!r} was changed after it was recorded")
@@ -298,10 +296,6 @@ def call_row(columns: Columns) -> CallRow:
         return CallRow(n=n, attempt=attempt, call=call, recorded_at=recorded_at, prev_hash=prev.hex(), hash=hash_.hex())
     except (AttributeError, TypeError, ValueError) as error:  # a damaged file can give anything in any column
         raise LogDamaged(f"call {n!r} is damaged: its columns are not what they were") from error
-
-
-def _without_form(n: object) -> LogDamaged:
-    return LogDamaged(f"call {n!r} is damaged: what it has in common with others is missing")
 
 
 class Journal:
@@ -360,7 +354,7 @@ class Journal:
                 cells: Any = row
                 after = cells[0]
                 if type(cells[2]) is not str:
-                    raise _without_form(after)
+                    raise LogDamaged(f"call {after!r} is damaged: what it has in common with others is missing")
                 yield ChargeRow(after, Charge(*cells[1:]))
 
     def plain_sums(self, after: int, until: int) -> list[ChargeSum]:

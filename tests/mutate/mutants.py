@@ -111,16 +111,16 @@ def _places_in(node: ast.AST, around: _Place) -> Iterator[_Place]:
         for part in _without_docstring(node.body):
             called = around.called or not is_class
             yield from _places_in(part, _Place(part, inner, part, called=called))
-    elif not isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom) and not _is_strict(node):
+    elif not isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom) and not _decides_nothing(node):
         yield evolve(around, node=node)
         for part in _parts(node):
             statement = part if isinstance(part, ast.stmt) else around.statement
             yield from _places_in(part, evolve(around, statement=statement))
 
 
-def _is_strict(node: ast.AST) -> bool:
-    """Whether this only makes sure of what should never be otherwise, as `zip(…, strict=True)` does."""
-    return isinstance(node, ast.keyword) and node.arg == "strict"
+def _decides_nothing(node: ast.AST) -> bool:
+    """Whether this only makes sure of what is so, as `zip(…, strict=True)` does, or is for a programmer's eye."""
+    return isinstance(node, ast.keyword) and node.arg in ("strict", "repr")
 
 
 def _parts(node: ast.AST) -> Iterator[ast.AST]:
@@ -160,7 +160,7 @@ def _constant(node: ast.Constant) -> list[ast.AST]:
 
 
 def _returned(node: ast.Return) -> list[ast.AST]:
-    nothing = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
+    nothing = node.value is None or (isinstance(node.value, ast.Constant) and not node.value.value)
     return [] if nothing else [_with(node, value=ast.Constant(None))]
 
 

@@ -1,11 +1,11 @@
-"""Which tests are asked about a module: those that run it in their own process, without training whole runs."""
+"""Which tests are asked about a module: those that run it in their own process; whole runs are trained for few."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 _TRAINING = "tests/training"
-_GATE = (f"{_TRAINING}/test_gate_rules.py", f"{_TRAINING}/test_gate_draws.py")
+_RUNS = ("tests/test_golden.py", f"{_TRAINING}/test_gate.py", f"{_TRAINING}/test_gate_draws.py")
 
 TARGETS: Mapping[str, Sequence[str]] = {
     "adapters/models/retry.py": ("tests/adapters/models/test_retry.py",),
@@ -15,16 +15,18 @@ TARGETS: Mapping[str, Sequence[str]] = {
     "skillopt_es/skill/appendix.py": ("tests/skill/test_appendix.py",),
     "skillopt_es/skill/density.py": ("tests/skill/test_density.py",),
     "skillopt_es/skill/edits.py": ("tests/skill/test_edits.py", "tests/skill/test_gaps.py"),
+    "skillopt_es/skill/gaps.py": ("tests/skill/test_gaps.py", "tests/skill/test_edits.py"),
     "skillopt_es/skill/leaks.py": ("tests/skill/test_leaks.py",),
     "skillopt_es/skill/regions.py": ("tests/skill/test_regions.py", "tests/skill/test_edits.py"),
     "skillopt_es/skill/rewriting.py": ("tests/skill/test_rewriting.py",),
     "skillopt_es/skill/schedule.py": ("tests/skill/test_schedule.py",),
-    "skillopt_es/training/budget.py": (f"{_TRAINING}/test_budget.py",),
-    "skillopt_es/training/early_stop.py": (f"{_TRAINING}/test_early_stop.py", *_GATE),
-    "skillopt_es/training/gate.py": _GATE,
-    "skillopt_es/training/gate_draws.py": _GATE,
-    "skillopt_es/training/gate_rules.py": _GATE,
+    "skillopt_es/training/budget.py": (f"{_TRAINING}/test_budget_sums.py",),
+    "skillopt_es/training/early_stop.py": (f"{_TRAINING}/test_early_stop.py",),
+    "skillopt_es/training/gate.py": _RUNS,
+    "skillopt_es/training/gate_compare.py": (f"{_TRAINING}/test_gate_compare.py", f"{_TRAINING}/test_gate_rules.py"),
+    "skillopt_es/training/gate_draws.py": _RUNS,
+    "skillopt_es/training/gate_rules.py": (f"{_TRAINING}/test_gate_rules.py",),
     "skillopt_es/training/purse.py": (f"{_TRAINING}/test_purse.py",),
     "skillopt_es/training/sampling.py": (f"{_TRAINING}/test_sampling.py", f"{_TRAINING}/test_comparison.py"),
-    "skillopt_es/training/scores.py": _GATE,
+    "skillopt_es/training/scores.py": (f"{_TRAINING}/test_scores.py",),
 }

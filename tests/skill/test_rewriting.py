@@ -136,6 +136,7 @@ def test_a_rule_at_the_top_is_no_frontmatter() -> None:
     """Dashes around something that is no YAML are text like any other."""
     assert frontmatter("---\n\nHello.\n\n---\n") == ""
     assert frontmatter("---\n# about\nname: x\n---") == "---\n# about\nname: x\n---"
+    assert frontmatter(f"---\nname: {SLOW_START}\n---\n") == ""
     assert frontmatter("---\r\nname: x\r\n---\r\n# A\r\n") == "---\r\nname: x\r\n---\r\n"
 
 

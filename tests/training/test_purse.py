@@ -20,6 +20,8 @@ PRICE = Price(input=Decimal(1000), output=Decimal(1000))
 FREE = Try(kind="rate_limit", status=429, message="", waited_ms=0)
 UNTOLD = Try(kind="server", status=500, message="", waited_ms=0)
 TOLD = Try(kind="server", status=500, message="", waited_ms=0, usage=Usage(input=7, output=3))
+ROLES: tuple[Role, ...] = ("target", "optimizer")
+USED = Usage(input=5, output=2)
 Noted = tuple[str, Role, Bound, bool]
 
 
@@ -36,10 +38,9 @@ def purse(
 ) -> Purse:
     """A purse whose two roles cost the same."""
     notes: list[Noted] = [] if noted is None else noted
-    tariff = Tariff(price=price)
     return Purse(
         Ledger(caps, spent),
-        {"target": tariff, "optimizer": tariff},
+        dict.fromkeys(ROLES, Tariff(price=price)),
         currency=currency,
         unreported=unreported,
         late=late,
@@ -70,9 +71,7 @@ async def ends(purse: Purse, came_to: Amount = NOTHING) -> None:
     await asyncio.sleep(0)
 
 
-async def ask(
-    purse: Purse, *tries: Try, fails: str = "", usage: Usage = Usage(input=5, output=2), slot: str = "s"
-) -> ChatReply:
+async def ask(purse: Purse, *tries: Try, fails: str = "", usage: Usage = USED, slot: str = "s") -> ChatReply:
     """Pays for a call whose first tries fail so, if they are let through."""
 
     async def answer(request: ChatRequest) -> ChatReply:
@@ -111,6 +110,42 @@ def test_another_try_goes_before_those_that_have_not_begun() -> None:
         new, again = await waits(full, "b"), await waits(full, "a", again=True)
         await ends(full)
         assert (new.done(), again.done()) == (False, True)
+
+    scene(play())
+
+
+def test_a_call_that_fails_is_tried_again_before_those_that_have_not_begun() -> None:
+    """Where what it may come to fits, and what they want does not."""
+
+    async def play() -> None:
+        full = purse(Caps(tokens=250))
+        await waits(full, "a")
+        went_on = asyncio.Event()
+
+        async def answer(request: ChatRequest) -> ChatReply:
+            new = await waits(full, "c")
+            assert await may_try_again(request, TOLD)
+            assert not new.done()
+            went_on.set()
+            return ChatReply(text="ok", finish="stop", usage=Usage(input=1, output=1), tries=(TOLD,))
+
+        await full.pay("target", ChatRequest(slot="b", stage="x", messages=(), max_tokens=1), BOUND, answer)
+        assert went_on.is_set()
+
+    scene(play())
+
+
+def test_a_purse_that_is_told_nothing_else_minds_its_caps() -> None:
+    """No clock, no stop, no currency, and nothing that was not reported."""
+
+    async def play() -> None:
+        plain = Purse(Ledger(Caps(cost=Decimal("0.15"))), dict.fromkeys(ROLES, Tariff(price=PRICE)))
+        await ask(plain, usage=Usage(input=60, output=40))
+        with pytest.raises(NotStarted):
+            await ask(plain)
+        assert plain.reached == (
+            "budget.max_cost is 0.1500, of which 0.1000 is used: the next call (s) may come to 0.1000"
+        )
 
     scene(play())
 
@@ -229,8 +264,10 @@ def test_nothing_starts_once_time_is_up_or_the_run_is_to_stop() -> None:
         ),
         (
             purse(Caps(tokens=99), unreported=2),
-            "budget.max_tokens is 99, of which 0 is used (calls whose usage was not reported count at their worst: 2):"
-            " the next call (s) may come to 100",
+            (
+                "budget.max_tokens is 99, of which 0 is used (calls whose usage was not reported "
+                "count at their worst: 2): the next call (s) may come to 100"
+            ),
         ),
         (
             purse(Caps(cost=Decimal("0.05")), price=PRICE, currency="USD"),
