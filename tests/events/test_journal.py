@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 
 import attrs
@@ -12,8 +13,9 @@ import pytest
 from support.event_runs import failed, finished, forge, with_writer
 
 from skillopt_es.events.bulk import Cell
+from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.errors import LogDamaged
-from skillopt_es.events.journal import FinishedCall, Journal
+from skillopt_es.events.journal import FinishedCall, Journal, is_sealed
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.writer import RunWriter
 
@@ -202,3 +204,41 @@ def test_a_call_that_comes_twice_is_told_as_damage(tmp_path: Path) -> None:
 
     with pytest.raises(LogDamaged, match="call 1 stands after call 1"):
         list(Journal(Doubled(recorded(tmp_path / "run", answered("a")))).read())
+
+
+STRANGE = 'no\x08 \x0b\x0c\x1f\x7f / \\ " ä \u2028 \U0001f600'
+
+
+def test_the_first_call_that_was_changed_is_named(tmp_path: Path) -> None:
+    """From any number on, and whatever signs a call has."""
+    calls = [answered("a"), failed("b", STRANGE), failed("c", STRANGE[:12]), answered("d", finish="fertig, ä")]
+    folder = recorded(tmp_path / "run", *calls)
+    assert journal(folder).first_changed() is None
+    assert [row.call.slot for row in journal(folder).read()] == list("abcd")
+    forge(folder, "update calls set latency_ms = 7 where n in (2, 4)")
+    assert [journal(folder).first_changed(after) for after in (0, 1, 2, 3, 4)] == [2, 2, 4, 4, None]
+    forge(folder, "update calls set form = 99 where n = 1")
+    assert journal(folder).first_changed() == 1
+
+
+def test_a_call_is_sealed_by_its_own_json() -> None:
+    """What is no JSON at all is not; signs beyond ASCII count in the form that was recorded."""
+    assert is_sealed("[1, 2]", sha256(b"[1, 2]").digest())
+    assert is_sealed('["ä"]', sha256(canonical_json(["ä"]).encode()).digest())
+    assert not is_sealed("[1, 2]", sha256(b"[1,2]").digest())
+    assert not is_sealed(None, sha256(b"null").digest())
+    assert not is_sealed("ä]", sha256("ä]".encode()).digest())
+
+
+def test_calls_that_were_answered_at_once_are_summed_by_place(tmp_path: Path) -> None:
+    """The others are told one by one; whether any was made ahead is known."""
+    slow = '[{"kind":"timeout","message":"","status":null,"waited_ms":1}]'
+    slots = ("e1/s1/train/a", "e1/s1/train/b", "e1/s1/train/c")
+    calls = [answered(slot, tries=tries, input_tokens=5) for slot, tries in zip(slots, ("[]", "[]", slow), strict=True)]
+    found = journal(recorded(tmp_path / "run", *calls))
+    (sums,) = found.plain_sums(0, 3)
+    assert [row.call.slot for row in found.charges(plain=False)] == ["e1/s1/train/c"]
+    assert [row.n for row in found.charges(until=2)] == [1, 2]
+    assert (sums.calls, sums.input_tokens, sums.role, sums.stage) == (2, 10, "target", "rollout")
+    assert not found.has_ahead()
+    assert journal(recorded(tmp_path / "other", answered("a"), answered("b", tries=AHEAD))).has_ahead()

@@ -74,8 +74,9 @@ def test_lines_that_stand_once_decide_where_blank_lines_belong() -> None:
         ("b a", "a a b", [(0, 2, 1)]),
         ("a a b", "b a", [(2, 0, 1)]),
         ("a b", "b a", [(1, 0, 1)]),
+        ("d a h g b a f g i", "g i e b d e b c h", [(0, 4, 1), (2, 8, 1)]),
     ],
-    ids=["against several", "not once in the new", "not once in the old", "one of two"],
+    ids=["against several", "not once in the new", "not once in the old", "one of two", "two of several"],
 )
 def test_a_line_that_stands_once_on_both_sides_decides(
     before: str, after: str, kept: list[tuple[int, int, int]]
