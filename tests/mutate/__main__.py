@@ -30,8 +30,6 @@ from mutate.mutants import Mutant, mutants_of  # noqa: E402
 from mutate.running import Running, start, test_whole  # noqa: E402
 from mutate.targets import TARGETS  # noqa: E402
 
-WHOLE_SECONDS = 60.0  # of the processor
-
 
 @frozen
 class Job:
@@ -92,7 +90,7 @@ def _lived(module: str, jobs: Sequence[Job], at_once: int) -> Sequence[Job] | No
         while whole and len(running) < at_once:
             job = whole.pop()
             do = partial(test_whole, file, job.mutant.tree(), tests, found.took)
-            running.append((job, start(do, WHOLE_SECONDS)))
+            running.append((job, start(do)))
         for pair in [pair for pair in running if pair[1].ended()]:
             running.remove(pair)
             if not pair[1].failed:

@@ -24,10 +24,10 @@ from typing import Any
 import pytest
 from attrs import Factory, asdict, define, frozen
 from mutate.mutants import Mutant
-from mutate.running import Running, start, test
+from mutate.running import Running, allow, start, test
 
 LEAST_SECONDS = 2.0  # of the processor: an endless loop is noticed by it
-PATIENCE = 5  # times what the tests took without a change, which was with a trace
+PATIENCE = 3  # times what a test took without a change, which was with a trace
 
 
 @frozen
@@ -54,7 +54,7 @@ def findings(file: Path, mutants: Mapping[int, Mutant], tests: Sequence[Path], j
     """Runs all of this in a process of its own, so that nothing of ours is imported in this one."""
     into, out = os.pipe()
     plugin = _Plugin(file, mutants, jobs, out)
-    running = start(lambda folder: test(tests, plugin, folder=folder))
+    running = start(lambda folder: test(tests, plugin, folder=folder), limited=False)
     os.close(out)
     told = b""
     while chunk := os.read(into, 65536):
@@ -101,8 +101,7 @@ class _Plugin:
                 elif not chosen:
                     found.unreached.append(number)
                 else:
-                    seconds = LEAST_SECONDS + PATIENCE * sum(reached.took[item.nodeid] for item in chosen)
-                    running.append((number, start(functools.partial(_tried, session, chosen, swaps), seconds)))
+                    running.append((number, start(functools.partial(_tried, session, chosen, reached.took, swaps))))
             for pair in [pair for pair in running if pair[1].ended()]:
                 running.remove(pair)
                 if not pair[1].failed:
@@ -111,19 +110,32 @@ class _Plugin:
 
 
 def _tried(
-    session: pytest.Session, items: Sequence[pytest.Item], swaps: Sequence[tuple[FunctionType, CodeType]], folder: Path
+    session: pytest.Session,
+    items: Sequence[pytest.Item],
+    took: Mapping[str, float],
+    swaps: Sequence[tuple[FunctionType, CodeType]],
+    folder: Path,
 ) -> int:
     for function, code in swaps:
         function.__code__ = code
-    return _run(session, items, folder, lambda item: None)
+    return _run(session, items, folder, before=lambda item: allow(LEAST_SECONDS + PATIENCE * took[item.nodeid]))
+
+
+def _nothing(item: pytest.Item) -> None: ...
 
 
 def _run(
-    session: pytest.Session, items: Sequence[pytest.Item], folder: Path, after: Callable[[pytest.Item], None]
+    session: pytest.Session,
+    items: Sequence[pytest.Item],
+    folder: Path,
+    *,
+    before: Callable[[pytest.Item], None] = _nothing,
+    after: Callable[[pytest.Item], None] = _nothing,
 ) -> int:
     """Runs the tests in this order until one fails: the exit code."""
     session.config._tmp_path_factory._basetemp = folder  # type: ignore[attr-defined]
     for item, following in zip(items, [*items[1:], None], strict=True):
+        before(item)
         session.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return 1
@@ -172,7 +184,7 @@ def _measured(session: pytest.Session, file: Path) -> Reached | None:
     def measure(folder: Path) -> int:
         return _measure(session, file, out, folder)
 
-    running = start(measure)
+    running = start(measure, limited=False)
     os.close(out)
     told = b""
     while chunk := os.read(into, 65536):
@@ -212,7 +224,7 @@ def _measure(session: pytest.Session, file: Path, out: int, folder: Path) -> int
     before = set(sys.modules)
     threading.settrace(call)
     sys.settrace(call)
-    code = _run(session, session.items, folder, note)
+    code = _run(session, session.items, folder, after=note)
     sys.settrace(None)
     ours = ("skillopt_es", "events", "projections", "adapters", "support")
     imported = [module for module in set(sys.modules) - before if module.partition(".")[0] in ours]

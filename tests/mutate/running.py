@@ -31,6 +31,7 @@ from hypothesis import Phase
 
 PASSED = 0
 LONGEST_SECONDS = 600.0  # what waits for ever; an endless loop is noticed by the time of the processor
+WHOLE_SECONDS = 60.0  # of the processor
 MOST_MEMORY = 4 << 30
 # plain: pytest's rewriting of assertions would load our modules by a loader of its own
 OPTIONS = ("-x", "-q", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist")
@@ -59,19 +60,16 @@ class Running:
         return True
 
 
-def start(do: Callable[[Path], int], cpu_seconds: float = math.inf) -> Running:
+def start(do: Callable[[Path], int], *, limited: bool = True) -> Running:
     """Forks; the child does this, with a folder for its files, silently, and ends with its exit code."""
     folder = tempfile.mkdtemp(prefix="mutant-")
     process = os.fork()
     if process:
-        longest = LONGEST_SECONDS if math.isfinite(cpu_seconds) else math.inf
-        return Running(process, time.monotonic() + longest, folder)
+        return Running(process, time.monotonic() + LONGEST_SECONDS if limited else math.inf, folder)
     code = 70
     try:
         os.setpgid(0, 0)
-        if math.isfinite(cpu_seconds):
-            limit = math.ceil(cpu_seconds + time.process_time())
-            resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+        if limited:
             resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
@@ -79,6 +77,12 @@ def start(do: Callable[[Path], int], cpu_seconds: float = math.inf) -> Running:
         code = do(Path(folder))
     finally:
         os._exit(code)
+
+
+def allow(seconds: float) -> None:
+    """So much more of the processor's time for this process, which ends when it is over."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (math.ceil(time.process_time() + seconds), most))
 
 
 def test(tests: Sequence[Path], *plugins: object, folder: Path) -> int:
@@ -97,6 +101,7 @@ def test_whole(file: Path, tree: ast.Module, tests: Sequence[Path], took: Mappin
         same = Path(self.get_filename(name)).resolve() == file
         return compile(tree, file, "exec", dont_inherit=True) if same else loaded(self, name)
 
+    allow(WHOLE_SECONDS)
     SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
     return test(tests, _Quickest(took), folder=folder)
 

@@ -242,6 +242,13 @@ def test_an_item_that_was_not_run_is_at_most_solved() -> None:
         assert not cannot_win(PAIRED, twice, earlier, Begun(measured=drawn("9")), items, worth)
 
 
+@pytest.mark.parametrize("rule", [STRICT, PAIRED])
+def test_a_candidate_without_an_item_to_compare_it_on_has_not_lost_early_by_strict(rule: Rule) -> None:
+    """The whole evaluation says so; by `paired` a tie is certain."""
+    current = Side(draws=(drawn("-5"),))
+    assert cannot_win(rule, current, Side(), Begun(measured=drawn("3")), ("v0",), SOFT) is (rule is PAIRED)
+
+
 def test_a_tie_that_is_won_by_a_rounding_is_run_to_its_end() -> None:
     """The verdict is that of the whole evaluation, to the last bit of its sums."""
     items, current, candidate = ("v0", "v1", "v2"), Side(draws=(drawn("321"),)), drawn("123")

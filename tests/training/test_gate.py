@@ -13,7 +13,7 @@ from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import Drawn, Measurement, Standing, TrainerState
 from skillopt_es.start import run_started
 from skillopt_es.training import gate
-from skillopt_es.training.gate_draws import Contest
+from skillopt_es.training.gate_draws import Contest, rule_of, too_large, too_little
 from skillopt_es.training.run_data import RunData
 
 TEXTS = {name: SkillTree(files={"SKILL.md": f"# {name}\n"}) for name in ("current", "candidate", "best", "old")}
@@ -132,7 +132,7 @@ def test_a_candidate_that_beats_the_best_text_where_that_is_the_current_one_is_t
     assert weighed(state_of(known, best=CURRENT), run_of()).action == "accept_new_best"
 
 
-@pytest.mark.parametrize(("best", "action"), [("1100", "accept_new_best"), ("1111", "accept")])
+@pytest.mark.parametrize(("best", "action"), [("1100", "accept_new_best"), ("1110", "accept"), ("1111", "accept")])
 def test_where_the_rule_would_have_to_draw_the_best_text_again_its_mean_decides(
     run_of: RunOf, best: str, action: str
 ) -> None:
@@ -207,3 +207,23 @@ def test_candidate_and_current_are_compared_on_the_same_items() -> None:
     current = Measurement(score=Score(0.5, 0.5, 2, 1), value=0.5, place="b", items={"b": hard, "c": soft})
     count, left, right = gate.on_common_items(candidate, current)
     assert (count, left.hard, right.hard) == (1, 1.0, 1.0)
+
+
+def test_one_draw_is_all_that_strict_makes(run_of: RunOf) -> None:
+    """Whatever number of draws the config has for other rules."""
+    assert rule_of(run_of("evaluation.gate_draws=3").config).draws == 1
+    assert rule_of(run_of("evaluation.gate_draws=3", "evaluation.gate_rule=confirm").config).draws == 3
+
+
+def test_a_rule_is_refused_that_the_items_in_use_cannot_carry(run_of: RunOf) -> None:
+    """Those that a gate uses, of those that there are."""
+    clause = "evaluation.min_items=5"
+    assert "there are 4 validation items" in too_little(run_of(clause).config, 4)
+    assert too_little(run_of(clause).config, 5) == ""
+    assert "there are 3 validation items" in too_little(run_of(clause, "evaluation.sel_env_num=3").config, 10)
+
+
+@pytest.mark.parametrize(("most", "why"), [(0, ""), (10, ""), (9, "10 characters, and evaluation.max_size is 9")])
+def test_a_text_may_be_as_large_as_the_limit(run_of: RunOf, most: int, why: str) -> None:
+    """0 is no limit."""
+    assert too_large(run_of(f"evaluation.max_size={most}"), CURRENT) == why

@@ -51,7 +51,7 @@ def purse(
 
 def scene(coroutine: Coroutine[None, None, None]) -> None:
     """Runs what waits for others, but not for ever."""
-    asyncio.run(asyncio.wait_for(coroutine, 20))
+    asyncio.run(asyncio.wait_for(coroutine, 10))
 
 
 async def waits(purse: Purse, slot: str, *, more: Amount = WORST, again: bool = False) -> asyncio.Task[bool]:
@@ -420,7 +420,7 @@ def test_every_try_that_starts_is_noted() -> None:
 
 
 def test_a_call_waits_for_what_others_hold() -> None:
-    """Its question is asked once they are done, and not before."""
+    """Its question is asked once they are done, and not before; whoever waits longest is the first."""
 
     async def play() -> None:
         full = purse(Caps(tokens=150))
@@ -431,13 +431,13 @@ def test_a_call_waits_for_what_others_hold() -> None:
             await go.wait()
             return ChatReply(text="ok", finish="stop", usage=Usage(input=5, output=2))
 
-        requests = [ChatRequest(slot=slot, stage="x", messages=(), max_tokens=1) for slot in "ab"]
+        requests = [ChatRequest(slot=slot, stage="x", messages=(), max_tokens=1) for slot in "abc"]
         tasks = [asyncio.create_task(full.pay("target", request, BOUND, answer)) for request in requests]
         await asyncio.sleep(0.001)
         assert asked == ["a"]
         go.set()
         await asyncio.gather(*tasks)
-        assert asked == ["a", "b"]
-        assert full.ledger.spent == Amount(tokens=14, calls=2)
+        assert asked == ["a", "b", "c"]
+        assert full.ledger.spent == Amount(tokens=21, calls=3)
 
     scene(play())
