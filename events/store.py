@@ -171,8 +171,8 @@ class Store:
             return
         raise LogDamaged(
             f"{self._path} is not whole: {problems[0].message}",
-            hint=f"bring the run's folder back from a copy; or `skillopt-es resume {self._run.name} --accept-loss` "
-            "goes on from what is left, and asks and pays again for what is missing"
+            hint="bring the folder back from a copy; or go on from what is left, by `--accept-loss` of "
+            f"`skillopt-es resume {self._run.name}` or of the same `eval`: what is missing is asked and paid again"
             if lost
             else "",
         )

@@ -186,7 +186,7 @@ def _started(request: EvaluationRequest, splits: Splits, held: _Opened) -> RunSt
 
 def _open_writer(folder: Path, session: Session) -> RunWriter:
     if (folder / LOG_FILE).exists():
-        return RunWriter.open(folder, now=session.now)
+        return RunWriter.open(folder, now=session.now, accept_loss=session.accept_loss)
     run_id = digest_of(f"{folder.name} {session.now().isoformat()}".encode())[:16]
     return RunWriter.create(folder, run_id=run_id, name=folder.name, now=session.now)
 
@@ -254,8 +254,8 @@ async def _open_scoring(
     )
     if state.started is None:
         await trainer.append([run.started])
-    elif state.status == "paused" or lost or purse is not None:
-        await trainer.append([RunResumed(software=software_version(), lost=lost)])
+    elif state.status == "paused" or lost or purse is not None or writer.lost:
+        await trainer.append([RunResumed(software=software_version(), lost=lost, accepted_loss=writer.lost)])
     if look is not None and look not in trainer.state.looks.opened:
         await trainer.append([look])
     await trainer.settled()  # whatever is paid for belongs to an evaluation that can be gone on with

@@ -12,8 +12,8 @@ from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import NOT_TAKEN, Json
+from skillopt_es.kept_overviews import MISFITS, converter, keep_overview, kept_overview
 from skillopt_es.liveness import Status, status_now
-from skillopt_es.overview_index import MISFITS, Entry, Index, converter, marks_of
 from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import Prices, recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, OpenStep, Summary, summarize
@@ -90,32 +90,28 @@ def status_of(summary: Summary, folder: Path) -> Status:
 
 def overviews(directory: Path) -> list[Overview | Unreadable]:
     """All runs of a directory, the most recently written last."""
-    index = Index.read(directory)
-    found: list[Overview | Unreadable] = []
-    entries: dict[str, Entry] = {}
-    for folder in run_folders(directory):
-        marks = marks_of(folder)
-        known = index.value(folder.name, marks)
-        there = None if known is None else _known(known, folder)
-        each = _looked_at(folder) if there is None else there
-        found.append(each)
-        if isinstance(each, Overview):
-            value = known if there is not None else converter.unstructure(evolve(each, folder=Path(folder.name)))
-            entries[folder.name] = (marks, value)
-    if entries != index.known:
-        index.write(entries)
-    return found
+    return [_looked_at(folder) for folder in run_folders(directory)]
 
 
 def _looked_at(folder: Path) -> Overview | Unreadable:
+    known = kept_overview(folder)
+    found = None if known is None else _known(known, folder)
     try:
-        return overview(folder)
+        return read_and_kept(folder) if found is None else found
     except LogError as error:
         return Unreadable(folder, error.message)
 
 
+def read_and_kept(folder: Path) -> Overview:
+    """Where a run stands, read from its log; kept beside a log that is whole and at rest."""
+    found = overview(folder)
+    if not found.problem:
+        keep_overview(folder, converter.unstructure(evolve(found, folder=Path(folder.name))))
+    return found
+
+
 def _known(value: Json, folder: Path) -> Overview | None:
-    """An overview from the index, with what may have changed since; None for one that does not fit."""
+    """A kept overview, with what may have changed since; None for one that does not fit."""
     try:
         found: Overview = converter.structure(value, Overview)
     except MISFITS:

@@ -17,6 +17,7 @@ from typing import cast
 from attrs import frozen
 
 from skillopt_es.config import any_overrides, recorded_config
+from skillopt_es.config.whereabouts import asked_from_here
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import (
     EpochPlanned,
@@ -88,7 +89,8 @@ async def rescored_log(
     tried = _tried(events, folder)
     started, overridden = tried.state.started, tried.state.overrides
     assert started is not None
-    config = recorded_config(dict(started.config), Path(tried.last.config.folder), {**overridden, **changed})
+    home = Path(tried.last.config.folder)
+    config = recorded_config(dict(started.config), home, {**overridden, **asked_from_here(changed, home)})
     environment = world.environment(config)
     try:
         _check_environment(environment)

@@ -7,17 +7,15 @@ only where it is whole, is about this run, and names the hash that the last of i
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from attrs import asdict, astuple, evolve, frozen
 
 from skillopt_es.events.journal import ChargeSum, Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import digest_of
+from skillopt_es.kept_files import read_kept, write_kept
 
 FILE = "usage.json"
 FORMAT = 1
@@ -58,14 +56,7 @@ def with_later(kept: Kept, log: EventLog, until: int) -> Kept:
 
 def keep(folder: Path, kept: Kept) -> None:
     """Puts the file in its place, or leaves it where the folder cannot be written: it only saves time."""
-    text = json.dumps({"format": FORMAT, **asdict(kept, recurse=False, value_serializer=_plain)})
-    new = folder / f"{FILE}.{os.getpid()}"
-    with suppress(OSError):
-        try:
-            new.write_text(f"{text}\n{digest_of(text.encode())}\n", encoding="utf-8")
-            new.replace(folder / FILE)
-        finally:
-            new.unlink(missing_ok=True)
+    write_kept(folder / FILE, {"format": FORMAT, **asdict(kept, recurse=False, value_serializer=_plain)})
 
 
 def _plain(_: object, __: object, value: object) -> object:
@@ -74,16 +65,13 @@ def _plain(_: object, __: object, value: object) -> object:
 
 def _read(path: Path) -> Kept | None:
     """What the file says, or None for one that is not there or not what was written."""
+    said: Any = read_kept(path)
+    if not isinstance(said, dict) or said.pop("format", None) != FORMAT:
+        return None
     try:
-        text, digest, end = path.read_text(encoding="utf-8").split("\n")
-        if end or digest_of(text.encode()) != digest:
-            return None
-        said = json.loads(text)
-        if said.pop("format") != FORMAT:
-            return None
         sums = tuple(ChargeSum(*row) for row in said.pop("sums") if _fits(row))
         return Kept(**said, sums=sums)
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 

@@ -55,6 +55,13 @@ def test_pages_name_commands_that_exist(page: str) -> None:
         assert word in COMMANDS, word
 
 
+def test_the_security_page_names_tests_that_exist() -> None:
+    """What it says is shown by something."""
+    named = set(re.findall(r"`(tests/[^`]*)`", (ROOT / "docs" / "security.md").read_text()))
+    assert len(named) > 15
+    assert not [name for name in named if not (ROOT / name).exists()]
+
+
 def test_every_config_key_has_a_default_and_stands_in_the_base() -> None:
     """base.yaml is the list of keys; nothing else has defaults."""
     base = yaml.safe_load((ROOT / "configs" / "base.yaml").read_text())

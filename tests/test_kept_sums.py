@@ -16,10 +16,11 @@ from support.scripted import NOON
 from support.tamper import cut_off
 
 from skillopt_es import overview as overview_module
-from skillopt_es import overview_index, usage_sums
+from skillopt_es import usage_sums
 from skillopt_es.events.catalog import RunResumed
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.overview import Overview, overviews, spent
 from skillopt_es.projections.usage import usage_of
@@ -34,9 +35,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run whose sums are kept although it is short, and whose overview is although it is new."""
+    """A run at rest whose sums are kept although it is short."""
     monkeypatch.setattr(overview_module, "WORTH_IT", 1)
-    monkeypatch.setattr(overview_index, "SETTLED_NS", -(10**12))
     return Path(shutil.copytree(whole, tmp_path / "runs" / "run", ignore=shutil.ignore_patterns("log.db-*")))
 
 
@@ -61,17 +61,17 @@ def test_kept_sums_are_those_of_the_calls(run: Path) -> None:
 def of_other_calls(run: Path) -> None:
     kept = (run / "usage.json").read_text().splitlines()[0]
     text = kept.replace('"calls": ', '"calls": 1')
-    (run / "usage.json").write_text(f"{text}\n{usage_sums.digest_of(text.encode())}\n")
+    (run / "usage.json").write_text(f"{text}\n{digest_of(text.encode())}\n")
 
 
 def of_another_format(run: Path) -> None:
     text = (run / "usage.json").read_text().splitlines()[0].replace('"format": 1', '"format": 0')
-    (run / "usage.json").write_text(f"{text}\n{usage_sums.digest_of(text.encode())}\n")
+    (run / "usage.json").write_text(f"{text}\n{digest_of(text.encode())}\n")
 
 
 def odd_rows(run: Path) -> None:
     text = (run / "usage.json").read_text().splitlines()[0].replace('"rollout"', "7")
-    (run / "usage.json").write_text(f"{text}\n{usage_sums.digest_of(text.encode())}\n")
+    (run / "usage.json").write_text(f"{text}\n{digest_of(text.encode())}\n")
 
 
 @pytest.mark.parametrize(
@@ -135,24 +135,40 @@ def test_an_overview_is_read_again_when_its_run_has_changed(run: Path) -> None:
     [None, b"", b"{}", b"[]\n", b'{"format": [1, "x"]}\n', b"\xff"],
     ids=["changed", "empty", "no lines", "a list", "no digest", "no text"],
 )
-def test_an_index_that_is_not_what_was_kept_is_not_used(run: Path, content: bytes | None) -> None:
+def test_an_overview_that_is_not_what_was_kept_is_not_used(run: Path, content: bytes | None) -> None:
     """It is made anew."""
     [first] = overviews(run.parent)
-    index = run.parent / ".overviews.json"
-    whole = index.read_bytes()
-    if content is None:
-        index.write_bytes(whole.replace(b"completed", b"abandoned"))
-    else:
-        index.write_bytes(content)
+    file = run / "overview.json"
+    whole = file.read_bytes()
+    file.write_bytes(whole.replace(b"completed", b"abandoned") if content is None else content)
     assert overviews(run.parent) == [first]
-    assert index.read_bytes() == whole
+    assert file.read_bytes() == whole
 
 
-def test_what_changed_a_moment_ago_is_not_kept(whole: Path, tmp_path: Path) -> None:
-    """It may change once more in the same tick of the disk's clock."""
-    shutil.copytree(whole, tmp_path / "runs" / "run")
-    overviews(tmp_path / "runs")
-    assert not (tmp_path / "runs" / ".overviews.json").exists()
+def test_a_kept_overview_goes_with_a_copy(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its log is not read."""
+    [first] = overviews(run.parent)
+    assert isinstance(first, Overview)
+    shutil.copytree(run, run.parent.parent / "elsewhere" / "copy")
+    monkeypatch.setattr(overview_module, "overview", None)
+    assert overviews(run.parent.parent / "elsewhere") == [
+        evolve(first, folder=run.parent.parent / "elsewhere" / "copy")
+    ]
+
+
+def test_a_log_that_was_changed_since_is_read(run: Path) -> None:
+    """Also in place, with nothing else than its time to tell."""
+    overviews(run.parent)
+    forge(run, "update events set data = replace(data, 'e', 'E') where type = 'RunStarted'")
+    [found] = overviews(run.parent)
+    assert not isinstance(found, Overview) or found.problem
+
+
+def test_nothing_is_kept_of_a_run_that_was_broken_off(run: Path) -> None:
+    """What its writer would have noted last is not there."""
+    (run / "tail").write_bytes(b"")
+    overviews(run.parent)
+    assert not (run / "overview.json").exists()
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

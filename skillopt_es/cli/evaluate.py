@@ -61,6 +61,7 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
     is_flag=True,
     help="Look at sealed test items (env.seal_test): the log says so for ever, in the run with --run.",
 )
+@click.option("--accept-loss", is_flag=True, help="Go on from what is left of an evaluation whose log lacks its end.")
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write one JSON line an item.")
 @click.option(
     "--dir",
@@ -81,6 +82,7 @@ def eval_command(
     limit: int | None,
     again: bool,
     open_test: bool,
+    accept_loss: bool,
     out: Path | None,
     directory: Path,
     as_json: bool,
@@ -119,7 +121,7 @@ def eval_command(
         seal=seal,
         again=again,
     )
-    evaluated = asyncio.run(_evaluate(request))
+    evaluated = asyncio.run(_evaluate(request, accept_loss=accept_loss))
     if out is not None:
         write_rows(evaluated, out)
     (print_json_results if as_json else print_results)(evaluated, request)
@@ -176,7 +178,7 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
     return load_skill(evolve(config, env=evolve(config.env, skill_init=str(file.resolve()))))
 
 
-async def _evaluate(request: EvaluationRequest) -> Evaluated:
+async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluated:
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.waiting import WaitTeller
     from skillopt_es.errors import BudgetReached, Interrupted
@@ -188,7 +190,13 @@ async def _evaluate(request: EvaluationRequest) -> Evaluated:
         say = partial(click.echo, err=True)
         in_flight = InFlight(WaitTeller(say))
         async with until_stopped(say, in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), warn=print_warning, stopping=stopping, in_flight=in_flight)
+            session = Session(
+                now=lambda: datetime.now(UTC),
+                warn=print_warning,
+                stopping=stopping,
+                in_flight=in_flight,
+                accept_loss=accept_loss,
+            )
             return await evaluate(request, session, _progress)
     except BudgetReached as reached:
         option = reached.message.split()[0].removeprefix("budget.").replace("_", "-")

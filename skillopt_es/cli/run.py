@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -171,4 +172,15 @@ def _drive(
         except (BackendError, Interrupted) as error:
             error.hint = ", then ".join(filter(None, (error.hint, resume_hint(folder))))
             raise
+        finally:
+            _keep_overview(folder)
     return print_outcome(state, folder, as_json=as_json)
+
+
+def _keep_overview(folder: Path) -> None:
+    """Leaves what a list of runs shows of this one beside its log, so that a thousand are listed at once."""
+    from skillopt_es.events.errors import LogError
+    from skillopt_es.overview import read_and_kept
+
+    with suppress(LogError):  # there is no log yet, or who lists the runs is told
+        read_and_kept(folder)

@@ -86,6 +86,14 @@ def _each(key: str, value: Json, placed: Callable[[str], str]) -> Json:
     return placed(value) if isinstance(value, str) else value
 
 
+def asked_from_here(asked: Mapping[str, Json], config: Path) -> dict[str, Json]:
+    """Settings of the command line, by key, for a config in this folder: their paths start at the working folder."""
+    env = {key.removeprefix("env."): value for key, value in asked.items() if key.startswith("env.")}
+    places = Whereabouts(config=config.resolve(), working=Path.cwd(), original=False)
+    found = settled_paths(env, {f"env.{key}": "--set" for key in env}, "--set", places).env
+    return {**asked, **{f"env.{key}": value for key, value in found.items()}}
+
+
 def with_paths(tree: Tree, sources: Mapping[str, str], asked: str, places: Whereabouts) -> tuple[Tree, tuple[str, ...]]:
     """The whole config with its paths settled, and what is to be told."""
     found = settled_paths(cast(Tree, tree.get("env", {})), sources, asked, places)

@@ -82,7 +82,7 @@ def test_an_agent_may_see_them_if_the_config_says_so(agent: InstalledAgent) -> N
         [[first]] = log.execute("select data from events where seq = 1")
     assert "the target (codex) can read the data with its answers" in str(first)
     checks = done(agent, "doctor", "config.yaml", "--no-calls", "--json", *visible).json["checks"]
-    assert [check["status"] for check in checks if "agent_answers" in check["message"]] == ["warning"]
+    assert [check["status"] for check in checks if "can read the data" in check["message"]] == ["warning"]
 
 
 @needs_spaces

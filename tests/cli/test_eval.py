@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from attrs import evolve
 from support.command import RULES, Clerk, Done, command, edit, environment, project, start, unsealed
+from support.event_runs import forge
 from support.model_server import Answer, ModelServer
 from support.tamper import rewritten, seqs_of
 
-from skillopt_es.events.catalog import SkillScored
+from skillopt_es.events.catalog import RunResumed, SkillScored
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Score
 
@@ -75,6 +76,22 @@ def test_the_same_again_costs_nothing(config: Path, server: ModelServer) -> None
     assert len(server.requests) == 8
     assert the_split(again) == {**the_split(first), "calls_made_now": 0}
     assert events(again, config) == events(first, config)
+
+
+def test_an_evaluation_whose_log_lost_its_end_goes_on_where_that_is_accepted(config: Path, server: ModelServer) -> None:
+    """Else it is refused; the answers that the journal kept are not asked for again, and the loss is recorded."""
+    first = evaluate(config, "--split", "val")
+    folder, asked = config.parent / first.json["folder"], len(server.requests)
+    forge(folder, "delete from events where seq > 5")
+    refused = evaluate(config, "--split", "val")
+    assert refused.code == 1
+    assert "`--accept-loss`" in refused.json["error"]["hint"]
+    again = evaluate(config, "--split", "val", "--accept-loss")
+    assert the_split(again)["hard"] == the_split(first)["hard"]
+    assert len(server.requests) == asked
+    with EventLog.open(folder) as log:
+        [resumed] = [row.event for row in log.read() if isinstance(row.event, RunResumed)]
+    assert "missing after number 5" in resumed.accepted_loss
 
 
 def test_any_skill_on_any_split(config: Path, server: ModelServer, tmp_path: Path) -> None:

@@ -189,13 +189,16 @@ def test_a_step_is_trained_with_each_endpoint(endpoint: str, tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@pytest.mark.parametrize("benchmark", BENCHMARKS)
+@pytest.mark.parametrize(
+    "benchmark",
+    [pytest.param(name, marks=pytest.mark.slow if name == "spreadsheetbench" else ()) for name in BENCHMARKS],
+)
 def test_every_shipped_config_trains_a_step(
     benchmark: str, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole, as it is shipped: its batch size, its number of items, its paths from the checkout's root."""
     _skip_without_workbooks(benchmark)
-    whole = benchmark != "spreadsheetbench"  # whose eighty workbooks take their time: see below
+    whole = benchmark != "spreadsheetbench"  # whose eighty workbooks take minutes
     config, seen, _ = step_with(_COMPATIBLE, benchmark, version, tmp_path, monkeypatch, whole=whole)
     assert (config.env.name, seen["RolloutCompleted"] > 0) == (benchmark, True)
     assert seen["CandidateGated"] == 1
@@ -235,17 +238,6 @@ def test_a_flat_config_trains_a_step(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def _skip_without_workbooks(benchmark: str) -> None:
     if benchmark == "spreadsheetbench":
         pytest.importorskip("openpyxl", reason="workbooks need the extra `spreadsheet`")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("version", VERSIONS)
-def test_the_shipped_config_with_eighty_workbooks_trains_a_step(
-    version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As many as it says there are."""
-    _skip_without_workbooks("spreadsheetbench")
-    _, seen, _ = step_with(_COMPATIBLE, "spreadsheetbench", version, tmp_path, monkeypatch, whole=True)
-    assert seen["CandidateGated"] == 1
 
 
 @pytest.mark.slow

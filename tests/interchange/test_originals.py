@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -117,6 +118,9 @@ KEYS = {
     r"task_(type|description)": "ours, for every benchmark",
     r".*(support_count|source_type)": "we always know how many trajectories a draft stands on",
 }
+IGNORED = {
+    r"(config\.)?azure_openai_(endpoint|auth_mode)": "for another backend: the original ignores them, we refuse them"
+}
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +140,7 @@ def test_a_run_of_ours_writes_the_same_files_with_the_same_keys(
     monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", endpoint.base_url)
     theirs, settings = unpacked(tmp_path, name), tmp_path / "config.yaml"
     settings.write_text(yaml.safe_dump(config_of(theirs, endpoint.base_url)))
-    asyncio.run(start(load_config(settings), tmp_path / "run", Session(now=ticking())))
+    asyncio.run(start(load_config(settings, environ=os.environ), tmp_path / "run", Session(now=ticking())))
     ours = exported(tmp_path / "run", tmp_path / "out")
     files = [{str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} for root in (theirs, ours)]
     assert not [file for file in files[0] ^ files[1] if not told(file, FILES)]
@@ -145,7 +149,7 @@ def test_a_run_of_ours_writes_the_same_files_with_the_same_keys(
         (kind, key)
         for kind in left.keys() & right.keys()
         for key in unlike(left[kind], right[kind])
-        if not told(key, KEYS)
+        if not told(key, KEYS | (IGNORED if name.startswith("2026-08") else {}))
     ]
     assert not wrong
 

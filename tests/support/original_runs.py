@@ -45,9 +45,12 @@ def config_of(original: Path, base_url: str) -> dict[str, Any]:
     kept: dict[str, Any] = json.loads((original / "config.json").read_text(encoding="utf-8"))
     for key in ("azure_openai_api_key", "out_root", "steps_per_epoch", "batches_per_epoch", "samples_per_epoch"):
         kept.pop(key, None)
+    if kept["target_backend"] == "openai_compatible":  # its endpoint is in the environment; we refuse another backend's
+        kept = {key: value for key, value in kept.items() if not key.startswith("azure_")}
+    else:
+        kept["azure_openai_endpoint"] = base_url
     data = original.parent / "data"
     return kept | {
-        "azure_openai_endpoint": base_url,
         "split_dir": str(data),
         "skill_init": str(data / "initial_skill.md"),
     }

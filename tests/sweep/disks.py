@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from support.command import environment
-from sweep.outcome import Difference, Whole, compare, gone_on
+from sweep.outcome import PAUSED, Difference, Whole, compare, gone_on
 
 from skillopt_es.events.verify import verify
 
@@ -47,7 +47,11 @@ def fail(whole: Whole, home: Path, library: Path, draw: random.Random) -> str:
     )
     if "this is a bug" in done.stderr or "Traceback" in done.stderr or done.returncode < 0:
         raise Difference(f"{what}: ended with {done.returncode}: {done.stderr[-800:]}")
-    if done.returncode != 0 and os.strerror(number).lower() not in done.stderr.lower() and "disk" not in done.stderr:
+    if (
+        done.returncode not in (0, PAUSED)
+        and os.strerror(number).lower() not in done.stderr.lower()
+        and "disk" not in done.stderr
+    ):
         raise Difference(f"{what}: the cause is not said: {done.stderr[-800:]}")
     if (home / "run" / "log.db").exists() and not (report := verify(home / "run")).ok:
         raise Difference(f"{what}: verify: {report.problems}")
