@@ -136,7 +136,7 @@ class Purse:
         """Lets through who waits, in turn, as far as the budget covers them."""
         while self._queue:
             first = self._queue[0]
-            if first.let.done():  # cancelled while it waited
+            if first.let.done():  # told just now, or cancelled while it waited
                 self._queue.popleft()
                 continue
             self.reached = self.reached or self._late()
@@ -144,10 +144,8 @@ class Purse:
             if not self.reached and not self.in_flight and lacking and not first.ahead:
                 self.reached = self._why(first)
             if self.reached or self._stopping() or (lacking and first.ahead):
-                self._queue.popleft()
                 first.let.set_result(False)
             elif self.ledger.reserve(first.more):
-                self._queue.popleft()
                 self.in_flight += 1
                 first.let.set_result(True)
             else:

@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 from attrs import define, evolve, field
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.crashes import in_child
 from support.logs import call_slots, decisions_of, events_of
 from support.scripted import NOON, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply, ticking
@@ -25,14 +23,12 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import text_digest
 from skillopt_es.forking import make_fork
 from skillopt_es.in_flight import FILE
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, NotStarted, Try, Usage, may_try_again
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, may_try_again
 from skillopt_es.projections.prices import Price
 from skillopt_es.session import read_state, resume, start
-from skillopt_es.training.budget import NOTHING, Amount, Bound, Caps, Ledger, Tariff, bound_of
-from skillopt_es.training.call_records import wire_form
+from skillopt_es.training.budget import NOTHING, Amount, Bound, Caps, Ledger, Tariff
 from skillopt_es.training.check import check
 from skillopt_es.training.purse import CutShort, Purse
 
@@ -147,36 +143,6 @@ def test_no_schedule_of_calls_exceeds_a_cap(block: int) -> None:
     reached, answered = asyncio.run(all_of_them())
     assert 50 < reached < 250
     assert answered > 500
-
-
-amounts = st.builds(Amount, cost=st.decimals(0, 5, places=3), tokens=st.integers(0, 50), calls=st.integers(0, 3))
-
-
-@given(st.lists(st.tuples(amounts, amounts)), amounts)
-@settings(max_examples=200)
-def test_a_ledger_never_holds_more_than_its_caps(steps: list[tuple[Amount, Amount]], cap: Amount) -> None:
-    """As long as nothing comes to more than was set aside for it."""
-    ledger = Ledger(Caps(cost=cap.cost, tokens=cap.tokens, calls=cap.calls))
-    held: list[Amount] = []
-    for worst, _ in steps:
-        if ledger.reserve(worst):
-            held.append(worst)
-        assert not ledger.lacks(NOTHING)
-    for worst in held:
-        ledger.settle(worst, worst)
-        assert not ledger.lacks(NOTHING)
-    assert ledger.spent == sum(held, NOTHING)
-
-
-def test_a_request_is_bounded_by_its_bytes_and_its_limit() -> None:
-    """Letters of several bytes count as such; a longer answer that the config asks for counts, too."""
-    messages = (Message("system", "ä" * 100), Message("user", "b" * 50))
-    request = ChatRequest(slot="s", stage="rollout", messages=messages, max_tokens=30)
-    sizes = {text_digest(message.content): len(message.content.encode()) for message in messages}
-    bound = bound_of(wire_form(request), sizes.__getitem__)
-    assert 250 <= bound.input < 3000
-    assert bound.output == 30
-    assert bound_of(wire_form(request), sizes.__getitem__, 99).output == 99
 
 
 def paused_at(folder: Path, overrides: list[str], *, workers: int = 64, seed: int = 1) -> ScriptedWorld:
@@ -347,22 +313,3 @@ def test_a_fork_begins_with_nothing_spent(tmp_path: Path) -> None:
     world = ScriptedWorld()
     asyncio.run(resume(child, world.session()))
     assert world.calls == 60
-
-
-def test_who_is_let_through_and_cancelled_lets_the_next_one_through() -> None:
-    """What was set aside for it is free again."""
-
-    async def scene() -> bool:
-        purse = Purse(Ledger(Caps(tokens=150)), {"target": Tariff(), "optimizer": Tariff()})
-        worst = Tariff().worst(Bound(input=50, output=50))
-        waiting = [asyncio.create_task(purse.enter(worst, name, again=False, ahead=False)) for name in "abc"]
-        await waiting[0]
-        purse.leave()
-        purse.ledger.settle(worst, NOTHING)
-        # b is let through by the end of a, and cancelled before it hears of that
-        purse._serve()
-        waiting[1].cancel()
-        await asyncio.gather(waiting[1], return_exceptions=True)
-        return await asyncio.wait_for(waiting[2], 5)
-
-    assert asyncio.run(scene())

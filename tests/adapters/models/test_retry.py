@@ -177,11 +177,31 @@ def test_a_failure_is_tried_again_or_not(failed: Failure, past: PastTries, wait:
     assert POLICY.wait_after(failed, "slot", past) == (None if wait is None else pytest.approx(wait))
 
 
+@pytest.mark.parametrize(
+    ("told", "put_off", "wait"),
+    [(2.0, 0.0, 2.05), (100.0, 0.0, 100.5), (2.0, 898.0, 2.0), (2.0, 897.98, 2.02), (900.0, 0.0, 900.0)],
+)
+def test_a_wait_that_is_told_is_stretched_a_little_and_never_beyond_the_patience(
+    told: float, put_off: float, wait: float
+) -> None:
+    """So that those who were refused together do not all come back together."""
+    policy = evolve(POLICY, draw=lambda _key: 0.5)
+    assert policy.wait_after(evolve(SLOW, server_wait=told), "s", PastTries(put_off_seconds=put_off)) == pytest.approx(
+        wait
+    )
+
+
+def test_an_endpoint_that_says_in_a_moment_for_ever_is_asked_less_and_less_often() -> None:
+    """Ten waits are taken at its word."""
+    waits = [POLICY.wait_after(evolve(SLOW, server_wait=0.01), "s", PastTries(told=told)) for told in (9, 10, 11, 12)]
+    assert waits == pytest.approx([0.01, 0.05, 0.15, 0.45])
+
+
 def test_past_tries_remember_who_said_when_and_who_said_nothing() -> None:
     """One more of each kind."""
     past = PastTries().and_then(BUSY, 1.0).and_then(evolve(SLOW, server_wait=7.0), 7.0).and_then(SLOW, 0.5)
-    past = past.and_then(failure("empty", "no text"), 1.0)
-    assert past == PastTries(blind=2, told=1, untold=1, put_off_seconds=7.5, kinds=("empty",))
+    past = past.and_then(failure("empty", "no text"), 1.0).and_then(SLOW, 0.25)
+    assert past == PastTries(blind=2, told=1, untold=2, put_off_seconds=7.75, kinds=("empty",))
 
 
 _WAITS = st.one_of(st.none(), st.floats(min_value=0.001, max_value=2000))
