@@ -9,6 +9,7 @@ from typing import Literal
 import attrs
 from attrs import field, frozen
 
+from skillopt_es.config.places import is_packaged, place_in_words
 from skillopt_es.events.values import AppendixOrder, GateMetric, GateNoise, GateRule, Json, Role, Trust
 from skillopt_es.ports import AuthMode, Thinking
 from skillopt_es.skill.density import LEADING_WORDS
@@ -323,8 +324,13 @@ class RunConfig:
         return Path(self.folder, value).resolve()
 
     def place(self, key: str) -> str:
-        """Where a key's value was written, to begin an error with."""
-        return f"{self.sources[key]}: " if key in self.sources else ""
+        """Where a key's value was written, to begin an error with; empty where the user did not write it."""
+        source = self.sources.get(key, "")
+        return f"{source}: " if source and not is_packaged(source) else ""
+
+    def origin(self, key: str) -> str:
+        """Where a key's value is from, in words."""
+        return place_in_words(self.sources[key]) if key in self.sources else "as recorded"
 
     def role(self, role: Role) -> RoleConfig:
         """One role's model settings."""
