@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from pathlib import Path
 
 import pytest
@@ -41,14 +42,20 @@ def test_a_demo_of_one_step_does_not_name_a_second(cli: Cli, tmp_path: Path) -> 
 def test_a_run_of_ones_own_project_leads_to_its_report_to_agents_and_to_a_score(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Never to `init`."""
+    """Never to `init`; each step can be typed as it stands."""
     config = project(tmp_path / "p")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-house-0123456789abcdef")
     monkeypatch.chdir(tmp_path)
     with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
         edit(config, "https://api.openai.com/v1", server.base_url)
         learned = steps_after(cli("run", config, "--run", "one").out)
-    assert [step.split()[1] for step in learned] == ["report", "install", "eval"]
+        assert [step.split()[1] for step in learned] == ["report", "install", "eval"]
+        scored = cli(*shlex.split(learned[2])[1:])
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for step in learned[:2]:
+        assert cli(*shlex.split(step)[1:]).code == 0, step
+    assert (tmp_path / "home/.claude/skills/my-skill/SKILL.md").exists()
+    assert scored.code == 0
 
 
 def test_a_plus_is_told_only_where_there_is_one(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
