@@ -43,10 +43,8 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 @click.option(
     "--split",
     type=click.Choice(list(_SPLITS)),
-    default="all",
-    show_default=True,
     metavar="SPLIT",
-    help="train, val, test or all (also: selection, valid_seen, valid_unseen).",
+    help="train, val, test or all (also: selection, valid_seen, valid_unseen); by default each that is not sealed.",
 )
 @click.option("--run", "run", help="Take config and skill from this run: a name in runs/, or a folder.")
 @click.option(
@@ -75,7 +73,7 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 def eval_command(
     config: Path | None,
     skill_file: Path | None,
-    split: str,
+    split: str | None,
     run: str | None,
     which: str,
     overrides: tuple[str, ...],
@@ -90,6 +88,8 @@ def eval_command(
 ) -> None:
     """
     Score any skill with the target of CONFIG or of a run: on one split, or on each and on all together.
+
+    Without --split a sealed test split is left out (env.seal_test), and a line says so.
 
     Calls are journaled under --dir: what was interrupted goes on where it stopped, and a score that is recorded stays.
     A budget (--max-calls and the like) holds for all calls of an evaluation, those of earlier commands included.
@@ -114,7 +114,8 @@ def eval_command(
         config=base,
         skill=skill,
         notes=notes,
-        splits=_SPLITS[split],
+        splits=() if split is None else _SPLITS[split],
+        leave_sealed=split is None,
         limit=limit or 0,
         directory=directory,
         stem=stem,

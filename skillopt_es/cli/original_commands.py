@@ -83,12 +83,13 @@ def eval_words(words: Sequence[str]) -> Words:
     """The words of `skillopt-es` that score as these words of the original do; raises click.UsageError."""
     given = _Given.of(words)
     config, skill = given.take("config"), given.take("skill")
-    split = given.values.pop("split", "all")
+    split = given.values.pop("split", None)
     out = _out_root(given)
     limit = given.values.pop("test_env_num", "0")
-    few = ["--limit", limit] if limit != "0" and split != "all" else []
+    few = ["--limit", limit] if limit != "0" and split not in (None, "all") else []
+    which = [] if split is None else ["--split", split]
     place = [] if out is None else ["--dir", str(out)]
-    return ["eval", config, "--skill", skill, "--split", split, *few, *given.settings(), *place]
+    return ["eval", config, "--skill", skill, *which, *few, *given.settings(), *place]
 
 
 @define
