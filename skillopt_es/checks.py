@@ -18,7 +18,7 @@ from skillopt_es.events.errors import RunBusy, SkillOptError
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Environment, Item, Splits
-from skillopt_es.start import load_skill, refusals, shared_notes
+from skillopt_es.start import load_skill, refusals, shared_notes, size_notes
 from skillopt_es.trials import why_not_graded
 from skillopt_es.wiring import open_environment
 
@@ -99,6 +99,8 @@ def _check_beginning(config: RunConfig, splits: Splits) -> Iterator[Check]:
     refused = list(refusals(config, splits))
     for why in refused:
         yield problem("data" if isinstance(why, DataError) else "config", why)
+    for note in size_notes(config, len(splits.train)):
+        yield Check("data", "warning", note, "`--set train.train_size=0` says that this is meant")
     if any(isinstance(why, DataError) for why in refused):
         return
     told = [Check("data", "warning", note, "drop one of each") for note in shared_notes(splits)]

@@ -34,7 +34,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
         splits=split_ids(splits),
         steps_per_epoch=steps,
         total_steps=steps * config.train.num_epochs,
-        notes=(*notes, *splits.notes, *shared_notes(splits)),
+        notes=(*notes, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
         guide=guide,
     )
 
@@ -79,12 +79,26 @@ def _same_inputs(found: Shared) -> str:
 
 def _another_size(config: RunConfig, size: int) -> Iterator[ConfigError]:
     configured = config.train.train_size
-    if configured and configured != size:
+    if configured and configured != size and not _fewer_than_released(config, size):
         yield ConfigError(
             f"{config.place('train.train_size')}train.train_size is {configured}, "
             f"but the train split has {counted(size, 'item')}",
             hint="set train.train_size to 0: then it is as many as there are",
         )
+
+
+def _fewer_than_released(config: RunConfig, size: int) -> bool:
+    """Whether a file of the original names the size of a split that these items are not."""
+    return config.released_size and config.train.train_size > size
+
+
+def size_notes(config: RunConfig, size: int) -> tuple[str, ...]:
+    """What is to be told where the original's own file says that there are more training items."""
+    if not _fewer_than_released(config, size):
+        return ()
+    configured = f"{config.place('train.train_size')}train.train_size is {config.train.train_size}"
+    said = f"{configured}, the size of the released split"
+    return (f"{said}; this one has {counted(size, 'item')}, and that is what counts here (the original refuses it)",)
 
 
 def _too_few_to_judge(config: RunConfig, validation_items: int) -> Iterator[ConfigError]:

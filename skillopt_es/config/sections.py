@@ -300,7 +300,8 @@ class RunConfig:
     A whole run; `folder` is where the config file lies, to which relative paths belong.
 
     `notices` is what the user has to be told about keys without effect, `notes` how the others were understood,
-    `sources` says where each key's value is from.
+    `sources` says where each key's value is from; `released_size` that `train.train_size` is what the original's files
+    say of the released split, and nobody's wish.
     """
 
     optimizer_model: RoleConfig
@@ -318,6 +319,7 @@ class RunConfig:
     notices: tuple[str, ...] = field(default=(), eq=False)
     notes: tuple[str, ...] = field(default=(), eq=False)
     sources: Mapping[str, str] = field(factory=dict, eq=False)
+    released_size: bool = field(default=False, eq=False)
 
     def path(self, value: str) -> Path:
         """A path of the config, seen from the config file's folder."""

@@ -10,14 +10,18 @@ import click
 import pytest
 import yaml
 from support.in_process import called
+from support.logs import events_of
+from support.made_searchqa import made_searchqa, write_split_dir
 from support.model_server import ModelServer, fixed_answer
 from support.original_checkout import checkout
 
 from skillopt_es.cli import original_commands
 from skillopt_es.cli.original_commands import eval_words, train_words
 from skillopt_es.config.original import FATES, FLAT, Retired, Secret
+from skillopt_es.events.catalog import RunStarted
 
 KEYS = Path(__file__).parents[1] / "config" / "original" / "keys.txt"
+OTHERS = {"val": made_searchqa(14, size=200)[12:], "test": made_searchqa(16, size=200)[14:]}
 FLAGS = [line.split()[2] for line in KEYS.read_text().splitlines() if not line.startswith("#")]
 CONFIG = ["--config", "c.yaml"]
 
@@ -146,6 +150,45 @@ def test_its_readme_s_commands_train_and_score(
         scored = run("evaluate", f"{config} {skill} --split valid_unseen {where}", monkeypatch, capsys)
     assert "skillopt-es eval configs/searchqa/default.yaml --skill outputs/first/best/initial.md" in scored
     assert (tmp_path / "checkout" / "outputs" / "first" / "log.db").exists()
+
+
+def test_a_split_of_ones_own_has_its_own_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What its file says of the released split is nobody's wish; it is told, and what somebody asks for is kept."""
+    monkeypatch.chdir(checkout(tmp_path / "checkout", "0.2.0", "searchqa"))
+    monkeypatch.setenv("AZURE_OPENAI_AUTH_MODE", "openai_compatible")
+    cli = called(capsys)
+    write_split_dir(Path("mine"), {"train": made_searchqa(12, size=200)} | OTHERS)
+    mine = ("configs/searchqa/default.yaml", "--set", "env.split_dir=mine")
+    told = "train.train_size is 400, the size of the released split; this one has 12 items, and that is what counts"
+    estimated = cli("estimate", *mine)
+    assert (estimated.code, told in estimated.out) == (0, True)
+    assert "4 epochs, 4 steps" in estimated.out
+    asked = cli("estimate", *mine, "--set", "train.train_size=400")
+    assert (asked.code, "but the train split has 12 items" in asked.err) == (2, True)
+    edited = Path("configs/searchqa/default.yaml")
+    edited.write_text(edited.read_text().replace("train_size: 400", "train_size: 300"))
+    written = cli("estimate", *mine)
+    assert (written.code, "train.train_size is 300, but the train split has 12 items" in written.err) == (2, True)
+
+
+def test_training_on_a_split_of_ones_own_says_so_and_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command of its README, with other data and nothing else changed."""
+    monkeypatch.chdir(checkout(tmp_path / "checkout", "0.2.0", "searchqa"))
+    monkeypatch.setenv("AZURE_OPENAI_AUTH_MODE", "openai_compatible")
+    write_split_dir(Path("mine"), {"train": made_searchqa(12, size=200)} | OTHERS)
+    with ModelServer(fixed_answer) as server:
+        where = f"--split_dir mine --azure_openai_endpoint {server.base_url}"
+        few = "--target_model small --out_root outputs/first --num_epochs 1"
+        done = run("train", f"--config configs/searchqa/default.yaml {where} {few}", monkeypatch, capsys)
+    assert "this one has 12 items, and that is what counts here (the original refuses it)" in done
+    started = events_of(Path("outputs/first"))[0]
+    assert isinstance(started, RunStarted)
+    assert [note for note in started.notes if "this one has 12 items" in note]
+    assert started.steps_per_epoch == 1
 
 
 def run(name: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
