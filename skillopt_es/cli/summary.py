@@ -61,6 +61,8 @@ def write_best(state: TrainerState, folder: Path) -> Path:
     assert state.best is not None
     for path, text in state.best.skill.files.items():
         file = folder / "best" / path
+        if file.is_file() and file.read_bytes() == text.encode():
+            continue
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
     return folder / "best" / state.best.skill.main

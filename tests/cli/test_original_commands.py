@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -19,6 +20,7 @@ from skillopt_es.cli import original_commands
 from skillopt_es.cli.original_commands import eval_words, train_words
 from skillopt_es.config.original import FATES, FLAT, Retired, Secret
 from skillopt_es.events.catalog import RunStarted
+from skillopt_es.session import read_state
 
 KEYS = Path(__file__).parents[1] / "config" / "original" / "keys.txt"
 OTHERS = {"val": made_searchqa(14, size=200)[12:], "test": made_searchqa(16, size=200)[14:]}
@@ -146,10 +148,26 @@ def test_its_readme_s_commands_train_and_score(
         )
         assert "A candidate has to win by hard score (gate_metric)" in done
         assert "guidance at an epoch's end is taken without a test (slow_update_gate_with_selection: false)" in done
-        skill = "--skill outputs/first/best/initial.md"
+        skill = "--skill outputs/first/best_skill.md"
         scored = run("evaluate", f"{config} {skill} --split valid_unseen {where}", monkeypatch, capsys)
+    assert "note: outputs/first is a run of skillopt-es, whose best skill is outputs/first/best/initial.md" in scored
     assert "skillopt-es eval configs/searchqa/default.yaml --skill outputs/first/best/initial.md" in scored
     assert (tmp_path / "checkout" / "outputs" / "first" / "log.db").exists()
+
+
+def test_the_best_skill_of_a_run_is_found_by_the_name_it_has_there(demo_run: Path, tmp_path: Path) -> None:
+    """As the log has it, though its file is gone; a file of that name is what it says, and what is no run is left."""
+    run_folder = shutil.copytree(demo_run, tmp_path / "one")
+    shutil.rmtree(run_folder / "best", ignore_errors=True)
+    words = [*CONFIG, "--skill", str(run_folder / "best_skill.md")]
+    [found] = [Path(word) for word in eval_words(words) if "best" in word]
+    assert found.parent == run_folder / "best"
+    best = read_state(run_folder).best
+    assert best is not None
+    assert found.read_text() == best.skill.text
+    (run_folder / "best_skill.md").write_text("# Mine\n")
+    assert str(run_folder / "best_skill.md") in eval_words(words)
+    assert "elsewhere/best_skill.md" in eval_words([*CONFIG, "--skill", "elsewhere/best_skill.md"])
 
 
 def test_a_split_of_ones_own_has_its_own_size(
