@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
-from skillopt_es.cli.options import json_option, tell_of
+from skillopt_es.cli.options import OFFLINE_DEMO, json_option, tell_of
 from skillopt_es.cli.terminal import print_warning, say_for_now
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     _Skill = tuple[SkillTree, tuple[str, ...]]
     _Asked = tuple[RunConfig, _Skill, str, Seal | None]
 
+_TASKS_OF_THE_DEMO = "No CONFIG is named, so the tasks are those of the offline demo."
 _SPLITS: dict[str, tuple[Split, ...]] = {
     "train": ("train",),
     "val": ("val",),
@@ -137,6 +138,8 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
 
     config = load_config(path, overrides, os.environ)
     tell_of(config)
+    if path is None:
+        click.echo(OFFLINE_DEMO if config.target_model.backend == "simulated" else _TASKS_OF_THE_DEMO, err=True)
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
         stem = path.resolve().parent.name
