@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from attrs import evolve, frozen
 
+from skillopt_es.accounts import check_bounded
 from skillopt_es.checks import Check, problem
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.errors import ConfigError
@@ -58,8 +59,15 @@ async def check_models(
         yield check
     uncalled = [Check(role, "ok", f"{config.role(role).model} was not called") for role in models]
     last = _verdicts(config, await _ask_all(config, models)) if calls else uncalled
-    for check in [*await _check_target(config, models), *last]:
+    for check in [*await _check_target(config, models), *_check_budget(config, models), *last]:
         yield check
+
+
+def _check_budget(config: RunConfig, models: Mapping[Role, ChatModel]) -> Iterator[Check]:
+    try:
+        check_bounded(config, models)
+    except ConfigError as error:
+        yield problem("config", error)
 
 
 def _check_thinking(config: RunConfig, role: Role) -> Iterator[Check]:

@@ -29,7 +29,7 @@ from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold_log
 from skillopt_es.runs import dir_option
-from skillopt_es.start import run_started, split_ids
+from skillopt_es.start import run_started, size_notes, split_ids
 from skillopt_es.training.ahead import Ahead
 from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence
@@ -66,6 +66,8 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
     try:
         splits = environment.load()
         first = run_started(config, splits, folder, guide=guide_of(environment))
+        for note in size_notes(config, len(splits.train)):
+            session.warn(note)
         models = session.world.models(config)
         try:
             check_target(models["target"], environment)

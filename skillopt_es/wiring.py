@@ -52,6 +52,8 @@ def _find(group: str, name: str, config: RunConfig, key: str) -> object:
     if name not in known and name in ADAPTERS:
         why, instead = ADAPTERS[name]
         raise ConfigError(f"{config.place(key)}{key} is {name!r}, but {why}", hint=instead)
+    if not name.strip():
+        raise ConfigError(f"{config.place(key)}{key} is not set", hint=f"installed: {', '.join(known)}")
     if name not in known:
         others = BACKEND_NAMES if group == MODELS else ()
         close = difflib.get_close_matches(name, [*known, *others], n=1)

@@ -53,9 +53,11 @@ def print_estimate(config: RunConfig, directory: Path, *, as_json: bool) -> None
 
 
 async def _estimated(config: RunConfig, directory: Path) -> Estimate:
+    from attrs import evolve
+
     from skillopt_es.estimating.estimate import estimate_of
     from skillopt_es.estimating.history import past_runs
-    from skillopt_es.start import run_started
+    from skillopt_es.start import run_started, size_notes
     from skillopt_es.training.run_data import RunData
     from skillopt_es.wiring import open_environment
 
@@ -64,7 +66,8 @@ async def _estimated(config: RunConfig, directory: Path) -> Estimate:
         started = run_started(config, environment.load(), directory / "estimate")
     finally:
         await environment.aclose()
-    return estimate_of(RunData(config=config, started=started), past_runs(directory, config, started.splits))
+    found = estimate_of(RunData(config=config, started=started), past_runs(directory, config, started.splits))
+    return evolve(found, notes=(*size_notes(config, len(started.splits.train)), *found.notes))
 
 
 def _print(found: Estimate) -> None:

@@ -31,13 +31,21 @@ def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
     click.echo(f"recorded  {evaluated.folder}")
     if evaluated.look is not None:
         click.echo(f"look      {evaluated.look.look} at the sealed test items")
+    if evaluated.left_out:
+        names = " and ".join(evaluated.left_out)
+        click.echo(f"left out  {names}: sealed (env.seal_test); `--open-test` looks, and the log says so for ever")
     for result in evaluated.results:
         click.echo("")
         _print_split(result, prices_in(request.config.resolved).currency)
     if len(evaluated.results) > 1:
         click.echo("")
         problem = any(result.problem for result in evaluated.results)
-        click.echo(_line("all", _together(evaluated.results), problem=problem))
+        click.echo(_line(_name_of_all(evaluated), _together(evaluated.results), problem=problem))
+
+
+def _name_of_all(evaluated: Evaluated) -> str:
+    """What the score over every item is a score of."""
+    return " and ".join(result.split for result in evaluated.results) if evaluated.left_out else "all"
 
 
 def _together(results: Sequence[SplitResult]) -> Score:
@@ -68,6 +76,7 @@ def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None
             "notes": list(request.notes),
             "target": request.config.target_model.model,
             "folder": str(evaluated.folder),
+            "left_out": list(evaluated.left_out),
             "look": None if evaluated.look is None else evaluated.look.look,
             "currency": prices_in(request.config.resolved).currency or None,
             "splits": [_split_json(result) for result in evaluated.results],

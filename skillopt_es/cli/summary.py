@@ -8,6 +8,8 @@ from skillopt_es.cli.options import print_json, shown_value
 from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
 from skillopt_es.cli.terminal import Toned, field, print_error, print_hint, print_next, say
 from skillopt_es.cli.usage import shown_usage, total_json
+from skillopt_es.deploy.frontmatter import is_name, own_name
+from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Spent, spent
@@ -59,6 +61,8 @@ def write_best(state: TrainerState, folder: Path) -> Path:
     assert state.best is not None
     for path, text in state.best.skill.files.items():
         file = folder / "best" / path
+        if file.is_file() and file.read_bytes() == text.encode():
+            continue
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
     return folder / "best" / state.best.skill.main
@@ -157,6 +161,16 @@ def next_steps(state: TrainerState, folder: Path) -> list[tuple[str, str]]:
         return [*steps, (f"why-not {name}{where}", "what was proposed, and why it was not taken")]
     return [
         *steps,
-        (f"install {name} --to claude{where}", "or codex, or a folder of skills"),
+        (f"install {name}{_name_to_give(state)} --to claude{where}", "or codex, or a folder of skills"),
         (f"eval --run {folder if where else name} --split val", "score the best skill again"),
     ]
+
+
+def _name_to_give(state: TrainerState) -> str:
+    """The option without which `install` refuses a skill that agents could not call by its own name."""
+    assert state.best is not None
+    try:
+        named = is_name(own_name(state.best.skill.text))
+    except OutputRefused:  # its frontmatter is none: `install` says what to do about that
+        return ""
+    return "" if named else " --name my-skill"

@@ -18,11 +18,11 @@ from skillopt_es.config.backends import spellings
 from skillopt_es.config.draft import ASKED
 from skillopt_es.config.files import parsed_value, read_yaml
 from skillopt_es.config.original import FLAT
-from skillopt_es.config.places import packaged
+from skillopt_es.config.places import is_packaged, packaged
 from skillopt_es.config.reader import parse_config, plain_value
 from skillopt_es.config.sections import RunConfig, Tree
 from skillopt_es.config.settling import Given, settled
-from skillopt_es.config.shipped import MARK
+from skillopt_es.config.shipped import MARK, is_shipped_size
 from skillopt_es.config.translation import translated
 from skillopt_es.config.whereabouts import Whereabouts, with_paths
 from skillopt_es.errors import ConfigError
@@ -186,7 +186,19 @@ class _Layers:
         tree, notes = with_paths(whole.tree, whole.sources, ASKED, places)
         config = parse_config(tree, folder=folder, sources=whole.sources)
         notices = (*self.notices.values(), *whole.notices)
-        return evolve(config, notices=notices, notes=(*whole.notes, *notes), sources=whole.sources)
+        return evolve(
+            config,
+            notices=notices,
+            notes=(*whole.notes, *notes),
+            sources=whole.sources,
+            released_size=self._has_released_size(config),
+        )
+
+    def _has_released_size(self, config: RunConfig) -> bool:
+        """Whether how many training items there are is what a file of the original says of the released split."""
+        source = self.sources.get("train.train_size", ASKED)
+        theirs = self.original and source != ASKED and not is_packaged(source)
+        return theirs and is_shipped_size(config.env.name, config.train.train_size)
 
 
 def _laid_over(old: Json, new: Json) -> Json:

@@ -42,8 +42,7 @@ def written_as(config: RunConfig, role: Role, setting: str) -> str:
 def place_of(config: RunConfig, role: Role, setting: str) -> tuple[str, str]:
     """The file in which a role's setting stands, to begin an error with, and its key where that is the original's."""
     key = f"model.{written_as(config, role, setting)}"
-    nobody = config.sources.get(key) == DEFAULTS
-    return "" if nobody else config.place(key), key if family_of(key.removeprefix("model.")) else ""
+    return config.place(key), key if family_of(key.removeprefix("model.")) else ""
 
 
 def origins(config: RunConfig, role: Role) -> Iterator[Origin]:
