@@ -183,9 +183,10 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 
 
 async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluated:
+    from skillopt_es.cli.pauses import limit_option
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.waiting import WaitTeller
-    from skillopt_es.errors import BudgetReached, Interrupted
+    from skillopt_es.errors import BackendError, BudgetReached, Interrupted
     from skillopt_es.evaluation import evaluate
     from skillopt_es.session import Session
     from skillopt_es.training.in_flight import InFlight
@@ -203,9 +204,12 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
             )
             return await evaluate(request, session, _progress)
     except BudgetReached as reached:
-        option = reached.message.split()[0].removeprefix("budget.").replace("_", "-")
-        hint = f"the same command with a higher `--{option}` goes on where this one stopped"
+        hint = f"the same command with a higher `{limit_option(reached.message)}` goes on where this one stopped"
         raise BudgetReached(reached.message, hint=hint) from None
+    except BackendError as failed:
+        first = f"{failed.hint}, then" if failed.hint else "when the cause is gone,"
+        failed.hint = f"{first} the same command goes on where this one stopped"
+        raise
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None
 

@@ -12,6 +12,7 @@ from attrs import asdict
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.looks import is_sealed, looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
+from skillopt_es.cli.pauses import limit_option, steps_after
 from skillopt_es.cli.score_tables import (
     Scored,
     print_by_type,
@@ -176,7 +177,7 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
         click.echo()
         print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
     say()
-    print_next([_next(each, directory)])
+    print_next(_next(each, directory))
 
 
 def _print_steps(summary: Summary) -> None:
@@ -241,8 +242,9 @@ def _print_evaluation(found: Detailed) -> None:
     if each.status == "scored":
         field("next", "the same `skillopt-es eval` shows it again; with `--again` it draws everything anew")
     else:
-        more = " (with a higher limit)" if summary.pause == "budget" else ""
-        field("next", f"the same `skillopt-es eval`{more} asks for what is missing, and nothing twice")
+        more = f" with a higher {limit_option(summary.paused)}" if summary.pause == "budget" else ""
+        first = f"{summary.hint}; then " if summary.hint else ""
+        field("next", f"{first}the same `skillopt-es eval`{more} asks for what is missing, and nothing twice")
 
 
 def _what(started: RunStarted) -> str:
@@ -315,18 +317,19 @@ def _hard(score: Score | None) -> str:
     return "-" if score is None else f"{score.hard:.4f}"
 
 
-def _next(each: Overview, directory: Path) -> tuple[str, str]:
+def _next(each: Overview, directory: Path) -> list[tuple[str, str]]:
     """What to type next, and what is to know of that."""
-    name = each.folder.name
+    name, summary = each.folder.name, each.summary
     where = dir_option(directory)
-    if each.summary.imported is not None:
-        return f"replay {name} --check{where}", ""
+    if summary.imported is not None:
+        return [(f"replay {name} --check{where}", "")]
     if each.status == "completed":
-        return f"export {name} SKILL.md{where}", ""
+        return [(f"export {name} SKILL.md{where}", "")]
     if each.status == "running":
-        return f"log {name} --follow{where}", ""
+        return [(f"log {name} --follow{where}", "")]
     if each.status == "new":
-        return f"run CONFIG --run {name}{where}", "it stopped before its first event"
-    if each.status == "paused" and each.summary.pause == "handoff":
-        return f"handoff list {name}{where}", ""
-    return f"resume {name}{where}", ""
+        return [(f"run CONFIG --run {name}{where}", "it stopped before its first event")]
+    if each.status == "paused":
+        folder = directory / name
+        return steps_after(folder, reason=summary.pause, message=summary.paused, hint=summary.hint)
+    return [(f"resume {name}{where}", "")]
