@@ -145,3 +145,14 @@ def test_a_terminal_gets_emphasis_and_its_width(demo_run: Path) -> None:
     assert "\x1b[31mreject" in shown
     assert max(len(line) for line in CODES.sub("", shown).splitlines()) <= 120
     assert "\x1b" not in on_terminal("status", demo_run, "--no-pager", NO_COLOR="1")
+
+
+def test_a_remark_that_has_no_room_beside_a_table_stands_below_it(demo_run: Path) -> None:
+    """Once for all rows that it is of, and in a pipe in its row."""
+    words = ("regate", demo_run, "--set", "evaluation.gate_rule=paired")
+    shown = CODES.sub("", on_terminal(*words, "--no-pager")).splitlines()
+    assert max(map(len, shown)) <= 80
+    rows = [line for line in shown if line.startswith("?  step 1 ")]
+    assert [row.split()[-3:] for row in rows] == [["cannot", "be", "told"]]
+    assert sum("draw 2 of the candidate and draw 2 of the current skill" in line for line in shown) <= 2
+    assert any(line.startswith("step 1, step 2, ") for line in shown)
