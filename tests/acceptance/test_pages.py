@@ -120,7 +120,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         yield Desk(tmp_path, server, variables)
 
 
-@pytest.mark.parametrize("page", WITH_COMMANDS)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=() if page == "README.md" else pytest.mark.slow) for page in WITH_COMMANDS]
+)
 def test_the_commands_of_a_page_run_in_order(page: str, desk: Desk) -> None:
     """Each ends as the page says: well, or with the exit code of its remark."""
     BEFORE.get(page, _no_files)(desk)
