@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from skillopt_es.audit.durations import durations, moments_of
 from skillopt_es.config import RunConfig
+from skillopt_es.config.draft import ASKED
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked, RunResumed
 from skillopt_es.events.erasures import ErasedText
@@ -32,6 +33,7 @@ from skillopt_es.training.budget import (
     caps_of,
     longest_answer,
     silent,
+    used_words,
 )
 from skillopt_es.training.purse import Note, Purse
 
@@ -140,8 +142,9 @@ def _check_left(config: RunConfig, before: Spent) -> None:
         over = "minutes"
     if over:
         shown = f"{used:,}" if isinstance(used, int) else f"{used:.4f}"
+        asked = config.sources.get(f"budget.max_{over}") == ASKED  # by an option of its own or --set: who did knows
+        place = "" if asked else config.place(f"budget.max_{over}")
         raise ConfigError(
-            f"{config.place(f'budget.max_{over}')}budget.max_{over} is {getattr(budget, f'max_{over}'):g}, "
-            f"but this run has used {shown} already",
+            f"{place}budget.max_{over} is {getattr(budget, f'max_{over}'):g}, with {used_words(over, shown)} so far",
             hint=f"give more than that: `--max-{over} N`",
         )

@@ -123,7 +123,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
                 "it can be read, but not continued",
                 hint="`skillopt-es export` writes its skill, from which a new run can start",
             )
-        changed = resume_overrides(session.overrides)
+        changed = resume_overrides(session.overrides, folder.name, dir_option(folder.parent), state.steps_done)
         if state.completed is not None:
             if changed:
                 raise ConfigError(

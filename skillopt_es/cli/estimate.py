@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from skillopt_es.estimating.estimate import Estimate, Range
 
 
+_STAGES = {
+    "train": "training items",
+    "appendix": "reminder notes",
+    "told": "fresh score",
+    "comparison": "epochs compared",
+    "slow_gate": "gate of guidance",
+    "final": "final skill",
+    "test": "test items",
+}
+
+
 @click.command("estimate")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Estimate a bundled demo: demo, or a benchmark's name.")
@@ -75,7 +86,7 @@ def _print(found: Estimate) -> None:
     field("rests on", ", ".join(found.runs) or "the config alone")
     headers = ("stage", "calls", "tokens in", "tokens out", *([f"cost {found.currency}"] if found.currency else []))
     rows = [
-        (line.kind, *_cells(line.calls, line.input_tokens, line.output_tokens, line.cost, found.currency))
+        (_stage(line.kind), *_cells(line.calls, line.input_tokens, line.output_tokens, line.cost, found.currency))
         for line in found.lines
     ]
     total = _cells(found.calls, found.input_tokens, found.output_tokens, found.cost, found.currency)
@@ -84,7 +95,7 @@ def _print(found: Estimate) -> None:
     say()
     stages: dict[str, list[str]] = {}
     for line in found.lines:
-        stages.setdefault(line.basis, []).append(line.kind)
+        stages.setdefault(line.basis, []).append(_stage(line.kind))
     print_table(("what its numbers rest on", "stages"), [(basis, ", ".join(of)) for basis, of in stages.items()])
     say()
     time = found.seconds
@@ -93,6 +104,11 @@ def _print(found: Estimate) -> None:
         field("money", "unknown: prices.models has no price of every model")
     for note in found.notes:
         field("note", note)
+
+
+def _stage(kind: str) -> str:
+    """What a kind of call is called."""
+    return _STAGES.get(kind, kind.replace("_", " "))
 
 
 def _cells(calls: Range, inputs: Range, outputs: Range, cost: Range | None, currency: str) -> tuple[str, ...]:

@@ -22,12 +22,13 @@ from skillopt_es.cli.score_tables import (
     tests_by_name,
     tests_json,
 )
-from skillopt_es.cli.terminal import Toned, field, print_next, say
+from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say
 from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
+from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
 from skillopt_es.runs import dir_option
@@ -62,7 +63,7 @@ def print_runs(found: Sequence[Overview | Unreadable]) -> None:
     for each in found:
         why = each.why if isinstance(each, Unreadable) else each.problem or _paused(each)
         if why:
-            say(f"{each.folder.name}: {why}")
+            print_hanging(f"{each.folder.name}: {why}", hang=2)
 
 
 def _paused(each: Overview) -> str:
@@ -219,8 +220,11 @@ def _gate_words(null: Null, flips: Flips) -> Iterator[str]:
     """What the run's rule accepts that is no better: by drawing luck alone, and by items that an edit turns."""
     most = f"at most {null.itself_most:.0%}, by {counted(flips.items, 'item')} tried more than once"
     yield f"accepts a candidate that changes nothing in {null.itself:.0%} of cases ({most})"
+    from skillopt_es.training.calibration import CHURN
+
     if null.churn is not None:
-        yield f"accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}"
+        more = "" if round(null.turned, 2) >= CHURN else " (more cannot turn: nearly all items do the same each time)"
+        yield f"accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}{more}"
 
 
 def _print_evaluation(found: Detailed) -> None:
@@ -265,6 +269,8 @@ def _resumed(summary: Summary) -> str:
 
 def _validation(summary: Summary) -> str:
     baseline = summary.baseline
+    if baseline is None and summary.best.value is None:
+        return "not measured yet"
     first = shown_value(baseline.value if baseline else None)
     return f"initial {first}, current {shown_value(summary.current.value)}, best {shown_value(summary.best.value)}"
 
@@ -301,7 +307,7 @@ def _candidate(line: StepLine | EpochLine) -> str:
 
 
 def _epoch_row(line: EpochLine) -> tuple[str, ...]:
-    ended = f"slow update: {line.slow_update.replace('_', ' ')}" if line.slow_update else "epoch ended"
+    ended = f"slow update: {verdict_words(line.slow_update)}" if line.slow_update else "epoch ended"
     return (
         "",
         str(line.epoch),

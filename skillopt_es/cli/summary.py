@@ -134,7 +134,7 @@ def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)
-    field("validation", f"{before} -> {after}")
+    field("validation", "not measured yet" if before == after == "-" else f"{before} -> {after}")
     print_tests(_tests(state))
     field("used", f"{shown_usage(used.usage.total, used.currency)}")
     field("best skill", f"{best} (from {state.best.origin})")

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage
 from skillopt_es.projections.usage import UNTOLD, Attempt, attempt_in, charged, requests_sent
-from skillopt_es.training.budget import NOTHING, Amount, Bound, Ledger, Tariff, silent
+from skillopt_es.training.budget import NOTHING, Amount, Bound, Ledger, Tariff, silent, used_words
 
 Note = Callable[[str, Role, Bound, bool], None]
 """Notes that a try of a call (by slot and role) is about to start, and whether an earlier try of it has failed."""
@@ -156,7 +156,10 @@ class Purse:
         name = self.ledger.lacks(first.more)
         cap, spent = getattr(self.ledger.caps, name), getattr(self.ledger.spent, name)
         more = getattr(first.more, name)
-        head = f"budget.max_{name} is {self._shown(name, cap)}, of which {self._shown(name, spent)} is used"
+        held = getattr(self.ledger.reserved, name)
+        aside = f" and {self._shown(name, held)} set aside for calls that wait" if held else ""
+        used = used_words(name, self._shown(name, spent))
+        head = f"budget.max_{name} is {self._shown(name, cap)}, with {used} so far{aside}"
         if name == "calls":
             return f"{head}: the next call ({first.slot}) is not started"
         told = ""
