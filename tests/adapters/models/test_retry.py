@@ -287,7 +287,7 @@ def test_a_wait_beyond_all_patience_pauses_the_run() -> None:
         "HTTP 429: come back tomorrow; it asks to come back in 24 h, "
         "and model.target_patience_seconds (or model.patience_seconds) is 15 min"
     )
-    assert "wait that long" in error.hint
+    assert "give it time" in error.hint
 
 
 def test_an_endpoint_that_puts_everybody_off_for_too_long_pauses_the_run() -> None:
