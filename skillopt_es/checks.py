@@ -13,10 +13,11 @@ import attrs
 from attrs import frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.errors import DataError
+from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.errors import RunBusy, SkillOptError
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.hiding import check_walls
 from skillopt_es.ports import Environment, Item, Splits
 from skillopt_es.start import load_skill, refusals, shared_notes, size_notes
 from skillopt_es.trials import why_not_graded
@@ -62,7 +63,7 @@ def check_skill(config: RunConfig) -> Check:
     return Check("skill", "ok", f"{config.path(config.env.skill_init)}, {len(skill.text):,} characters")
 
 
-async def check_data(config: RunConfig, *, try_grader: bool) -> AsyncIterator[Check]:
+async def check_data(config: RunConfig, *, runs: Path, try_grader: bool) -> AsyncIterator[Check]:
     """Whether the environment opens, what it loads (counts, notes, items that are there twice), and how it grades."""
     try:
         environment = open_environment(config)
@@ -70,7 +71,7 @@ async def check_data(config: RunConfig, *, try_grader: bool) -> AsyncIterator[Ch
         yield problem("environment", error)
         return
     try:
-        yield Check("environment", "ok", f"{environment.name} opens")
+        yield _check_walls(environment, config, runs)
         splits = environment.load()
     except SkillOptError as error:
         yield problem("data", error)
@@ -84,6 +85,15 @@ async def check_data(config: RunConfig, *, try_grader: bool) -> AsyncIterator[Ch
             yield await _check_grader(environment, splits)
     finally:
         await environment.aclose()
+
+
+def _check_walls(environment: Environment, config: RunConfig, runs: Path) -> Check:
+    """Whether the environment keeps the answers from the code that it runs."""
+    try:
+        check_walls(environment, config, runs / "a-run")
+    except ConfigError as error:
+        return problem("environment", error)
+    return Check("environment", "ok", f"{environment.name} opens")
 
 
 async def _check_grader(environment: Environment, splits: Splits) -> Check:

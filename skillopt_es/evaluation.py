@@ -29,7 +29,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import LostCall, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
-from skillopt_es.hiding import hide_answers
+from skillopt_es.hiding import check_walls, hide_answers
 from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
@@ -108,6 +108,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         check_target(model, environment)
         check_bounded(request.config, {"target": model})
         folder = request.directory / evaluation_name(request, splits.digests)
+        check_walls(environment, request.config, folder)
         noted = await hide_answers({"target": model}, request.config, folder, warn=session.warn)
         look = await _look(request, splits, evaluations, folder, session)
         writer = _open_writer(folder, session)

@@ -21,7 +21,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import CallRef, Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
-from skillopt_es.hiding import hide_answers
+from skillopt_es.hiding import check_walls, hide_answers
 from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target, guide_of
 from skillopt_es.moments import Events
@@ -72,6 +72,7 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
         try:
             check_target(models["target"], environment)
             check_bounded(config, models)
+            check_walls(environment, config, folder)
             noted = await hide_answers(models, config, folder, warn=session.warn)
             first = evolve(first, notes=(*first.notes, *noted))
             writer = _new_writer(folder, session)
@@ -140,6 +141,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             try:
                 check_target(models["target"], environment)
                 check_bounded(run.config, models)
+                check_walls(environment, run.config, folder)
                 await hide_answers(models, run.config, folder, warn=session.warn)
                 resumed = RunResumed(
                     software=software_version(),
