@@ -442,7 +442,19 @@ def test_a_bomb_is_never_unpacked_beyond_the_limit() -> None:
     body = Body("gzip", 100_000)
     with pytest.raises(TooLongError):
         body.add(bomb)
-    assert sum(map(len, body._pieces)) <= 100_000
+    assert len(body._whole) <= 100_000
+
+
+@pytest.mark.parametrize(
+    "endless", [gzip.compress(b""), gzip.compress(b"a") + 200 * gzip.compress(b"")], ids=["nothing", "next to nothing"]
+)
+def test_a_packed_body_that_unpacks_to_next_to_nothing_ends_at_the_limit(endless: bytes) -> None:
+    """What comes over the wire counts, too: a server could send empty members for ever."""
+    body = Body("gzip", 100_000)
+    for _ in range(100_000 // len(endless)):
+        body.add(endless)
+    with pytest.raises(TooLongError):
+        body.add(endless)
 
 
 @given(
