@@ -123,6 +123,12 @@ def test_waits_are_told_in_words() -> None:
     """As people say them."""
     told = [in_words(seconds) for seconds in (0.5, 34, 119, 120, 900, 3600, 5400)]
     assert told == ["0.5 s", "34 s", "119 s", "2 min", "15 min", "1 h", "1 h 30 min"]
+    year = 365 * 24 * 3600
+    assert [in_words(seconds) for seconds in (year, year + 1, 1e300)] == [
+        "8760 h",
+        "more than a year",
+        "more than a year",
+    ]
 
 
 def test_backoff_begins_with_tens_of_milliseconds_and_grows_up_to_its_cap() -> None:
