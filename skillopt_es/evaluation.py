@@ -292,4 +292,4 @@ def _purse(run: RunData, held: _Opened, lost: tuple[LostCall, ...], session: Ses
     """What the budget leaves after the sessions before; it holds for all that this evaluation has ever asked."""
     log, journal = held.writer.log, held.writer.journal
     before = spent_before(run.config, log, journal, lost)
-    return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=held.started.note)
+    return open_purse(run.config, before, clock=session.clock, stopping=session.stopping, note=held.started.note)

@@ -49,6 +49,9 @@ class Session:
     """What a session is given from outside."""
 
     now: Callable[[], datetime]
+    """The time of day, which is recorded; somebody may set it."""
+    clock: Callable[[], float]
+    """Seconds that only ever go on, for what must not last too long."""
     world: World = REAL_WORLD
     observers: Sequence[Observer] = ()
     ahead_gave_up: Callable[[Exception], None] = field(default=lambda error: None)
@@ -265,7 +268,7 @@ def _purse(
     """The purse of a session; what the sessions before it have used is no longer in it."""
     lost = opening.lost if isinstance(opening, RunResumed) else ()
     before = spent_before(run.config, writer.log, writer.journal, lost)
-    return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=started.note)
+    return open_purse(run.config, before, clock=session.clock, stopping=session.stopping, note=started.note)
 
 
 def _used(log: EventLog) -> frozenset[CallRef]:

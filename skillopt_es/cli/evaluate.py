@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -197,6 +198,7 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
         async with until_stopped(say, in_flight) as stopping:
             session = Session(
                 now=lambda: datetime.now(UTC),
+                clock=time.monotonic,
                 warn=print_warning,
                 stopping=stopping,
                 in_flight=in_flight,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -96,7 +97,13 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
         say = partial(click.echo, err=True)
         in_flight = InFlight(WaitTeller(say))
         async with until_stopped(say, in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), warn=print_warning, stopping=stopping, in_flight=in_flight)
+            session = Session(
+                now=lambda: datetime.now(UTC),
+                clock=time.monotonic,
+                warn=print_warning,
+                stopping=stopping,
+                in_flight=in_flight,
+            )
             evaluated = await draw(of, which, draws, session, _silent)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -156,6 +157,7 @@ def _drive(
                 return await work(
                     Session(
                         now=lambda: datetime.now(UTC),
+                        clock=time.monotonic,
                         observers=(progress, log_file),
                         ahead_gave_up=log_file.ahead_gave_up,
                         warn=print_warning,

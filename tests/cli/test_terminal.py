@@ -138,6 +138,14 @@ def test_a_pager_that_is_left_early_is_no_failure(demo_run: Path) -> None:
     assert on_terminal("log", demo_run, PAGER="head -2").count("\n") == 2
 
 
+def test_a_pager_with_an_open_quote_is_told_and_left_out(demo_run: Path) -> None:
+    """It is the user's slip in a setting, and no reason to show nothing."""
+    shown = CODES.sub("", on_terminal("log", demo_run, PAGER="less '"))
+    warning = "warning: PAGER cannot be read (No closing quotation), so this is shown without a pager\n"
+    assert shown.startswith(warning)
+    assert "RunStarted" in shown
+
+
 def test_a_terminal_gets_emphasis_and_its_width(demo_run: Path) -> None:
     """A pipe gets neither."""
     shown = on_terminal("status", demo_run, "--no-pager")

@@ -260,17 +260,34 @@ def test_an_agent_cannot_have_a_budget_of_tokens(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def passing(step: float) -> Callable[[], float]:
+    """Seconds that go on a little each time they are read."""
+    seconds = count(step=step)
+    return lambda: float(next(seconds))
+
+
 def test_minutes_count_while_the_run_goes_on(tmp_path: Path) -> None:
     """Over its sessions, and not between them."""
     world = ScriptedWorld()
-    session = world.session()
-    clock = ticking(2.0)
-    asyncio.run(start(config(tmp_path, ["budget.max_minutes=1"]), tmp_path / "run", evolve(session, now=clock)))
+    session = evolve(world.session(), now=ticking(10.0), clock=passing(2.0))
+    asyncio.run(start(config(tmp_path, ["budget.max_minutes=1"]), tmp_path / "run", session))
     paused = read_state(tmp_path / "run").paused
     assert paused is not None
     assert "budget.max_minutes is 1" in paused.message
     with pytest.raises(ConfigError, match=r"max_minutes is 0\.5, with "):
         asyncio.run(resume(tmp_path / "run", world.session(overrides=("budget.max_minutes=0.5",))))
+
+
+@pytest.mark.parametrize(
+    ("set_by", "passes", "ends"), [(-60.0, 2.0, "paused"), (7200.0, 0.0, "completed")], ids=["back", "ahead"]
+)
+def test_minutes_do_not_follow_a_clock_that_somebody_sets(
+    set_by: float, passes: float, ends: str, tmp_path: Path
+) -> None:
+    """Set back, the limit comes all the same; put ahead, it does not come early."""
+    session = evolve(ScriptedWorld().session(), now=ticking(set_by), clock=passing(passes))
+    asyncio.run(start(config(tmp_path, ["budget.max_minutes=1"]), tmp_path / "run", session))
+    assert read_state(tmp_path / "run").status == ends
 
 
 def test_calls_in_flight_at_a_crash_count_as_paid(tmp_path: Path) -> None:
