@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from attrs import asdict, frozen
 
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import read_fault, system_fault
+from skillopt_es.events.plain import read_plain
 
 ANCHOR_FILE = "head.json"
 
@@ -51,15 +53,19 @@ def write_anchor(folder: Path, anchor: Anchor) -> None:
 def read_anchor(folder: Path) -> Anchor | None:
     """The anchor of a run, or None when there is none; raises LogDamaged for one that is not what was written."""
     try:
-        return read_anchor_file(folder / ANCHOR_FILE)
+        return _read(folder / ANCHOR_FILE, read_plain)
     except FileNotFoundError:
         return None
 
 
 def read_anchor_file(path: Path) -> Anchor:
     """The anchor in a file, such as a copy that was kept elsewhere; raises FileNotFoundError where there is none."""
+    return _read(path, Path.read_bytes)
+
+
+def _read(path: Path, read: Callable[[Path], bytes]) -> Anchor:
     try:
-        content = path.read_bytes()
+        content = read(path)
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from skillopt_es.events.errors import LogError, LogUnwritable, RunBusy
 from skillopt_es.events.faults import system_fault
+from skillopt_es.events.plain import read_plain
 
 try:
     import fcntl
@@ -88,7 +89,7 @@ def _refusal(error: OSError, folder: Path) -> LogError:
 def _busy(folder: Path) -> RunBusy:
     """The error that names the holder as far as it is known."""
     try:
-        holder = json.loads((folder / LOCK_FILE).read_bytes())
+        holder = json.loads(read_plain(folder / LOCK_FILE))
         host, pid, start = str(holder["host"]), int(holder["pid"]), str(holder["start"])
     except (OSError, ValueError, KeyError, TypeError):
         return RunBusy(f"another process is writing {folder}")

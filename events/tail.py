@@ -19,6 +19,7 @@ from attrs import asdict, frozen
 from skillopt_es.events.anchor import Anchor, parsed_anchor
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import read_fault, system_fault
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.values import digest_of
 
 TAIL_FILE = "tail"
@@ -104,7 +105,7 @@ def read_tail(folder: Path) -> Told:
 def _read(folder: Path) -> Told:
     path = folder / TAIL_FILE
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
     except FileNotFoundError:
         return Told(None, 0)
     except OSError as error:

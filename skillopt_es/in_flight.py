@@ -17,8 +17,10 @@ from typing import Any, TextIO
 from attrs import evolve
 
 from skillopt_es.events.catalog import RunResumed
+from skillopt_es.events.faults import read_fault
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.values import LostCall, Role
 from skillopt_es.training.budget import Bound
 
@@ -53,9 +55,11 @@ class StartedCalls:
 def lost_calls(folder: Path, log: EventLog, journal: Journal) -> tuple[LostCall, ...]:
     """The calls that a killed process left in flight, unless the log has them already."""
     try:
-        lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
+        lines = read_plain(folder / FILE).decode().splitlines()
     except FileNotFoundError:
         return ()
+    except OSError as error:
+        raise read_fault(error, folder / FILE) from error
     rows = [row for line in lines if (row := _row(line)) is not None]
     if not rows or "events" not in rows[0]:
         return ()
