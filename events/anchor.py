@@ -20,6 +20,7 @@ from skillopt_es.events.faults import read_fault, system_fault
 from skillopt_es.events.plain import read_plain
 
 ANCHOR_FILE = "head.json"
+_MOST = 2**63 - 1  # no row of the database has a higher number
 
 
 @frozen
@@ -83,7 +84,9 @@ def parsed_anchor(content: bytes) -> Anchor | None:
     except (ValueError, TypeError, RecursionError):
         return None
     kinds = [type(value) for value in asdict(anchor).values()]
-    return anchor if kinds == [str, int, str, int, str] else None
+    if kinds != [str, int, str, int, str]:
+        return None
+    return anchor if 0 <= anchor.seq <= _MOST and 0 <= anchor.calls <= _MOST else None
 
 
 def sync_folder(folder: Path) -> None:
