@@ -133,10 +133,11 @@ class TextsErased(Event):
 
 @frozen(kw_only=True)
 class RunPaused(Event):
-    """The run stopped before its end, and why; `resume` goes on from here."""
+    """The run stopped before its end, why, and what is to be done before `resume` goes on from here."""
 
     reason: Literal["interrupt", "error", "unmeasured", "unanswered", "optimizer", "handoff", "budget"]
     message: str
+    hint: str = ""
 
 
 @frozen(kw_only=True)

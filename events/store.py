@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -182,10 +183,11 @@ class Store:
         if lost and accept_loss:
             self.lost = "; ".join(problem.message for problem in problems)
             return
+        folder = shlex.quote(str(self._folder))  # a copy is not called what its run was
         raise LogDamaged(
             f"{self._path} is not whole: {problems[0].message}",
             hint="bring the folder back from a copy; or go on from what is left, by `--accept-loss` of "
-            f"`skillopt-es resume {self._run.name}` or of the same `eval`: what is missing is asked and paid again"
+            f"`skillopt-es resume {folder}` or of the same `eval`: what is missing is asked and paid again"
             if lost
             else "",
         )

@@ -109,12 +109,13 @@ class Summary:
     """
     A run so far: where it stands, and its lines in the order in which they happened.
 
-    `paused` is the message of a pause, `pause` its reason.
+    `paused` is the message of a pause, `pause` its reason, `hint` what is to be done about it.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
     paused: str = ""
     pause: str = ""
+    hint: str = ""
     epoch: int = 0
     epochs: int = 0
     step: int = 0
@@ -188,7 +189,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
 
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
-    return evolve(summary, status="running", paused="", pause="", resumed=summary.resumed + 1)
+    return evolve(summary, status="running", paused="", pause="", hint="", resumed=summary.resumed + 1)
 
 
 def _forked(summary: Summary, event: RunForked) -> Summary:
@@ -210,7 +211,7 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
 
 
 def _paused(summary: Summary, event: RunPaused) -> Summary:
-    return evolve(summary, status="paused", paused=event.message, pause=event.reason)
+    return evolve(summary, status="paused", paused=event.message, pause=event.reason, hint=event.hint)
 
 
 def _planned(summary: Summary, event: EpochPlanned) -> Summary:

@@ -7,11 +7,11 @@ A budget holds over all sessions of a run. A fork begins at nothing: what came a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from decimal import Decimal
 
 from skillopt_es.audit.durations import durations, moments_of
 from skillopt_es.config import RunConfig
+from skillopt_es.config.draft import ASKED
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked, RunResumed
 from skillopt_es.events.erasures import ErasedText
@@ -32,6 +32,7 @@ from skillopt_es.training.budget import (
     caps_of,
     longest_answer,
     silent,
+    used_words,
 )
 from skillopt_es.training.purse import Note, Purse
 
@@ -46,7 +47,7 @@ def has_budget(config: RunConfig) -> bool:
 
 
 def open_purse(
-    config: RunConfig, before: Spent, *, now: Callable[[], datetime], stopping: Callable[[], bool], note: Note
+    config: RunConfig, before: Spent, *, clock: Callable[[], float], stopping: Callable[[], bool], note: Note
 ) -> Purse:
     """The purse of a session that begins now; raises ConfigError when more is used already than may be."""
     _check_left(config, before)
@@ -56,7 +57,7 @@ def open_purse(
         tariffs_of(config),
         currency=currency,
         unreported=before.unreported,
-        late=_clock(config.budget.max_minutes, before.minutes, now),
+        late=_late(config.budget.max_minutes, before.minutes, clock),
         stopping=stopping,
         note=note,
     )
@@ -105,14 +106,14 @@ def minutes_of(log: EventLog) -> float:
     return durations(moments_of(log.reader, log.head().seq)).total / 60
 
 
-def _clock(most: float | None, before: float, now: Callable[[], datetime]) -> Callable[[], str]:
+def _late(most: float | None, before: float, clock: Callable[[], float]) -> Callable[[], str]:
     """Says why there is no time left, once that is so."""
     if most is None:
         return lambda: ""
-    began = now()
+    began = clock()
 
     def late() -> str:
-        minutes = before + (now() - began).total_seconds() / 60
+        minutes = before + (clock() - began) / 60
         return f"budget.max_minutes is {most:g}, and the run has taken {minutes:.2f}" if minutes >= most else ""
 
     return late
@@ -140,8 +141,9 @@ def _check_left(config: RunConfig, before: Spent) -> None:
         over = "minutes"
     if over:
         shown = f"{used:,}" if isinstance(used, int) else f"{used:.4f}"
+        asked = config.sources.get(f"budget.max_{over}") == ASKED  # by an option of its own or --set: who did knows
+        place = "" if asked else config.place(f"budget.max_{over}")
         raise ConfigError(
-            f"{config.place(f'budget.max_{over}')}budget.max_{over} is {getattr(budget, f'max_{over}'):g}, "
-            f"but this run has used {shown} already",
+            f"{place}budget.max_{over} is {getattr(budget, f'max_{over}'):g}, with {used_words(over, shown)} so far",
             hint=f"give more than that: `--max-{over} N`",
         )

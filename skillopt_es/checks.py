@@ -13,11 +13,13 @@ import attrs
 from attrs import frozen
 
 from skillopt_es.config import RunConfig
+from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.errors import RunBusy, SkillOptError
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.hiding import check_walls
 from skillopt_es.ports import Environment, Item, Splits
-from skillopt_es.start import checked_splits, load_skill
+from skillopt_es.start import load_skill, refusals, shared_notes, size_notes
 from skillopt_es.trials import why_not_graded
 from skillopt_es.wiring import open_environment
 
@@ -61,7 +63,7 @@ def check_skill(config: RunConfig) -> Check:
     return Check("skill", "ok", f"{config.path(config.env.skill_init)}, {len(skill.text):,} characters")
 
 
-async def check_data(config: RunConfig, *, try_grader: bool) -> AsyncIterator[Check]:
+async def check_data(config: RunConfig, *, runs: Path, try_grader: bool) -> AsyncIterator[Check]:
     """Whether the environment opens, what it loads (counts, notes, items that are there twice), and how it grades."""
     try:
         environment = open_environment(config)
@@ -69,7 +71,7 @@ async def check_data(config: RunConfig, *, try_grader: bool) -> AsyncIterator[Ch
         yield problem("environment", error)
         return
     try:
-        yield Check("environment", "ok", f"{environment.name} opens")
+        yield _check_walls(environment, config, runs)
         splits = environment.load()
     except SkillOptError as error:
         yield problem("data", error)
@@ -77,12 +79,21 @@ async def check_data(config: RunConfig, *, try_grader: bool) -> AsyncIterator[Ch
         yield Check("data", "ok", f"{len(splits.train)} train, {len(splits.val)} val, {len(splits.test)} test items")
         for note in splits.notes:
             yield Check("data", "warning", note, "change env.split_mode or the data, unless this is meant")
-        for check in _check_shared(splits, config) or _check_twins(splits):
+        for check in _check_beginning(config, splits):
             yield check
         if try_grader:
             yield await _check_grader(environment, splits)
     finally:
         await environment.aclose()
+
+
+def _check_walls(environment: Environment, config: RunConfig, runs: Path) -> Check:
+    """Whether the environment keeps the answers from the code that it runs."""
+    try:
+        check_walls(environment, config, runs / "a-run")
+    except ConfigError as error:
+        return problem("environment", error)
+    return Check("environment", "ok", f"{environment.name} opens")
 
 
 async def _check_grader(environment: Environment, splits: Splits) -> Check:
@@ -93,12 +104,17 @@ async def _check_grader(environment: Environment, splits: Splits) -> Check:
     return Check("grader", "problem", why, "correct this first: as it is, no answer of the target gets a score")
 
 
-def _check_shared(splits: Splits, config: RunConfig) -> list[Check]:
-    """What two splits share and a run would refuse, or tell in its notes."""
-    try:
-        return [Check("data", "warning", note, "drop one of each") for note in checked_splits(splits, config)]
-    except SkillOptError as error:
-        return [problem("data", error)]
+def _check_beginning(config: RunConfig, splits: Splits) -> Iterator[Check]:
+    """What a run would refuse to begin with, and what it would tell of the data in its notes."""
+    refused = list(refusals(config, splits))
+    for why in refused:
+        yield problem("data" if isinstance(why, DataError) else "config", why)
+    for note in size_notes(config, len(splits.train)):
+        yield Check("data", "warning", note, "`--set train.train_size=0` says that this is meant")
+    if any(isinstance(why, DataError) for why in refused):
+        return
+    told = [Check("data", "warning", note, "drop one of each") for note in shared_notes(splits)]
+    yield from told or _check_twins(splits)
 
 
 def _check_twins(splits: Splits) -> Iterator[Check]:

@@ -58,7 +58,7 @@ async def examine(what: Examination) -> AsyncIterator[Check]:
 
 async def _check_config(config: RunConfig, what: Examination) -> AsyncIterator[Check]:
     yield check_skill(config)
-    async for check in check_data(config, try_grader=what.calls):  # a grader may ask somebody, too
+    async for check in check_data(config, runs=what.directory, try_grader=what.calls):  # a grader may ask somebody, too
         yield check
     async for check in check_models(config, what.environ, runs=what.directory, calls=what.calls):
         yield check

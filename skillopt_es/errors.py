@@ -20,6 +20,22 @@ from __future__ import annotations
 
 from skillopt_es.events.errors import SkillOptError
 
+__all__ = [
+    "AwaitingAnswers",
+    "BackendError",
+    "BudgetReached",
+    "CassetteDamaged",
+    "CassetteMiss",
+    "ConfigError",
+    "DataError",
+    "Divergence",
+    "Interrupted",
+    "NotInRun",
+    "OutputRefused",
+    "ReplayMismatch",
+    "SkillOptError",
+]
+
 
 class ConfigError(SkillOptError):
     """The configuration cannot be used; the message names file, key and what is allowed."""

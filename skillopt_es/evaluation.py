@@ -29,7 +29,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import LostCall, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
-from skillopt_es.hiding import hide_answers
+from skillopt_es.hiding import check_walls, hide_answers
 from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
@@ -62,14 +62,16 @@ class EvaluationRequest:
     """
     Which skill to score on what, and where that is recorded.
 
-    No `splits` means every one that has items; `limit` takes the first items of each, 0 takes all. Each of several
-    `draws` asks every item again, under slots of its own; `again` is one more draw than there are.
+    No `splits` means every one that has items, but for those with sealed items where `leave_sealed` says so. `limit`
+    takes the first items of each, 0 takes all. Each of several `draws` asks every item again, under slots of its own;
+    `again` is one more draw than there are.
     """
 
     config: RunConfig
     skill: SkillTree
     notes: tuple[str, ...] = ()
     splits: tuple[Split, ...]
+    leave_sealed: bool = False
     limit: int
     directory: Path
     stem: str
@@ -80,11 +82,16 @@ class EvaluationRequest:
 
 @frozen
 class Evaluated:
-    """All results, the folder whose log holds them, and which look at sealed test items this was, if it was one."""
+    """
+    All results, the folder whose log holds them, and which look at sealed test items this was, if it was one.
+
+    `left_out` are the splits that nobody asked for by name and that hold sealed items.
+    """
 
     folder: Path
     results: tuple[SplitResult, ...]
     look: SealedTestOpened | None = None
+    left_out: tuple[Split, ...] = ()
 
 
 async def evaluate(request: EvaluationRequest, session: Session, progress: Progress) -> Evaluated:
@@ -93,13 +100,15 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         environment = session.world.environment(request.config)
         stack.push_async_callback(environment.aclose)
         splits = environment.load()
-        evaluations = _evaluations(splits, request)
+        left_out = _sealed_splits(splits, request)
+        evaluations = _evaluations(splits, request, left_out)
         # Only the target: scoring needs no optimizer, nor its key.
         model = session.world.target(request.config)
         stack.push_async_callback(model.aclose)
         check_target(model, environment)
         check_bounded(request.config, {"target": model})
         folder = request.directory / evaluation_name(request, splits.digests)
+        check_walls(environment, request.config, folder)
         noted = await hide_answers({"target": model}, request.config, folder, warn=session.warn)
         look = await _look(request, splits, evaluations, folder, session)
         writer = _open_writer(folder, session)
@@ -109,7 +118,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         stack.callback(started.close)
         work, evaluations = await _open_scoring(request, session, splits, held, evaluations, look)
         try:
-            return Evaluated(folder, tuple(await work.results(evaluations, progress)), look)
+            return Evaluated(folder, tuple(await work.results(evaluations, progress)), look, left_out)
         except AwaitingAnswers as waiting:
             waiting.hint = f"`skillopt-es handoff list {folder}` shows them; then repeat this command"
             raise
@@ -151,12 +160,27 @@ def _dialect(target: RoleConfig) -> list[str]:
     return [value for value in given if value not in {"", "auto", "server_default"}]
 
 
-def _evaluations(splits: Splits, request: EvaluationRequest) -> list[Evaluation]:
-    items: Mapping[Split, Sequence[Item]] = {"train": splits.train, "val": splits.val, "test": splits.test}
+def _items(splits: Splits) -> Mapping[Split, Sequence[Item]]:
+    return {"train": splits.train, "val": splits.val, "test": splits.test}
+
+
+def _sealed_splits(splits: Splits, request: EvaluationRequest) -> tuple[Split, ...]:
+    """The splits that are left out because they hold sealed items, wherever other settings have put those."""
+    seal = request.seal
+    if seal is None or seal.opens or request.splits or not request.leave_sealed:
+        return ()
+    test = [item.id for item in splits.test]
+    return tuple(split for split, items in _items(splits).items() if seal.touched(test, (item.id for item in items)))
+
+
+def _evaluations(splits: Splits, request: EvaluationRequest, left_out: Sequence[Split]) -> list[Evaluation]:
+    items = _items(splits)
     for split in request.splits:
         if not items[split]:
             raise DataError(f"the {split} split is empty: there is nothing to score", hint="choose another --split")
-    chosen = request.splits or tuple(split for split in items if items[split])
+    chosen = request.splits or tuple(split for split in items if items[split] and split not in left_out)
+    if not chosen:
+        raise DataError("every split holds sealed items (env.seal_test)", hint="`--open-test` looks at them")
     return [
         _evaluation(split, draw, [item.id for item in items[split]], request)
         for split in chosen
@@ -268,4 +292,4 @@ def _purse(run: RunData, held: _Opened, lost: tuple[LostCall, ...], session: Ses
     """What the budget leaves after the sessions before; it holds for all that this evaluation has ever asked."""
     log, journal = held.writer.log, held.writer.journal
     before = spent_before(run.config, log, journal, lost)
-    return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=held.started.note)
+    return open_purse(run.config, before, clock=session.clock, stopping=session.stopping, note=held.started.note)

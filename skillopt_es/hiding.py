@@ -9,7 +9,7 @@ from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import Answers, ChatModel, Onlooker
+from skillopt_es.ports import Answers, ChatModel, Environment, Onlooker, Walled
 
 
 async def hide_answers(
@@ -37,6 +37,17 @@ async def hide_answers(
     for note in notes:
         warn(note)
     return tuple(notes)
+
+
+def check_walls(environment: Environment, config: RunConfig, run: Path) -> None:
+    """Raises ConfigError where answers lie in what code behind an environment's walls reads."""
+    problem = environment.seen_by_code(answers_of(config, run)) if isinstance(environment, Walled) else ""
+    if problem:
+        raise ConfigError(
+            f"answers cannot be kept from code behind walls: {problem}",
+            hint="keep config, data and runs in a folder of their own, or set env.sandbox: unconfined, which lets that "
+            "code do whatever you may do",
+        )
 
 
 def answers_of(config: RunConfig, run: Path) -> Answers:

@@ -20,7 +20,7 @@ from skillopt_es.kept_files import read_kept, write_kept
 from skillopt_es.version import software_version
 
 FILE = "overview.json"
-FORMAT = 2
+FORMAT = 3
 
 converter = strict_converter(detailed=False)
 converter.register_unstructure_hook(Decimal, str)

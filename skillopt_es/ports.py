@@ -310,6 +310,15 @@ class Onlooker(Protocol):
         ...
 
 
+@runtime_checkable
+class Walled(Protocol):
+    """An environment that runs code behind walls, through which some of this machine's files are to be read."""
+
+    def seen_by_code(self, answers: Answers) -> str:
+        """Why that code could read some of these; nothing when it cannot, or may do what it likes by the config."""
+        ...
+
+
 RecordKind = Literal["system", "user", "reply", "tool", "feedback"]
 
 

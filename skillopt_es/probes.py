@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from attrs import evolve, frozen
 
+from skillopt_es.accounts import check_bounded
 from skillopt_es.checks import Check, problem
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.errors import ConfigError
@@ -23,6 +24,7 @@ from skillopt_es.wiring import open_environment, open_model
 
 _ROLES: tuple[Role, ...] = ("target", "optimizer")
 _MAY_THINK = frozenset({"qwen_chat", "minimax_chat"})
+_KINDS = {"transport": "no usable reply"}
 _UNREACHED = ("transport", "timeout")
 _LONGEST_WAIT = 60.0
 # Enough for a model that thinks a little before it says one word; one that thinks more is cut, which is an answer too.
@@ -58,8 +60,15 @@ async def check_models(
         yield check
     uncalled = [Check(role, "ok", f"{config.role(role).model} was not called") for role in models]
     last = _verdicts(config, await _ask_all(config, models)) if calls else uncalled
-    for check in [*await _check_target(config, models), *last]:
+    for check in [*await _check_target(config, models), *_check_budget(config, models), *last]:
         yield check
+
+
+def _check_budget(config: RunConfig, models: Mapping[Role, ChatModel]) -> Iterator[Check]:
+    try:
+        check_bounded(config, models)
+    except ConfigError as error:
+        yield problem("config", error)
 
 
 def _check_thinking(config: RunConfig, role: Role) -> Iterator[Check]:
@@ -108,7 +117,7 @@ async def _examine_all(config: RunConfig, models: dict[Role, ChatModel]) -> Asyn
                 yield Check(role, "ok", await model.examine())
             except CallFailed as failure:
                 del models[role]
-                yield Check(role, "problem", _said(failure), fix_for(failure, role, config.role(role)))
+                yield Check(role, "problem", said_of(failure), fix_for(failure, role, config.role(role)))
 
 
 def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check]:
@@ -194,7 +203,7 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
             yield Check(each.role, "ok", "its questions wait for whoever answers them (`skillopt-es handoff`)")
         elif isinstance(each.answer, CallFailed):
             name = "endpoint" if unreached else each.role
-            yield Check(name, "problem", _said(each.answer), fix_for(each.answer, each.role, own))
+            yield Check(name, "problem", said_of(each.answer), fix_for(each.answer, each.role, own))
         elif not each.answer.text.strip() and each.answer.finish != "length":
             said = f"{own.model} answers, but with an empty text"
             yield Check(each.role, "problem", said, f"is model.{each.role} (now {own.model!r}) a chat model?")
@@ -204,10 +213,14 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
                 yield _structured(own, each.answer)
 
 
-def _said(failure: CallFailed) -> str:
-    status = f" (HTTP {failure.status})" if failure.status else ""
-    message = failure.message.removeprefix(f"HTTP {failure.status}").lstrip(": ,")  # it is said already
-    return f"{failure.kind.replace('_', ' ')}{status}" + (f": {message}" if message else "")
+def said_of(failure: CallFailed) -> str:
+    """What went wrong with a call, in one line that says its status once."""
+    kind = _KINDS.get(failure.kind, failure.kind.replace("_", " "))
+    status = f"HTTP {failure.status}"
+    if not failure.status or failure.message.startswith(f"{status}, "):  # it goes on as a sentence
+        return f"{kind}: {failure.message}" if failure.message else kind
+    message = failure.message.removeprefix(status).lstrip(": ")  # it is said already
+    return f"{kind} ({status})" + (f": {message}" if message else "")
 
 
 def _measures(reply: ChatReply) -> str:

@@ -33,6 +33,7 @@ from skillopt_es.events.errors import SkillOptError, TextErased
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
+from skillopt_es.hiding import check_walls
 from skillopt_es.moments import Events
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, FailureKind, Item
 from skillopt_es.projections.state import TrainerState
@@ -94,6 +95,7 @@ async def rescored_log(
     environment = world.environment(config)
     try:
         _check_environment(environment)
+        check_walls(environment, config, folder)
         splits = environment.load()
         items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
         work = [_Again(each, items, environment, log, world) for each in tried.rollouts]

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 
 from skillopt_es.errors import ConfigError
@@ -63,7 +64,7 @@ def find_run(name: str | None, directory: Path) -> Path:
     if found:
         return found[0]
     known = [path.name for path in run_folders(directory)]
-    close = [other for other in known if name in other]
+    close = [other for other in known if name in other] or get_close_matches(name, known)
     hint = f"did you mean {', '.join(close[:3])}?" if close else f"`skillopt-es runs{dir_option(directory)}` lists them"
     raise RunNotFound(f"there is no run {name} in {directory}", hint=hint)
 

@@ -28,7 +28,7 @@ Progress = Callable[[Split, int, int], None]
 @frozen(kw_only=True)
 class SplitResult:
     """
-    One split: its score, or the `problem` that keeps it from being one; and every item's row.
+    One split: its score, or the `pause` that says what keeps it from being one; and every item's row.
 
     `usage` is of the calls behind the result, those included that failed just now; `made` of them were made just now.
     """
@@ -37,10 +37,15 @@ class SplitResult:
     place: str
     score: Score
     by_type: Mapping[str, Score]
-    problem: str
+    pause: RunPaused | None
     rows: tuple[RolloutCompleted, ...]
     usage: Usage
     made: int
+
+    @property
+    def problem(self) -> str:
+        """Why this is no score; empty when it is one."""
+        return "" if self.pause is None else self.pause.message
 
 
 class Scoring:
@@ -76,9 +81,10 @@ class Scoring:
             await self._trainer.append([RunPaused(reason="handoff", message=message)])
             await self._trainer.settled()
             raise AwaitingAnswers(message) from None
-        problems = [result.problem for result in found if result.problem]
-        if problems:
-            await self._trainer.append([RunPaused(reason="unmeasured", message="; ".join(problems))])
+        pauses = [result.pause for result in found if result.pause is not None]
+        if pauses:
+            message = "; ".join(pause.message for pause in pauses)
+            await self._trainer.append([RunPaused(reason=pauses[0].reason, message=message)])
         await self._trainer.settled()
         return found
 
@@ -98,7 +104,7 @@ class Scoring:
             place=first,
             score=scores.mean_score([row.outcome for row in rows]),
             by_type=event.by_type if isinstance(event, SkillScored) else {},
-            problem=event.message if isinstance(event, RunPaused) else "",
+            pause=event if isinstance(event, RunPaused) else None,
             rows=tuple(rows),
             usage=usage_of(used, prices_in(self._run.config.resolved)).total,
             made=sum(row.n > journaled for row in used),
@@ -169,7 +175,9 @@ def _units(evaluation: Evaluation) -> tuple[Unit, ...]:
 def _paused(error: BackendError | Interrupted, reached: str) -> RunPaused:
     if reached:
         return RunPaused(reason="budget", message=reached)
-    return RunPaused(reason="interrupt" if isinstance(error, Interrupted) else "error", message=error.message)
+    if isinstance(error, Interrupted):
+        return RunPaused(reason="interrupt", message=error.message)
+    return RunPaused(reason="error", message=error.message, hint=error.hint)
 
 
 def _refs(rows: Sequence[RolloutCompleted]) -> list[CallRef]:

@@ -21,7 +21,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import CallRef, Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.handoff import Desk
-from skillopt_es.hiding import hide_answers
+from skillopt_es.hiding import check_walls, hide_answers
 from skillopt_es.in_flight import StartedCalls, lost_calls
 from skillopt_es.matrix import check_target, guide_of
 from skillopt_es.moments import Events
@@ -29,7 +29,7 @@ from skillopt_es.ports import ChatModel, Environment, Item, Splits
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold_log
 from skillopt_es.runs import dir_option
-from skillopt_es.start import run_started, split_ids
+from skillopt_es.start import run_started, size_notes, split_ids
 from skillopt_es.training.ahead import Ahead
 from skillopt_es.training.calls import LiveCalls
 from skillopt_es.training.evidence import Evidence
@@ -49,6 +49,9 @@ class Session:
     """What a session is given from outside."""
 
     now: Callable[[], datetime]
+    """The time of day, which is recorded; somebody may set it."""
+    clock: Callable[[], float]
+    """Seconds that only ever go on, for what must not last too long."""
     world: World = REAL_WORLD
     observers: Sequence[Observer] = ()
     ahead_gave_up: Callable[[Exception], None] = field(default=lambda error: None)
@@ -66,10 +69,13 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
     try:
         splits = environment.load()
         first = run_started(config, splits, folder, guide=guide_of(environment))
+        for note in size_notes(config, len(splits.train)):
+            session.warn(note)
         models = session.world.models(config)
         try:
             check_target(models["target"], environment)
             check_bounded(config, models)
+            check_walls(environment, config, folder)
             noted = await hide_answers(models, config, folder, warn=session.warn)
             first = evolve(first, notes=(*first.notes, *noted))
             writer = _new_writer(folder, session)
@@ -123,7 +129,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
                 "it can be read, but not continued",
                 hint="`skillopt-es export` writes its skill, from which a new run can start",
             )
-        changed = resume_overrides(session.overrides)
+        changed = resume_overrides(session.overrides, folder.name, dir_option(folder.parent), state.steps_done)
         if state.completed is not None:
             if changed:
                 raise ConfigError(
@@ -140,6 +146,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
             try:
                 check_target(models["target"], environment)
                 check_bounded(run.config, models)
+                check_walls(environment, run.config, folder)
                 await hide_answers(models, run.config, folder, warn=session.warn)
                 resumed = RunResumed(
                     software=software_version(),
@@ -263,7 +270,7 @@ def _purse(
     """The purse of a session; what the sessions before it have used is no longer in it."""
     lost = opening.lost if isinstance(opening, RunResumed) else ()
     before = spent_before(run.config, writer.log, writer.journal, lost)
-    return open_purse(run.config, before, now=session.now, stopping=session.stopping, note=started.note)
+    return open_purse(run.config, before, clock=session.clock, stopping=session.stopping, note=started.note)
 
 
 def _used(log: EventLog) -> frozenset[CallRef]:

@@ -15,11 +15,14 @@ from typing import cast
 
 from attrs import field, fields, frozen
 
+from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
 from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
 from skillopt_es.adapters.executors.local import LocalExecutor
+from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.origins import place_of, written_as
+from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
@@ -39,6 +42,9 @@ MODELS = "skillopt_es.models"
 ENVIRONMENTS = "skillopt_es.environments"
 
 
+_UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
+
+
 def registered(group: str) -> dict[str, EntryPoint]:
     """The adapters of a kind that are installed, by name."""
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
@@ -52,6 +58,8 @@ def _find(group: str, name: str, config: RunConfig, key: str) -> object:
     if name not in known and name in ADAPTERS:
         why, instead = ADAPTERS[name]
         raise ConfigError(f"{config.place(key)}{key} is {name!r}, but {why}", hint=instead)
+    if not name.strip():
+        raise ConfigError(f"{config.place(key)}{key} is not set", hint=f"installed: {', '.join(known)}")
     if name not in known:
         others = BACKEND_NAMES if group == MODELS else ()
         close = difflib.get_close_matches(name, [*known, *others], n=1)
@@ -72,6 +80,7 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     own = config.role(role)
     named = f"model.{written_as(config, role, 'backend')}"
     opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
+    _refuse_secrets(config, role)
     wanted = {key.name for key in fields(ModelSettings)}
     given = {key.name: getattr(own, key.name) for key in fields(RoleConfig) if key.name in wanted}
     agent = AgentSettings(
@@ -94,8 +103,37 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         raise ConfigError(place + message, hint=error.hint) from error
 
 
-def open_environment(config: RunConfig) -> Environment:
-    """The environment of a run; raises ConfigError for an option it does not know."""
+def _refuse_secrets(config: RunConfig, role: Role) -> None:
+    """An address is recorded and shown, so nothing that could be a key may be part of it."""
+    if may_hold_a_secret(config.role(role).base_url):
+        key = written_as(config, role, "base_url")
+        raise ConfigError(
+            f"{config.place(f'model.{key}')}model.{key} holds credentials, a query (?) or a fragment (#), "
+            "so it is not shown",
+            hint="leave these out, and name the environment variable that holds the key in model.api_key_env",
+        )
+
+
+def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """The values of all variables that the config names because they hold a key, or that are read without that."""
+    roles = (config.target_model, config.optimizer_model)
+    named = [name for own in roles for name in (own.api_key_env, *own.agent_variables)]
+    named += [str(value) for key, value in config.env.options.items() if key.endswith("_env")]
+    values = (environ.get(name, "").strip() for name in (*named, *_UNNAMED))
+    return tuple(dict.fromkeys(value for value in values if value))
+
+
+def open_environment(config: RunConfig, environ: Mapping[str, str] = os.environ) -> Environment:
+    """The environment of a run, with its secrets taken out of all it says; raises ConfigError for an unknown option."""
+    secrets = known_secrets(config, environ)
+    if not secrets:
+        return _environment(config)
+    clean = Redactor(secrets)
+    with without_secrets(clean):
+        return RedactedEnvironment(_environment(config), clean)
+
+
+def _environment(config: RunConfig) -> Environment:
     env = config.env
     opener = cast(OpenEnvironment, _find(ENVIRONMENTS, env.name, config, "env.name"))
     data = DataSettings(

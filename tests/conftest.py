@@ -32,7 +32,7 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from skillopt_es.session import Session, start
 
     folder = tmp_path_factory.mktemp("demo") / "runs" / "demo"
-    asyncio.run(start(load_config(None), folder, Session(now=ticking())))
+    asyncio.run(start(load_config(None), folder, Session(now=ticking(), clock=lambda: 0.0)))
     return folder
 
 

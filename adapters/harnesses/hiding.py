@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from skillopt_es.adapters.processes import NotStartedError, Program, run_program
+from skillopt_es.adapters.sandboxes.places import python_places
 from skillopt_es.adapters.sandboxes.start import WHY_NOT_HIDDEN, command_for, system_name
 from skillopt_es.ports import Answers
 
@@ -41,14 +42,14 @@ def needed(command: str, variables: Mapping[str, str]) -> tuple[Path, ...]:
     """Folders and files that an agent may need: its program, the system, and all that its variables name."""
     named = (Path(each) for value in variables.values() for each in value.split(":") if each.startswith("/"))
     program = Path(command)
-    own = (program, Path(tempfile.gettempdir()), Path(sys.prefix), Path(sys.base_prefix))
+    own = (program, Path(tempfile.gettempdir()), *map(Path, python_places()))
     system = (Path("/", each) for each in _SYSTEM)
     found = (each.resolve() for each in (*own, *system, *named) if len(each.parts) > 1)
     return tuple(dict.fromkeys((program.parent.resolve() / program.name, *found)))
 
 
 def covered(answers: Answers, keep: Iterable[Path]) -> list[str]:
-    """The paths to lay nothing over; raises CannotHideError for a place that the agent needs itself."""
+    """The paths to lay nothing over; raises CannotHideError for what the agent needs itself."""
     keep = tuple(keep)
     found: list[Path] = []
     for place in dict.fromkeys(each.resolve() for each in answers.places):
@@ -56,8 +57,9 @@ def covered(answers: Answers, keep: Iterable[Path]) -> list[str]:
             raise CannotHideError(f"{place} holds answers, and the agent needs it")
         found += _without(place, keep)
     for folder in dict.fromkeys(each.resolve() for each in answers.around):
-        if folder not in keep:
-            found += _without(folder, keep)
+        if folder in keep:  # and so perhaps anything in it
+            raise CannotHideError(f"{folder} holds the config, data or runs, and the agent needs it as a whole")
+        found += _without(folder, keep)
     outermost = sorted(dict.fromkeys(found))
     return [str(each) for each in outermost if not any(other in each.parents for other in outermost)]
 

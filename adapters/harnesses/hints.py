@@ -14,7 +14,7 @@ def hint_for(failed: Failure, agent: Agent, settings: ModelSettings) -> str:
     by_kind: dict[FailureKind, str] = {
         "auth": _auth_hint(agent, settings),
         "config": _config_hint(failed, agent, settings),
-        "quota": "the account has no credit left: top it up, then resume the run",
+        "quota": "the account has no credit left: top it up",
         "rate_limit": f"lower {setting(role, 'agent_processes')}, or set model.requests_per_minute",
         "timeout": f"{setting(role, 'timeout_seconds')} is {settings.timeout_seconds:g}",
         "transport": f"does {agent.program} reach its model? try it by hand",

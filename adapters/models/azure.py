@@ -121,7 +121,8 @@ def _require_trusted_host(settings: ModelSettings) -> None:
     if not host or not (listed or host.endswith(_HOSTS)):
         raise ConfigError(
             f"{where} is {settings.base_url}, which is no Azure host, so it is not sent a token",
-            hint=f"correct it, or name the host in {setting(settings.role, 'allow_hosts')}",
+            hint="an endpoint that takes a key, not a token, needs model.azure_openai_auth_mode: openai_compatible; "
+            f"else correct the address, or name its host in {setting(settings.role, 'allow_hosts')}",
         )
     if url.scheme != "https" and not (listed and _is_this_machine(host)):
         raise ConfigError(f"{where} is {settings.base_url}, but a token is only sent over https", hint="use https")

@@ -86,10 +86,15 @@ def _checked_url(settings: ModelSettings, path: str, example: str) -> httpx.URL:
         raise ConfigError(
             f"{where} holds credentials", hint="name an environment variable in model.api_key_env instead"
         )
+    if url.query or url.fragment:  # either may hold a key, so neither is shown
+        raise ConfigError(
+            f"{where} must end before {path}, ? and #; it is not shown, as what follows may be a secret",
+            hint="name an environment variable in model.api_key_env for a key",
+        )
     if url.scheme not in {"http", "https"} or not url.host or not 0 < (url.port or 1) < 65536:
         raise ConfigError(f"{where} must be like {example}, not {settings.base_url!r}")
-    if url.query or url.fragment or url.path.rstrip("/").endswith(path):
-        raise ConfigError(f"{where} must end before {path}, ? and #: {settings.base_url!r}")
+    if url.path.rstrip("/").endswith(path):
+        raise ConfigError(f"{where} must end before {path}: {settings.base_url!r}")
     return url.copy_with(path=url.path.rstrip("/") + path)
 
 

@@ -32,11 +32,11 @@ def hint_for(failed: Failure, settings: ModelSettings) -> str:
     """The next step after this failure; empty when there is nothing sensible to say."""
     role = settings.role
     if failed.closed:
-        return f"resume the run then, or with a larger {setting(role, 'patience_seconds')}"
+        return f"give it time, or raise {setting(role, 'patience_seconds')}"
     by_kind: dict[FailureKind, str] = {
         "auth": _auth_hint(settings),
         "config": _config_hint(failed, settings),
-        "quota": "the account has no credit left: top it up, then resume the run",
+        "quota": "the account has no credit left: top it up",
         "rate_limit": f"lower {setting(role, 'concurrency')}, or set model.requests_per_minute",
         "timeout": f"{setting(role, 'timeout_seconds')} is {settings.timeout_seconds:g}",
         "invalid_reply": _reply_hint(failed, settings),
@@ -71,4 +71,6 @@ def _config_hint(failed: Failure, settings: ModelSettings) -> str:
     if failed.status is not None and 300 <= failed.status < 400:
         return f"redirects are not followed: write the final address into {setting(settings.role, 'base_url')}"
     complaint = f"{failed.param} {failed.message}"
-    return next((hint for name, hint in _FIELD_HINTS.items() if name in complaint), "")
+    named = next((hint for name, hint in _FIELD_HINTS.items() if name in complaint), "")
+    where = setting(settings.role, "base_url")
+    return named or f"check model.{settings.role} (now {settings.model!r}) and {where} (now {settings.base_url})"

@@ -9,7 +9,7 @@ _ANY_HEADER = zlib.MAX_WBITS | 32
 
 
 class TooLongError(Exception):
-    """The body is longer than its reader takes."""
+    """The body is longer than its reader takes, packed or unpacked."""
 
 
 class UnreadableError(Exception):
@@ -24,11 +24,14 @@ class Body:
         self._inflate = zlib.decompressobj(_ANY_HEADER) if packed else None
         self._may_lack_header = encoding.strip().lower() == "deflate"
         self._most = most
-        self._length = 0
-        self._pieces: list[bytes] = []
+        self._came = 0
+        self._whole = bytearray()
 
     def add(self, piece: bytes) -> None:
         """Some more of it."""
+        self._came += len(piece)
+        if self._came > self._most:  # what unpacks to nothing would have no end otherwise
+            raise TooLongError
         if self._inflate is None:
             self._take(piece)
             return
@@ -38,25 +41,24 @@ class Body:
     @property
     def whole(self) -> bytes:
         """All of it."""
-        if self._inflate is not None and self._length and not self._inflate.eof:
+        if self._inflate is not None and self._whole and not self._inflate.eof:
             raise UnreadableError("the compressed body ends before its end")
-        return b"".join(self._pieces)
+        return bytes(self._whole)
 
     def _unpacked(self, inflate: zlib._Decompress, piece: bytes) -> bytes:
         """Takes what a piece unpacks to, up to the limit; what is left of the piece."""
         if inflate.eof:  # one more member of a gzip
             self._inflate = inflate = zlib.decompressobj(_ANY_HEADER)
         try:
-            self._take(inflate.decompress(piece, self._most - self._length + 1))
+            self._take(inflate.decompress(piece, self._most - len(self._whole) + 1))
         except zlib.error as error:
-            if not self._may_lack_header or self._length:
+            if not self._may_lack_header or self._whole:
                 raise UnreadableError(f"the compressed body is damaged: {error}") from error
             self._inflate, self._may_lack_header = zlib.decompressobj(-zlib.MAX_WBITS), False
             return piece
         return inflate.unconsumed_tail or inflate.unused_data
 
     def _take(self, piece: bytes) -> None:
-        self._length += len(piece)
-        if self._length > self._most:
+        if len(self._whole) + len(piece) > self._most:
             raise TooLongError
-        self._pieces.append(piece)
+        self._whole += piece

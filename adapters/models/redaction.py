@@ -3,7 +3,8 @@ Keeps a key out of everything that is shown, logged or recorded.
 
 A provider's error may quote the key whole, cut (`sk-abcdef…`) or masked (`sk-ab****wxyz`), so an error text loses
 every piece of it. A reply only loses whole secrets, and none so short that it may be a word of the answer: local
-servers are given keys like `none`.
+servers are given keys like `none`. What graders and environments say may be an answer, an error, or both: it loses
+whole secrets, and pieces that are too long to be chance.
 """
 
 from __future__ import annotations
@@ -46,6 +47,12 @@ class Redactor:
             if secret in text:
                 text = text.replace(secret, REDACTED)
         return text
+
+    def remark(self, text: str) -> str:
+        """What somebody's code says, without whole secrets and long pieces of them; the same object if it has none."""
+        text = self.reply(text)
+        lower = text.lower()
+        return self._without_pieces(text) if any(piece in lower for piece in self._pieces) else text
 
     def error(self, text: str) -> str:
         """A one-line error text of bearable length, without secrets or recognizable pieces of them."""

@@ -34,6 +34,7 @@ _SAID = re.compile(
 )
 _MILLISECOND_TIMES = 1e11
 _SECOND_TIMES = 1e9
+_YEAR = 365 * 24 * 3600
 
 
 def server_wait(headers: Mapping[str, str], now: float) -> float | None:
@@ -62,7 +63,9 @@ def spent_wait(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def in_words(seconds: float) -> str:
-    """A time as people say it: 34 s, 15 min, 1 h 30 min."""
+    """A time as people say it: 34 s, 15 min, 1 h 30 min, more than a year."""
+    if seconds > _YEAR:
+        return "more than a year"
     if seconds < 120:
         return f"{seconds:.3g} s"
     hours, minutes = divmod(round(seconds / 60), 60)

@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 
 from skillopt_es.adapters.sandboxes import kernel
 from skillopt_es.adapters.sandboxes.kernel import BIND, NO_DEV, NO_EXEC, NO_SUID, PRIVATE, READ_ONLY, RECURSIVE, REMOUNT
+from skillopt_es.adapters.sandboxes.places import SYSTEM
 from skillopt_es.adapters.sandboxes.watch import Watch
 
 NOBODY = 65534
@@ -38,7 +39,6 @@ WORK = "/sandbox"  # a name that no machine has at its root, so that nothing to 
 POLL_SECONDS = 0.005
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store")
 SETTINGS = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/localtime", "/etc/alternatives")
 # As /dev/zero there is the machine's /dev/full: it reads the same and cannot be mapped as memory that nobody counts.
 DEVICES = {"null": "null", "zero": "full", "full": "full", "random": "random", "urandom": "urandom"}
@@ -106,6 +106,10 @@ def build_root(readable: list[str], disk_bytes: int) -> int:
     os.mkdir("/tmp/old")
     kernel.checked(kernel.libc.pivot_root(b"/tmp", b"/tmp/old"), "pivot_root")
     os.chdir("/")
+    for folder in (WORK, "/tmp"):  # mounted first: what is shown may lie below /tmp, too
+        os.makedirs(folder)
+        os.chmod(folder, 0o1777)
+        kernel.mount(folder, folder, None, BIND)
     for path in [*SYSTEM, *SETTINGS, *readable]:
         show(path)
     os.mkdir("/dev")
@@ -121,13 +125,8 @@ def build_root(readable: list[str], disk_bytes: int) -> int:
         processes = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY)
         for path in filter(os.path.exists, KEYS):
             kernel.mount("/dev/null", path, None, BIND)
-    for folder in (WORK, "/tmp"):
-        os.makedirs(folder, exist_ok=True)
-        os.chmod(folder, 0o1777)
     kernel.checked(kernel.libc.umount2(b"/old", kernel.DETACH), "umount2")
     os.rmdir("/old")
-    for folder in (WORK, "/tmp"):
-        kernel.mount(folder, folder, None, BIND)
     kernel.mount("none", "/", None, BIND | REMOUNT | READ_ONLY | NO_SUID | NO_DEV)  # of the disk only these two stay
     return processes
 

@@ -25,6 +25,7 @@ from skillopt_es.adapters.sandboxes import inside
 from skillopt_es.adapters.sandboxes.groups import memory_group
 from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, SandboxError
 from skillopt_es.adapters.sandboxes.paths import checked_paths
+from skillopt_es.adapters.sandboxes.places import readable_places
 from skillopt_es.adapters.sandboxes.start import command_for
 from skillopt_es.adapters.sandboxes.syscalls import filter_for
 
@@ -69,18 +70,6 @@ class Namespaces:
         checked_paths(job)
         async with self._slots:
             return await _run(job)
-
-
-def readable_places() -> list[str]:
-    """The folders of this Python and its packages, as far as the system's folders do not hold them."""
-    places = {sys.prefix, sys.base_prefix, sys.exec_prefix, str(Path(sys.executable).resolve().parent.parent)}
-    return sorted(place for place in places if not place.startswith(tuple(f"{one}/" for one in inside.SYSTEM)))
-
-
-def is_visible(path: str) -> bool:
-    """Whether a file of this machine can be read behind the walls."""
-    places = (*inside.SYSTEM, *readable_places())
-    return Path(path).is_absolute() and any(Path(os.path.normpath(path)).is_relative_to(place) for place in places)
 
 
 async def _run(job: Job) -> Execution:

@@ -77,4 +77,4 @@ class Playing:
 
 
 def _session() -> Session:
-    return Session(now=lambda: _BEGAN)
+    return Session(now=lambda: _BEGAN, clock=lambda: 0.0)

@@ -9,6 +9,7 @@ import click
 
 from skillopt_es.cli.audit_words import as_found, names, problem_json
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.cli.terminal import print_hanging
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 
@@ -53,7 +54,7 @@ def _print(found: TurningPoints) -> None:
     rows = [(each.text, each.skill[:8], _result(each), _places(each)) for each in found.under]
     print_table(("text of", "skill", "result", "measured in"), rows)
     for turn in found.turns:
-        click.echo(_turn_words(turn))
+        print_hanging(_turn_words(turn), hang=2)
     if found.turns:
         return
     known = {each.result for each in found.under if each.result in ("passed", "failed")}
@@ -77,11 +78,13 @@ def _turn_words(turn: Turn) -> str:
     how = "pass" if turn.to == "passed" else "fail"
     before, after = turn.before, turn.after
     if not turn.between:
-        return f"began to {how} with the text of {after.text} (event {after.seq}); before it, {before.text}"
+        return (
+            f"began to {how} with the text of {after.text} (event {after.seq}), which came after that of {before.text}"
+        )
     unknown = ", ".join(f"{each.text} ({_result(each)})" for each in turn.between)
     return (
-        f"began to {how} after the text of {before.text} and at the latest with that of {after.text} "
-        f"(event {after.seq}); not known under {unknown}"
+        f"began to {how} at the latest with the text of {after.text} (event {after.seq}), but not yet with that of "
+        f"{before.text}; what it did between them is not known: {unknown}"
     )
 
 

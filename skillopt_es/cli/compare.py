@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, shown_settings, shown_value
-from skillopt_es.cli.table_layout import table_width
-from skillopt_es.cli.terminal import print_error, say, width
+from skillopt_es.cli.table_layout import folded_width, table_width
+from skillopt_es.cli.terminal import print_error, print_hanging, say, width
 from skillopt_es.events.values import Json, Score
 
 if TYPE_CHECKING:
     from skillopt_es.side_by_side import Side
 
+_Column = tuple[str, Sequence[str]]
 _WIDE = 120
 """How wide a table may be where nobody says how wide the page is."""
 _TEXTS = ("status", "fork of", "changed", "gate metric")
@@ -43,7 +44,10 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
     _print(found)
     metrics = {each.metric for each in found if each.metric is not None}
     if len(metrics) > 1:
-        click.echo("\nThe gates' values are by different rules and cannot be compared; hard and soft scores can.")
+        say()
+        print_hanging(
+            "The gates' values are by different rules and cannot be compared; hard and soft scores can.", hang=2
+        )
     for each in found:
         if each.problem is not None:
             print_error(f"{each.name}: {each.problem}; it is shown as far as it can be read")
@@ -72,16 +76,38 @@ def _print_rows(names: Sequence[str], by_label: Mapping[str, Sequence[str]]) -> 
             twins.setdefault(tuple(cells), []).append(label)
     for used in (False, True):
         columns = [(label, cells) for cells, (label, *_) in twins.items() if (label in _USED) == used]
-        if columns:
-            rows = [(name, *cells) for name, *cells in zip(names, *(cells for _, cells in columns), strict=True)]
-            numbers = [at for at, (label, _) in enumerate(columns, 1) if label not in _TEXTS]
-            print_table(("run", *(label for label, _ in columns)), rows, right=numbers)
+        while columns:
+            count = _fitting(names, columns)
+            print_table(*_table(names, columns[:count]), right=_numbers(columns[:count]))
             say()
+            columns = columns[count:]
     for label, *others in twins.values():
         if others:
-            say(f"the same as {label} in each run: {', '.join(others)}")
+            print_hanging(f"the same as {label} in each run: {', '.join(others)}", hang=2)
     if same:
-        say(f"the same for all {len(names)} runs: {', '.join(f'{label} {cell}' for label, cell in same.items())}")
+        said = ", ".join(f"{label} {cell}" for label, cell in same.items())
+        print_hanging(f"the same for all {len(names)} runs: {said}", hang=2)
+
+
+def _fitting(names: Sequence[str], columns: Sequence[_Column]) -> int:
+    """How many of the columns stand beside each other without a broken word: at least one."""
+    wide = width() or _WIDE
+    for count in range(len(columns), 1, -1):
+        beside = columns[:count]
+        if folded_width(*_table(names, beside), right=_numbers(beside)) <= wide:
+            return count
+    return 1
+
+
+def _numbers(columns: Sequence[_Column]) -> list[int]:
+    """Where numbers stand in rows that begin with a run's name."""
+    return [at for at, (label, _) in enumerate(columns, 1) if label not in _TEXTS]
+
+
+def _table(names: Sequence[str], columns: Sequence[_Column]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """The headers and the rows, a row a run."""
+    rows = list(zip(names, *(cells for _, cells in columns), strict=True))
+    return ("run", *(label for label, _ in columns)), rows
 
 
 def column(each: Side) -> dict[str, str]:

@@ -20,6 +20,17 @@ if TYPE_CHECKING:
     from skillopt_es.estimating.estimate import Estimate, Range
 
 
+_STAGES = {
+    "train": "training items",
+    "appendix": "reminder notes",
+    "told": "fresh score",
+    "comparison": "epochs compared",
+    "slow_gate": "gate of guidance",
+    "final": "final skill",
+    "test": "test items",
+}
+
+
 @click.command("estimate")
 @click.argument("config", required=False, type=click.Path(path_type=Path))
 @click.option("--demo", metavar="NAME", help="Estimate a bundled demo: demo, or a benchmark's name.")
@@ -53,9 +64,11 @@ def print_estimate(config: RunConfig, directory: Path, *, as_json: bool) -> None
 
 
 async def _estimated(config: RunConfig, directory: Path) -> Estimate:
+    from attrs import evolve
+
     from skillopt_es.estimating.estimate import estimate_of
     from skillopt_es.estimating.history import past_runs
-    from skillopt_es.start import run_started
+    from skillopt_es.start import run_started, size_notes
     from skillopt_es.training.run_data import RunData
     from skillopt_es.wiring import open_environment
 
@@ -64,7 +77,8 @@ async def _estimated(config: RunConfig, directory: Path) -> Estimate:
         started = run_started(config, environment.load(), directory / "estimate")
     finally:
         await environment.aclose()
-    return estimate_of(RunData(config=config, started=started), past_runs(directory, config, started.splits))
+    found = estimate_of(RunData(config=config, started=started), past_runs(directory, config, started.splits))
+    return evolve(found, notes=(*size_notes(config, len(started.splits.train)), *found.notes))
 
 
 def _print(found: Estimate) -> None:
@@ -72,7 +86,7 @@ def _print(found: Estimate) -> None:
     field("rests on", ", ".join(found.runs) or "the config alone")
     headers = ("stage", "calls", "tokens in", "tokens out", *([f"cost {found.currency}"] if found.currency else []))
     rows = [
-        (line.kind, *_cells(line.calls, line.input_tokens, line.output_tokens, line.cost, found.currency))
+        (_stage(line.kind), *_cells(line.calls, line.input_tokens, line.output_tokens, line.cost, found.currency))
         for line in found.lines
     ]
     total = _cells(found.calls, found.input_tokens, found.output_tokens, found.cost, found.currency)
@@ -81,7 +95,7 @@ def _print(found: Estimate) -> None:
     say()
     stages: dict[str, list[str]] = {}
     for line in found.lines:
-        stages.setdefault(line.basis, []).append(line.kind)
+        stages.setdefault(line.basis, []).append(_stage(line.kind))
     print_table(("what its numbers rest on", "stages"), [(basis, ", ".join(of)) for basis, of in stages.items()])
     say()
     time = found.seconds
@@ -90,6 +104,11 @@ def _print(found: Estimate) -> None:
         field("money", "unknown: prices.models has no price of every model")
     for note in found.notes:
         field("note", note)
+
+
+def _stage(kind: str) -> str:
+    """What a kind of call is called."""
+    return _STAGES.get(kind, kind.replace("_", " "))
 
 
 def _cells(calls: Range, inputs: Range, outputs: Range, cost: Range | None, currency: str) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
-from skillopt_es.cli.options import json_option, tell_of
+from skillopt_es.cli.options import OFFLINE_DEMO, json_option, tell_of
 from skillopt_es.cli.terminal import print_warning, say_for_now
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     _Skill = tuple[SkillTree, tuple[str, ...]]
     _Asked = tuple[RunConfig, _Skill, str, Seal | None]
 
+_TASKS_OF_THE_DEMO = "No CONFIG is named, so the tasks are those of the offline demo."
 _SPLITS: dict[str, tuple[Split, ...]] = {
     "train": ("train",),
     "val": ("val",),
@@ -43,10 +45,8 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 @click.option(
     "--split",
     type=click.Choice(list(_SPLITS)),
-    default="all",
-    show_default=True,
     metavar="SPLIT",
-    help="train, val, test or all (also: selection, valid_seen, valid_unseen).",
+    help="train, val, test or all (also: selection, valid_seen, valid_unseen); by default each that is not sealed.",
 )
 @click.option("--run", "run", help="Take config and skill from this run: a name in runs/, or a folder.")
 @click.option(
@@ -75,7 +75,7 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 def eval_command(
     config: Path | None,
     skill_file: Path | None,
-    split: str,
+    split: str | None,
     run: str | None,
     which: str,
     overrides: tuple[str, ...],
@@ -90,6 +90,8 @@ def eval_command(
 ) -> None:
     """
     Score any skill with the target of CONFIG or of a run: on one split, or on each and on all together.
+
+    Without --split a sealed test split is left out (env.seal_test), and a line says so.
 
     Calls are journaled under --dir: what was interrupted goes on where it stopped, and a score that is recorded stays.
     A budget (--max-calls and the like) holds for all calls of an evaluation, those of earlier commands included.
@@ -114,7 +116,8 @@ def eval_command(
         config=base,
         skill=skill,
         notes=notes,
-        splits=_SPLITS[split],
+        splits=() if split is None else _SPLITS[split],
+        leave_sealed=split is None,
         limit=limit or 0,
         directory=directory,
         stem=stem,
@@ -136,6 +139,8 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
 
     config = load_config(path, overrides, os.environ)
     tell_of(config)
+    if path is None:
+        click.echo(OFFLINE_DEMO if config.target_model.backend == "simulated" else _TASKS_OF_THE_DEMO, err=True)
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
         stem = path.resolve().parent.name
@@ -179,9 +184,10 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 
 
 async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluated:
+    from skillopt_es.cli.pauses import limit_option
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.waiting import WaitTeller
-    from skillopt_es.errors import BudgetReached, Interrupted
+    from skillopt_es.errors import BackendError, BudgetReached, Interrupted
     from skillopt_es.evaluation import evaluate
     from skillopt_es.session import Session
     from skillopt_es.training.in_flight import InFlight
@@ -192,6 +198,7 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
         async with until_stopped(say, in_flight) as stopping:
             session = Session(
                 now=lambda: datetime.now(UTC),
+                clock=time.monotonic,
                 warn=print_warning,
                 stopping=stopping,
                 in_flight=in_flight,
@@ -199,9 +206,12 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
             )
             return await evaluate(request, session, _progress)
     except BudgetReached as reached:
-        option = reached.message.split()[0].removeprefix("budget.").replace("_", "-")
-        hint = f"the same command with a higher `--{option}` goes on where this one stopped"
+        hint = f"the same command with a higher `{limit_option(reached.message)}` goes on where this one stopped"
         raise BudgetReached(reached.message, hint=hint) from None
+    except BackendError as failed:
+        first = f"{failed.hint}, then" if failed.hint else "when the cause is gone,"
+        failed.hint = f"{first} the same command goes on where this one stopped"
+        raise
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None
 

@@ -17,9 +17,15 @@ from skillopt_es.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.projections.prices import prices_in
+from skillopt_es.projections.state import is_silent
 from skillopt_es.recorded_scores import draw_of
 from skillopt_es.scoring import SplitResult
 from skillopt_es.training.scores import mean_score
+
+_SHARES = {
+    "unmeasured": "rollout.max_failed_share says how much may be",
+    "unanswered": "rollout.max_unanswered_share says how much may be without an answer",
+}
 
 
 def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
@@ -31,13 +37,20 @@ def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
     click.echo(f"recorded  {evaluated.folder}")
     if evaluated.look is not None:
         click.echo(f"look      {evaluated.look.look} at the sealed test items")
+    if evaluated.left_out:
+        names = " and ".join(evaluated.left_out)
+        click.echo(f"left out  {names}: sealed (env.seal_test); `--open-test` looks, and the log says so for ever")
     for result in evaluated.results:
         click.echo("")
         _print_split(result, prices_in(request.config.resolved).currency)
     if len(evaluated.results) > 1:
         click.echo("")
-        problem = any(result.problem for result in evaluated.results)
-        click.echo(_line("all", _together(evaluated.results), problem=problem))
+        click.echo(_line(_name_of_all(evaluated), _together(evaluated.results), evaluated.results))
+
+
+def _name_of_all(evaluated: Evaluated) -> str:
+    """What the score over every item is a score of."""
+    return " and ".join(result.split for result in evaluated.results) if evaluated.left_out else "all"
 
 
 def _together(results: Sequence[SplitResult]) -> Score:
@@ -45,17 +58,21 @@ def _together(results: Sequence[SplitResult]) -> Score:
     return mean_score([row.outcome for result in results for row in result.rows])
 
 
-def _line(name: str, score: Score, *, problem: bool) -> str:
+def _line(name: str, score: Score, results: Sequence[SplitResult]) -> str:
     items = f"{score.measured} measured, {score.unmeasured} not measured"
-    return (
-        f"{name}: no score ({items})" if problem else f"{name}: hard {score.hard:.4f}, soft {score.soft:.4f} ({items})"
-    )
+    if not any(result.problem for result in results):
+        return f"{name}: hard {score.hard:.4f}, soft {score.soft:.4f} ({items})"
+    measured = [row for result in results for row in result.rows if isinstance(row.outcome, Measured)]
+    silent = sum(map(is_silent, measured))
+    if silent:
+        items = f"{len(measured) - silent} answered, {silent} without an answer, {score.unmeasured} not measured"
+    return f"{name}: no score ({items})"
 
 
 def _print_split(result: SplitResult, currency: str) -> None:
     draw = draw_of(result.place)
     name = result.split if draw == 1 else f"{result.split}, draw {draw}"
-    click.echo(_line(name, result.score, problem=bool(result.problem)))
+    click.echo(_line(name, result.score, [result]))
     print_by_type(result.by_type)
     click.echo(f"{shown_usage(result.usage, currency)} ({counted(result.made, 'call')} made now)")
 
@@ -68,6 +85,7 @@ def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None
             "notes": list(request.notes),
             "target": request.config.target_model.model,
             "folder": str(evaluated.folder),
+            "left_out": list(evaluated.left_out),
             "look": None if evaluated.look is None else evaluated.look.look,
             "currency": prices_in(request.config.resolved).currency or None,
             "splits": [_split_json(result) for result in evaluated.results],
@@ -133,10 +151,11 @@ def _item_json(row: RolloutCompleted) -> dict[str, Json]:
 
 def refuse_problems(evaluated: Evaluated) -> None:
     """Raises BackendError unless every result is a score."""
-    problems = [result.problem for result in evaluated.results if result.problem]
-    if problems:
+    pauses = [result.pause for result in evaluated.results if result.pause is not None]
+    if pauses:
+        keys = dict.fromkeys(_SHARES[pause.reason] for pause in pauses)
         raise BackendError(
-            f"this is not a score: {'; '.join(problems)}",
-            kind="unmeasured",
-            hint="the same command asks again for what is missing; rollout.max_failed_share says how much may be",
+            f"this is not a score: {'; '.join(pause.message for pause in pauses)}",
+            kind=pauses[0].reason,
+            hint=f"the same command asks again for what is missing; {' and '.join(keys)}",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 from skillopt_es.cli.options import shown_settings, shown_value
@@ -45,6 +46,7 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
+from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.skill.alignment import lines_of
 
 _CONTENT = 80  # of a text that a model wrote, in a line that is about something else
@@ -261,8 +263,13 @@ def _times(count: int) -> str:
 
 
 def _skipped(event: StepSkipped) -> str:
-    detail = f"; {event.detail}" if event.detail else ""
+    detail = f"; {said_of(event)}" if event.detail else ""
     return f"step {event.step}: {event.reason.replace('_', ' ')}{detail}"
+
+
+def said_of(event: StepSkipped) -> str:
+    """What led to a skipped step; logs say of one analyst what they say of several."""
+    return re.sub(r"^1 analysts ", "1 analyst ", event.detail)
 
 
 def _compared(event: ComparisonDrawn) -> str:
@@ -281,7 +288,7 @@ def _slow_applied(event: SlowUpdateApplied) -> str:
     value = "" if event.candidate_value is None else f" ({most}{shown_value(event.candidate_value)})"
     stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
     weighed = _weighed(event)
-    return f"epoch {event.epoch}: {event.action.replace('_', ' ')}{value}, skill {event.skill.hash[:8]}{stale}{weighed}"
+    return f"epoch {event.epoch}: {verdict_words(event.action)}{value}, skill {event.skill.hash[:8]}{stale}{weighed}"
 
 
 def _meta(event: MetaSkillWritten) -> str:

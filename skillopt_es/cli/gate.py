@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import partial
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
-from skillopt_es.cli.terminal import print_warning
+from skillopt_es.cli.terminal import field, print_hanging, print_warning, say
 from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
@@ -58,9 +59,10 @@ def calibrate_command(
     """
     How often items flip under one text, how often each rule accepts what is no better, and what gain it sees.
 
-    No better is a candidate that changes nothing, and one that turns a tenth of the results for no gain. From attempts
-    that were recorded anyway: further draws of the gate, items that came round again. --draws makes fresh ones,
-    recorded like those of `eval`: what was drawn once costs nothing later. RUN defaults to the newest.
+    No better is a candidate that changes nothing, and one that turns a tenth of the results for no gain, or fewer where
+    so many cannot turn: an item that always passes does so under such a candidate, too. From attempts that were
+    recorded anyway: further draws of the gate, items that came round again. --draws makes fresh ones, recorded like
+    those of `eval`: what was drawn once costs nothing later. RUN defaults to the newest.
 
     \b
     skillopt-es gate calibrate
@@ -76,8 +78,8 @@ def calibrate_command(
     if as_json:
         print_json(_json(of, which, found, drawn))
     elif isinstance(found, NotKnown):
-        click.echo(f"{of.folder.name}, {which} skill ({of.skill(which).hash[:12]}): {found.why}")
-        click.echo(f"next       {_next(of, which)}")
+        print_hanging(f"{of.folder.name}, {which} skill ({of.skill(which).hash[:12]}): {found.why}", hang=2)
+        field("next", _next(of, which))
     else:
         _print(of, which, found, drawn)
 
@@ -95,7 +97,13 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
         say = partial(click.echo, err=True)
         in_flight = InFlight(WaitTeller(say))
         async with until_stopped(say, in_flight) as stopping:
-            session = Session(now=lambda: datetime.now(UTC), warn=print_warning, stopping=stopping, in_flight=in_flight)
+            session = Session(
+                now=lambda: datetime.now(UTC),
+                clock=time.monotonic,
+                warn=print_warning,
+                stopping=stopping,
+                in_flight=in_flight,
+            )
             evaluated = await draw(of, which, draws, session, _silent)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None
@@ -116,26 +124,26 @@ def _next(of: Subject, which: str) -> str:
 def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> None:
     items = found.items
     tried = sum(each.tried for each in items.values())
-    click.echo(f"run        {of.folder.name}: {len(items)} validation items")
-    click.echo(f"skill      {which} ({found.skill[:12]}): {counted(tried, 'attempt')}, {1 - found.room:.1%} passed")
+    field("run", f"{of.folder.name}: {len(items)} validation items")
+    field("skill", f"{which} ({found.skill[:12]}): {counted(tried, 'attempt')}, {1 - found.room:.1%} passed")
     if drawn is not None:
-        click.echo(f"recorded   {drawn}")
-    for line in _flips_words(found):
-        click.echo(line)
+        field("recorded", str(drawn))
+    for label, line in zip(("flips", ""), _flips_words(found), strict=True):
+        field(label, line)
     _print_items(items)
-    click.echo()
+    say()
     headers = ("rule", "changes nothing", "no gain", "smallest gain", "first", "later", "")
     print_table(headers, [_row(each) for each in found.rules], right=(1, 2, 3, 4, 5))
-    click.echo()
-    for line in _legend(found):
-        click.echo(line)
-    click.echo()
+    for each in found.rules:
+        if each.too_little:
+            print_hanging(f"{_named(each.rule)}: {each.too_little}", hang=2)
+    say()
+    for column, line in _legend(found):
+        print_hanging(f"{column:<18}{line}", hang=18)
+    say()
     own = next(each.rule for each in found.rules if each.own)
-    if found.recommended == own:
-        click.echo("recommended: the rule that the run has")
-    else:
-        settings = " ".join(f"--set {key}={value}" for key, value in _settings(found.recommended).items())
-        click.echo(f"recommended: {settings}")
+    settings = " ".join(f"--set {key}={value}" for key, value in _settings(found.recommended).items())
+    print_hanging(f"recommended: {'the rule that the run has' if found.recommended == own else settings}", hang=2)
 
 
 def _flips_words(found: Calibration) -> Iterator[str]:
@@ -143,26 +151,30 @@ def _flips_words(found: Calibration) -> Iterator[str]:
     flips = found.flips
     interval = f"{flips.interval.low:.1%} to {flips.interval.high:.1%}"
     rate = f"{flips.rate:.1%} of cases (95 % interval {interval})"
-    yield f"flips      two attempts at an item under one text differ in {rate}"
+    yield f"two attempts at an item under one text differ in {rate}"
     texts = f", under {flips.texts} texts" if flips.texts > 1 else ""
     why = "; no validation item was" if found.source == "training" else ""
-    yield f"           by {counted(flips.items, f'{found.source} item')} tried more than once{texts}{why}"
+    yield f"by {counted(flips.items, f'{found.source} item')} tried more than once{texts}{why}"
 
 
-def _legend(found: Calibration) -> Iterator[str]:
-    """What the columns are; none of it is of a verdict that was given."""
+def _legend(found: Calibration) -> Iterator[tuple[str, str]]:
+    """What each column is; none of it is of a verdict that was given."""
+    from skillopt_es.training.calibration import CHURN
+
     turned, passed = found.rules[0].null.turned, f"{1 - found.room:.1%}"
-    yield "changes nothing   how often the same text is accepted (in brackets: at most, by these repeats)"
+    yield "changes nothing", "how often the same text is accepted (in brackets: at most, by these repeats)"
     if turned > 0:
-        yield f"no gain           how often a text that turns {turned:.0%} of the results, up as often as down"
+        yield "no gain", f"how often a text is accepted that turns {turned:.0%} of the results, up as often as down"
+        if round(turned, 2) < CHURN:
+            yield "", f"(not {CHURN:.0%}: nearly all items do the same in each attempt, so more cannot turn)"
     else:
-        yield "no gain           not known: all items do the same, so no edit can turn some up and others down"
-    yield "smallest gain     accepted in 80 of 100 cases: failing items that then pass in every draw"
+        yield "no gain", "not known: all items do the same, so no edit can turn some up and others down"
+    yield "smallest gain", "accepted in 80 of 100 cases: failing items that then pass in every draw"
     if found.room * len(found.items) < 1:
-        yield f"                  none: this text passes {passed} of its attempts, which leaves no room for a gain"
+        yield "", f"none: this text passes {passed} of its attempts, which leaves no room for a gain"
     elif any(each.smallest is None for each in found.rules):
-        yield f"                  none: even all that is left, {100 * found.room:.1f} points, is accepted less often"
-    yield "first, later      attempts of a comparison: the current skill has one draw, or all it needs"
+        yield "", f"none: even all that is left, {100 * found.room:.1f} points, is accepted less often"
+    yield "first, later", "attempts of a comparison: the current skill has one draw, or all it needs"
 
 
 def _print_items(items: Mapping[str, Counted]) -> None:
@@ -181,7 +193,6 @@ def _print_items(items: Mapping[str, Counted]) -> None:
 def _row(each: Worth) -> tuple[str, ...]:
     smallest = "none" if each.smallest is None else f"{100 * each.smallest:.1f} points"
     said = "the run's own" if each.own else ""
-    said = f"{said}; {each.too_little}" if said and each.too_little else said or each.too_little
     null = each.null
     itself = f"{null.itself:.0%} ({null.itself_most:.0%})"
     churn = "-" if null.churn is None else f"{null.churn:.0%}"

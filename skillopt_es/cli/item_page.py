@@ -46,7 +46,7 @@ def split_of(item: str, reading: Reading) -> str:
     close = difflib.get_close_matches(item, known) or [each for each in known if item in each][:3]
     if not known:
         raise NotInRun(f"{reading.run.name} has no result of an item {item}", hint="nor does it know its items")
-    hint = f"did you mean {', '.join(close)}?" if close else f"its items are called as {', '.join(known[:3])}"
+    hint = f"did you mean {', '.join(close)}?" if close else f"its items have ids such as {', '.join(known[:3])}"
     raise NotInRun(f"{reading.run.name} has no item {item}", hint=hint)
 
 

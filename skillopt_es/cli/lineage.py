@@ -12,6 +12,7 @@ from attrs import asdict
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument, shown_value
 from skillopt_es.cli.terminal import print_hanging, say
 from skillopt_es.counting import counted
+from skillopt_es.presenting.palette import verdict_words
 
 if TYPE_CHECKING:
     from skillopt_es.projections.lineage import Lineage, Node
@@ -144,7 +145,7 @@ def _judged(node: Node) -> str:
 def _verdict(node: Node) -> str:
     if node.kind == "initial":
         return "initial"
-    return node.verdict.replace("_", " ") or "not judged yet"
+    return verdict_words(node.verdict) or "not judged yet"
 
 
 def _numbered(found: Lineage) -> Mapping[str, str]:

@@ -83,6 +83,18 @@ class LazyGroup(click.Group):
 
         return with_pager(command)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that is meant; for none, which name is close."""
+        if args[0] in COMMANDS or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches
+
+        close = " or ".join(f"`{name}`" for name in get_close_matches(args[0], COMMANDS, n=2))
+        more = f"did you mean {close}?" if close else "`skillopt-es --help` lists them"
+        raise click.UsageError(f"there is no command {args[0]}: {more}", ctx)
+
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click says so
         """Runs the command; when the reader of our output has gone (`| head`), that is no failure."""
         try:

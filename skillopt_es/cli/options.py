@@ -20,6 +20,9 @@ from skillopt_es.runs import USUAL
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
 
+OFFLINE_DEMO = "This is the offline demo: both models are simulated, no key and no network are used."
+"""Said where nobody names a config."""
+
 F = TypeVar("F", bound=Callable[..., object])
 
 

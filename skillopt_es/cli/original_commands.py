@@ -19,10 +19,15 @@ import click
 from attrs import define, field
 
 from skillopt_es.cli.main import main
+from skillopt_es.cli.summary import write_best
+from skillopt_es.cli.terminal import print_error
 from skillopt_es.config.files import parsed_value
 from skillopt_es.config.original import FATES, FLAT, Retired, Secret
 from skillopt_es.config.sections import SECTIONS
+from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.schema import LOG_FILE
+from skillopt_es.interchange.layout import BEST
+from skillopt_es.session import read_state
 
 Words = list[str]
 Refusal = click.UsageError
@@ -53,6 +58,9 @@ def _run(translate: Callable[[Sequence[str]], Words], words: Sequence[str], name
     except Refusal as error:
         click.echo(f"error: {error.message}", err=True)
         sys.exit(2)
+    except SkillOptError as error:  # a run folder that is named cannot be read
+        print_error(error.message, error.hint)
+        sys.exit(error.exit_code)
     click.echo(_HIDDEN.sub("//…@", f"skillopt-es {shlex.join(ours)}"), err=True)
     main(ours)
 
@@ -82,13 +90,27 @@ def train_words(words: Sequence[str]) -> Words:
 def eval_words(words: Sequence[str]) -> Words:
     """The words of `skillopt-es` that score as these words of the original do; raises click.UsageError."""
     given = _Given.of(words)
-    config, skill = given.take("config"), given.take("skill")
-    split = given.values.pop("split", "all")
+    config, skill = given.take("config"), _own_best(given.take("skill"))
+    split = given.values.pop("split", None)
     out = _out_root(given)
     limit = given.values.pop("test_env_num", "0")
-    few = ["--limit", limit] if limit != "0" and split != "all" else []
+    few = ["--limit", limit] if limit != "0" and split not in (None, "all") else []
+    which = [] if split is None else ["--split", split]
     place = [] if out is None else ["--dir", str(out)]
-    return ["eval", config, "--skill", skill, "--split", split, *few, *given.settings(), *place]
+    return ["eval", config, "--skill", skill, *which, *few, *given.settings(), *place]
+
+
+def _own_best(said: str) -> str:
+    """The file of a skill; `best_skill.md` of a run folder of ours is the main file in its `best/`."""
+    file = Path(said)
+    if file.name != BEST or file.exists() or not (file.parent / LOG_FILE).exists():
+        return said
+    state = read_state(file.parent)
+    if state.best is None:
+        raise Refusal(f"--skill {said}: {file.parent} stopped before it began, so it has no best skill")
+    ours = write_best(state, file.parent)
+    click.echo(f"note: {file.parent} is a run of skillopt-es, whose best skill is {ours}", err=True)
+    return str(ours)
 
 
 @define

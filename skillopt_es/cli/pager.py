@@ -17,7 +17,7 @@ from typing import IO, TextIO, cast
 import click
 
 from skillopt_es.cli.table_layout import columns_of
-from skillopt_es.cli.terminal import SafeStream, is_dumb, raw
+from skillopt_es.cli.terminal import SafeStream, is_dumb, print_warning, raw
 
 _LESS = "FRX"
 """What less is told where LESS does not say it: leave at once what fits, show our colours, leave the text on screen."""
@@ -44,7 +44,11 @@ def _pager() -> list[str] | None:
     """The pager's command; None where there is nobody who pages, or nothing to page with."""
     if not (sys.stdout.isatty() and sys.stdin.isatty()) or is_dumb():
         return None
-    words = shlex.split(os.environ.get("PAGER", "less"))
+    try:
+        words = shlex.split(os.environ.get("PAGER", "less"))
+    except ValueError as error:
+        print_warning(f"PAGER cannot be read ({error}), so this is shown without a pager")
+        return None
     return words if words and words != ["cat"] and shutil.which(words[0]) else None
 
 

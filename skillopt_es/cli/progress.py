@@ -6,7 +6,7 @@ import asyncio
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, cast
@@ -71,13 +71,22 @@ def rollout_words(unit: Unit) -> str:
 class Progress:
     """An observer that knows where a run is and says so."""
 
-    def __init__(self, folder: Path, console: Console, *, live: Live | None, quiet: bool) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        console: Console,
+        *,
+        live: Live | None,
+        quiet: bool,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.opening = ""  # what is said once the run has begun
         self._folder = folder
         self._console = console
         self._live = live
         self._quiet = quiet
-        self._began = time.monotonic()
+        self._clock = clock
+        self._began = clock()
         self._steps_before: int | None = None
         self._stage = ""
         self._total = 0
@@ -106,7 +115,7 @@ class Progress:
             case _:
                 return
         self._done = self._answered = 0
-        self._stage_began = time.monotonic()
+        self._stage_began = self._clock()
         self._state = state
         self._show()
         if self._live is None:
@@ -135,7 +144,7 @@ class Progress:
     def _still(self) -> None:
         if self._done < self._total:
             done = f"{self._done:,} of {self._total:,} done, {self._answered:,} calls answered"
-            self.say(f"  {self._stage}: {done} after {_clock(time.monotonic() - self._stage_began)}")
+            self.say(f"  {self._stage}: {done} after {_clock(self._clock() - self._stage_began)}")
             self._wait()
 
     def happened(self, seq: int, event: Event, state: TrainerState) -> None:
@@ -160,7 +169,11 @@ class Progress:
 
     def _show(self) -> None:
         if self._live is not None:
-            self._live.update(Text(shown_inline(self._line()), no_wrap=True, overflow="ellipsis"))
+            self._live.update(self)
+
+    def __rich__(self) -> Text:
+        """The live line as of now: it is drawn again while nothing happens, for the time goes on."""
+        return Text(shown_inline(self._line()), no_wrap=True, overflow="ellipsis")
 
     def _line(self) -> str:
         """As much as fits beside what is under way and the time: of the rest, the last goes first."""
@@ -183,7 +196,7 @@ class Progress:
         return line.replace(self._stage, f"{self._stage[: max(0, len(self._stage) - over - 1)]}…", 1)
 
     def _time(self) -> str:
-        elapsed = time.monotonic() - self._began
+        elapsed = self._clock() - self._began
         text = f"{_clock(elapsed)} elapsed"
         state = self._state
         done = state.steps_done - (self._steps_before or 0)

@@ -16,7 +16,8 @@ from skillopt_es.cli.options import (
     run_argument,
     shown_value,
 )
-from skillopt_es.cli.terminal import print_next
+from skillopt_es.cli.table_layout import table_width
+from skillopt_es.cli.terminal import print_hanging, print_next, say, width
 from skillopt_es.counting import counted
 from skillopt_es.runs import dir_option
 
@@ -96,12 +97,14 @@ def print_verdicts(folder: Path, found: Regated, by: str) -> None:
         )
         return
     if estimate:
-        click.echo(f"\nESTIMATE: {by} on candidates that the other history might not have met in this form")
+        say()
+        print_hanging(f"ESTIMATE: {by} on candidates that the other history might not have met in this form", hang=2)
         _print_zone(estimate, by)
         click.echo(f"\n{_counts(estimate)}")
     same = "the same" if found.best_recorded == found.best_derived else "another"
     word = "is" if not estimate else "would perhaps be"
-    click.echo(f"the best skill {word} {same}: {found.best_recorded[:12]} recorded, {found.best_derived[:12]} by {by}")
+    skills = f"{found.best_recorded[:12]} recorded, {found.best_derived[:12]} by {by}"
+    print_hanging(f"the best skill {word} {same}: {skills}", hang=2)
     if found.read is None and parting is not None and parting.kind == "candidate" and parting.number > 1:
         where = dir_option(folder.parent)
         print_next([(f"fork {folder.name} --until step {parting.number - 1} --set …{where}", "finds out")])
@@ -137,4 +140,14 @@ def _print_zone(verdicts: list[Verdict], by: str) -> None:
         )
         for each in verdicts
     ]
-    print_table(("", "at", "current", "candidate", "recorded", by, ""), rows, right=(2, 3), verdicts=(4, 5))
+    headers, columns = ("", "at", "current", "candidate", "recorded", by, ""), width()
+    if columns is None or table_width(headers, rows) <= columns:
+        print_table(headers, rows, right=(2, 3), verdicts=(4, 5))
+        return
+    print_table(headers[:-1], [row[:-1] for row in rows], right=(2, 3), verdicts=(4, 5))
+    remarks: dict[str, list[str]] = {}
+    for _, at, *_, why in rows:
+        if why:
+            remarks.setdefault(why, []).append(at)
+    for why, places in remarks.items():
+        print_hanging(f"{', '.join(places)}: {why}", hang=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,12 +14,11 @@ import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
-from skillopt_es.cli.options import directory_option, json_option, run_argument, tell_of
+from skillopt_es.cli.options import OFFLINE_DEMO, directory_option, json_option, run_argument, tell_of
 from skillopt_es.cli.terminal import print_warning
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.session import Session
 
-_DEMO = "This is the offline demo: both models are simulated, no key and no network are used."
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
 Work = Callable[[Session], Awaitable[TrainerState]]
 
@@ -71,7 +71,8 @@ def run_command(
     backends = {loaded.target_model.backend, loaded.optimizer_model.backend}
     demonstrates = config is None and backends == {"simulated"}
     prepare_process()
-    notice = _DEMO if demonstrates else _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
+    notice = _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
+    notice = OFFLINE_DEMO if demonstrates else notice
     with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
         work: Work = lambda session: start(loaded, folder, session)  # noqa: E731
         opening = ground_rules(loaded)
@@ -156,6 +157,7 @@ def _drive(
                 return await work(
                     Session(
                         now=lambda: datetime.now(UTC),
+                        clock=time.monotonic,
                         observers=(progress, log_file),
                         ahead_gave_up=log_file.ahead_gave_up,
                         warn=print_warning,

@@ -12,6 +12,7 @@ from attrs import asdict
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.looks import is_sealed, looks_json, looks_words
 from skillopt_es.cli.options import print_table, shown_settings, shown_value
+from skillopt_es.cli.pauses import limit_option, steps_after
 from skillopt_es.cli.score_tables import (
     Scored,
     print_by_type,
@@ -21,12 +22,13 @@ from skillopt_es.cli.score_tables import (
     tests_by_name,
     tests_json,
 )
-from skillopt_es.cli.terminal import Toned, field, print_next, say
+from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say
 from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Detailed, Overview, Unreadable
+from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
 from skillopt_es.runs import dir_option
@@ -61,7 +63,7 @@ def print_runs(found: Sequence[Overview | Unreadable]) -> None:
     for each in found:
         why = each.why if isinstance(each, Unreadable) else each.problem or _paused(each)
         if why:
-            say(f"{each.folder.name}: {why}")
+            print_hanging(f"{each.folder.name}: {why}", hang=2)
 
 
 def _paused(each: Overview) -> str:
@@ -176,7 +178,7 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
         click.echo()
         print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
     say()
-    print_next([_next(each, directory)])
+    print_next(_next(each, directory))
 
 
 def _print_steps(summary: Summary) -> None:
@@ -218,8 +220,11 @@ def _gate_words(null: Null, flips: Flips) -> Iterator[str]:
     """What the run's rule accepts that is no better: by drawing luck alone, and by items that an edit turns."""
     most = f"at most {null.itself_most:.0%}, by {counted(flips.items, 'item')} tried more than once"
     yield f"accepts a candidate that changes nothing in {null.itself:.0%} of cases ({most})"
+    from skillopt_es.training.calibration import CHURN
+
     if null.churn is not None:
-        yield f"accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}"
+        more = "" if round(null.turned, 2) >= CHURN else " (more cannot turn: nearly all items do the same each time)"
+        yield f"accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}{more}"
 
 
 def _print_evaluation(found: Detailed) -> None:
@@ -241,8 +246,9 @@ def _print_evaluation(found: Detailed) -> None:
     if each.status == "scored":
         field("next", "the same `skillopt-es eval` shows it again; with `--again` it draws everything anew")
     else:
-        more = " (with a higher limit)" if summary.pause == "budget" else ""
-        field("next", f"the same `skillopt-es eval`{more} asks for what is missing, and nothing twice")
+        more = f" with a higher {limit_option(summary.paused)}" if summary.pause == "budget" else ""
+        first = f"{summary.hint}; then " if summary.hint else ""
+        field("next", f"{first}the same `skillopt-es eval`{more} asks for what is missing, and nothing twice")
 
 
 def _what(started: RunStarted) -> str:
@@ -263,6 +269,8 @@ def _resumed(summary: Summary) -> str:
 
 def _validation(summary: Summary) -> str:
     baseline = summary.baseline
+    if baseline is None and summary.best.value is None:
+        return "not measured yet"
     first = shown_value(baseline.value if baseline else None)
     return f"initial {first}, current {shown_value(summary.current.value)}, best {shown_value(summary.best.value)}"
 
@@ -299,7 +307,7 @@ def _candidate(line: StepLine | EpochLine) -> str:
 
 
 def _epoch_row(line: EpochLine) -> tuple[str, ...]:
-    ended = f"slow update: {line.slow_update.replace('_', ' ')}" if line.slow_update else "epoch ended"
+    ended = f"slow update: {verdict_words(line.slow_update)}" if line.slow_update else "epoch ended"
     return (
         "",
         str(line.epoch),
@@ -315,18 +323,19 @@ def _hard(score: Score | None) -> str:
     return "-" if score is None else f"{score.hard:.4f}"
 
 
-def _next(each: Overview, directory: Path) -> tuple[str, str]:
+def _next(each: Overview, directory: Path) -> list[tuple[str, str]]:
     """What to type next, and what is to know of that."""
-    name = each.folder.name
+    name, summary = each.folder.name, each.summary
     where = dir_option(directory)
-    if each.summary.imported is not None:
-        return f"replay {name} --check{where}", ""
+    if summary.imported is not None:
+        return [(f"replay {name} --check{where}", "")]
     if each.status == "completed":
-        return f"export {name} SKILL.md{where}", ""
+        return [(f"export {name} SKILL.md{where}", "")]
     if each.status == "running":
-        return f"log {name} --follow{where}", ""
+        return [(f"log {name} --follow{where}", "")]
     if each.status == "new":
-        return f"run CONFIG --run {name}{where}", "it stopped before its first event"
-    if each.status == "paused" and each.summary.pause == "handoff":
-        return f"handoff list {name}{where}", ""
-    return f"resume {name}{where}", ""
+        return [(f"run CONFIG --run {name}{where}", "it stopped before its first event")]
+    if each.status == "paused":
+        folder = directory / name
+        return steps_after(folder, reason=summary.pause, message=summary.paused, hint=summary.hint)
+    return [(f"resume {name}{where}", "")]

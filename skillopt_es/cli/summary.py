@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from skillopt_es.cli.options import print_json, shown_value
+from skillopt_es.cli.pauses import resuming, steps_after
 from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
 from skillopt_es.cli.terminal import Toned, field, print_error, print_hint, print_next, say
 from skillopt_es.cli.usage import shown_usage, total_json
+from skillopt_es.deploy.frontmatter import is_name, own_name
+from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score
 from skillopt_es.overview import Spent, spent
@@ -40,8 +43,7 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
             print_hint(f"when it is answered, {resume_hint(folder)}")
         case "budget":
             say(Toned("paused:", "unsure"), f" {pause.message}", err=True)
-            option = pause.message.split()[0].removeprefix("budget.").replace("_", "-")
-            print_hint(f"{resume_hint(folder, f' --{option} N')} with a higher limit")
+            print_hint(f"`skillopt-es {resuming(folder, 'budget', pause.message)}` goes on with a higher limit")
         case "interrupt":
             say(pause.message, err=True)
             print_hint(resume_hint(folder))
@@ -49,9 +51,9 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
             print_error(pause.message, f"when the cause is gone, {resume_hint(folder)}")
 
 
-def resume_hint(folder: Path, more: str = "") -> str:
-    """What to type to go on with a run, with more options."""
-    return f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}{more}` goes on"
+def resume_hint(folder: Path) -> str:
+    """What to type to go on with a run."""
+    return f"`skillopt-es {resuming(folder)}` goes on"
 
 
 def write_best(state: TrainerState, folder: Path) -> Path:
@@ -59,6 +61,8 @@ def write_best(state: TrainerState, folder: Path) -> Path:
     assert state.best is not None
     for path, text in state.best.skill.files.items():
         file = folder / "best" / path
+        if file.is_file() and file.read_bytes() == text.encode():
+            continue
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(text.encode())
     return folder / "best" / state.best.skill.main
@@ -130,7 +134,7 @@ def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     baseline = _baseline(state)
     before = shown_value(baseline.hard if baseline else None)
     after = shown_value(state.best.score.hard if state.best.score else None)
-    field("validation", f"{before} -> {after}")
+    field("validation", "not measured yet" if before == after == "-" else f"{before} -> {after}")
     print_tests(_tests(state))
     field("used", f"{shown_usage(used.usage.total, used.currency)}")
     field("best skill", f"{best} (from {state.best.origin})")
@@ -146,8 +150,11 @@ def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
 def next_steps(state: TrainerState, folder: Path) -> list[tuple[str, str]]:
     """What to type after a session, each with what it is good for."""
     name, where = folder.name, dir_option(folder.parent)
+    if state.paused is not None:
+        pause = state.paused
+        return steps_after(folder, reason=pause.reason, message=pause.message, hint=pause.hint)
     if state.completed is None:
-        return [(f"resume {name}{where}", "")]
+        return [(resuming(folder), "")]
     steps = [(f"report {name}{where}", "the run as a page")]
     if _backends(state) == {"simulated"}:  # the demo: there is nothing to deliver
         if state.steps_done:
@@ -157,6 +164,16 @@ def next_steps(state: TrainerState, folder: Path) -> list[tuple[str, str]]:
         return [*steps, (f"why-not {name}{where}", "what was proposed, and why it was not taken")]
     return [
         *steps,
-        (f"install {name} --to claude{where}", "or codex, or a folder of skills"),
+        (f"install {name}{_name_to_give(state)} --to claude{where}", "or codex, or a folder of skills"),
         (f"eval --run {folder if where else name} --split val", "score the best skill again"),
     ]
+
+
+def _name_to_give(state: TrainerState) -> str:
+    """The option without which `install` refuses a skill that agents could not call by its own name."""
+    assert state.best is not None
+    try:
+        named = is_name(own_name(state.best.skill.text))
+    except OutputRefused:  # its frontmatter is none: `install` says what to do about that
+        return ""
+    return "" if named else " --name my-skill"

@@ -6,6 +6,7 @@ RunConfig: everything a run was told, read from YAML into frozen values; every e
 
 from skillopt_es.config.layers import (
     EMPTY,
+    PLANNED_BY,
     RESUMABLE_MODEL_KEYS,
     any_overrides,
     demo_config,
@@ -18,6 +19,7 @@ from skillopt_es.config.sections import EnvConfig, EvaluationConfig, OptimizerCo
 
 __all__ = [
     "EMPTY",
+    "PLANNED_BY",
     "RESUMABLE_MODEL_KEYS",
     "EnvConfig",
     "EvaluationConfig",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import stat
 from pathlib import Path
 from typing import cast
 
@@ -48,6 +49,9 @@ def parsed_value(text: str, key: str) -> Json:
 
 def _text_of(file: Path) -> str:
     try:
+        kind = file.stat().st_mode
+        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # a device may have no end, a pipe no writer
+            raise ConfigError(f"{file} is no plain file", hint="name a YAML file, such as config.yaml")
         return file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"{file}: no such config file", hint="`skillopt-es init DIR` writes one") from None

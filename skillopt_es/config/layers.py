@@ -12,18 +12,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from attrs import define, evolve, field
+from attrs import define, evolve, field, fields
 
 from skillopt_es.config.backends import spellings
 from skillopt_es.config.draft import ASKED
 from skillopt_es.config.files import parsed_value, read_yaml
 from skillopt_es.config.original import FLAT
-from skillopt_es.config.places import packaged
+from skillopt_es.config.places import is_packaged, packaged
 from skillopt_es.config.reader import parse_config, plain_value
-from skillopt_es.config.sections import RunConfig, Tree
+from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, RunConfig, Tree
 from skillopt_es.config.settling import Given, settled
-from skillopt_es.config.shipped import MARK
+from skillopt_es.config.shipped import MARK, is_shipped_size
 from skillopt_es.config.translation import translated
+from skillopt_es.config.values import nearest
 from skillopt_es.config.whereabouts import Whereabouts, with_paths
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
@@ -116,8 +117,16 @@ RESUMABLE_MODEL_KEYS = (
 )
 
 
-def resume_overrides(overrides: Sequence[str]) -> Mapping[str, Json]:
-    """`--set` texts for `resume`, by key; refuses a key that would make another run of it."""
+PLANNED_BY = ("num_epochs", "train_size", "batch_size", "accumulation")
+"""The keys of `train` by which all steps are planned when a run starts."""
+
+
+def resume_overrides(overrides: Sequence[str], run: str, where: str, steps: int) -> Mapping[str, Json]:
+    """
+    `--set` texts for `resume`, by key; refuses a key that would make another run of it.
+
+    `run` is the run's name, `where` the option that finds it, `steps` what it has done: for what to do instead.
+    """
     allowed = [f"{section}.{name}" for section, names in _RESUMABLE.items() for name in names]
     allowed += [f"model.{role}{name}" for role in ("", "optimizer_", "target_") for name in RESUMABLE_MODEL_KEYS]
     found: dict[str, Json] = {}
@@ -126,12 +135,33 @@ def resume_overrides(overrides: Sequence[str]) -> Mapping[str, Json]:
             for name, value in cast(Tree, values).items():
                 key = f"{section}.{name}"
                 if key not in allowed:
-                    raise ConfigError(
-                        f"--set {key}: a run that has begun keeps it; only what never decides anything can change",
-                        hint=f"these can: {', '.join(allowed[: len(allowed) - 2 * len(RESUMABLE_MODEL_KEYS)])}",
-                    )
+                    raise _refused(section, name, _instead(section, name, run, where, steps))
                 found[key] = value
     return found
+
+
+def _refused(section: str, name: str, instead: str) -> ConfigError:
+    """Why `resume` does not take a key."""
+    known = MODEL_KEYS if section == "model" else [each.name for each in fields(SECTIONS[section])]
+    if name not in known and section != "env":  # an environment has keys of its own
+        return ConfigError(f"--set {section}.{name}: unknown key", hint=nearest(name, known, section))
+    return ConfigError(
+        f"--set {section}.{name}: a run that has begun keeps it; only what never decides anything can change",
+        hint=instead,
+    )
+
+
+def _instead(section: str, name: str, run: str, where: str, steps: int) -> str:
+    """What makes another run with another value: from here on, or where all rests on it, from the start."""
+    key = f"{section}.{name}"
+    if section == "env" or (section == "train" and name in PLANNED_BY):
+        return (
+            "a new run can have another value, and begin with this one's best skill: "
+            f"`skillopt-es export {run} SKILL.md{where}`, then "
+            f"`skillopt-es run CONFIG --set env.skill_init=SKILL.md --set {key}=…`"
+        )
+    until = f" --until step {steps}" if steps else ""
+    return f"`skillopt-es fork {run}{until} --set {key}=…{where}` makes another run, which goes on from there with it"
 
 
 def any_overrides(overrides: Sequence[str]) -> dict[str, Json]:
@@ -186,7 +216,19 @@ class _Layers:
         tree, notes = with_paths(whole.tree, whole.sources, ASKED, places)
         config = parse_config(tree, folder=folder, sources=whole.sources)
         notices = (*self.notices.values(), *whole.notices)
-        return evolve(config, notices=notices, notes=(*whole.notes, *notes), sources=whole.sources)
+        return evolve(
+            config,
+            notices=notices,
+            notes=(*whole.notes, *notes),
+            sources=whole.sources,
+            released_size=self._has_released_size(config),
+        )
+
+    def _has_released_size(self, config: RunConfig) -> bool:
+        """Whether how many training items there are is what a file of the original says of the released split."""
+        source = self.sources.get("train.train_size", ASKED)
+        theirs = self.original and source != ASKED and not is_packaged(source)
+        return theirs and is_shipped_size(config.env.name, config.train.train_size)
 
 
 def _laid_over(old: Json, new: Json) -> Json:

@@ -11,7 +11,7 @@ from attrs import frozen
 from skillopt_es.config.backends import backend_of, family_of, written
 from skillopt_es.config.draft import DEFAULTS
 from skillopt_es.config.sections import SHARED_ROLE_KEYS, RunConfig, Tree
-from skillopt_es.config.values import HOLDS_SECRETS, is_blank, shown
+from skillopt_es.config.values import HOLDS_SECRETS, is_blank, may_hold_a_secret, shown
 from skillopt_es.config.variables import FROM_VARIABLE
 from skillopt_es.events.values import Json, Role
 
@@ -42,8 +42,7 @@ def written_as(config: RunConfig, role: Role, setting: str) -> str:
 def place_of(config: RunConfig, role: Role, setting: str) -> tuple[str, str]:
     """The file in which a role's setting stands, to begin an error with, and its key where that is the original's."""
     key = f"model.{written_as(config, role, setting)}"
-    nobody = config.sources.get(key) == DEFAULTS
-    return "" if nobody else config.place(key), key if family_of(key.removeprefix("model.")) else ""
+    return config.place(key), key if family_of(key.removeprefix("model.")) else ""
 
 
 def origins(config: RunConfig, role: Role) -> Iterator[Origin]:
@@ -63,6 +62,13 @@ def _shown(setting: str, value: Json) -> str:
     if HOLDS_SECRETS.search(setting):
         return "not shown"
     if setting == "base_url":
-        address = urlsplit(str(value))
-        return str(value) if "@" not in address.netloc else f"{address.scheme}://…@{address.hostname}"
+        return _host_of(str(value)) if may_hold_a_secret(str(value)) else str(value)
     return str(value) if isinstance(value, str) else shown(setting, value)
+
+
+def _host_of(address: str) -> str:
+    """Where an address leads, without what may be a secret."""
+    found = urlsplit(address)
+    if not found.hostname:
+        return "not shown"
+    return f"{found.scheme}://…@{found.hostname}" if "@" in found.netloc else f"{found.scheme}://{found.hostname}/…"

@@ -14,6 +14,19 @@ def packaged(name: str = "") -> Path:
     return Path(str(resources.files("skillopt_es.configs") / name))
 
 
+def is_packaged(source: str) -> bool:
+    """Whether a value is from a file that came with this package, so that nobody who uses it wrote it."""
+    return source.startswith(f"{packaged()}{os.sep}")
+
+
+def place_in_words(source: str) -> str:
+    """Where a value is from: a default, a preset or a demo of ours by its name, else the place as it is."""
+    if not is_packaged(source):
+        return source
+    file = Path(source)
+    return "the default" if file.parent == packaged() else f"the {file.parent.name.removesuffix('s')} {file.stem}"
+
+
 def recorded_place(folder: str, run_folder: Path) -> str:
     """How a log says where the config lies; a demo's is found again wherever this package is installed by then."""
     ours = packaged().resolve()

@@ -9,6 +9,7 @@ from typing import Literal
 import attrs
 from attrs import field, frozen
 
+from skillopt_es.config.places import is_packaged, place_in_words
 from skillopt_es.events.values import AppendixOrder, GateMetric, GateNoise, GateRule, Json, Role, Trust
 from skillopt_es.ports import AuthMode, Thinking
 from skillopt_es.skill.density import LEADING_WORDS
@@ -299,7 +300,8 @@ class RunConfig:
     A whole run; `folder` is where the config file lies, to which relative paths belong.
 
     `notices` is what the user has to be told about keys without effect, `notes` how the others were understood,
-    `sources` says where each key's value is from.
+    `sources` says where each key's value is from; `released_size` that `train.train_size` is what the original's files
+    say of the released split, and nobody's wish.
     """
 
     optimizer_model: RoleConfig
@@ -317,14 +319,20 @@ class RunConfig:
     notices: tuple[str, ...] = field(default=(), eq=False)
     notes: tuple[str, ...] = field(default=(), eq=False)
     sources: Mapping[str, str] = field(factory=dict, eq=False)
+    released_size: bool = field(default=False, eq=False)
 
     def path(self, value: str) -> Path:
         """A path of the config, seen from the config file's folder."""
         return Path(self.folder, value).resolve()
 
     def place(self, key: str) -> str:
-        """Where a key's value was written, to begin an error with."""
-        return f"{self.sources[key]}: " if key in self.sources else ""
+        """Where a key's value was written, to begin an error with; empty where the user did not write it."""
+        source = self.sources.get(key, "")
+        return f"{source}: " if source and not is_packaged(source) else ""
+
+    def origin(self, key: str) -> str:
+        """Where a key's value is from, in words."""
+        return place_in_words(self.sources[key]) if key in self.sources else "as recorded"
 
     def role(self, role: Role) -> RoleConfig:
         """One role's model settings."""

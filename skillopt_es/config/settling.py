@@ -124,5 +124,10 @@ def _tell(draft: Draft, backends: Mapping[Role, Backend], environ: Mapping[str, 
     )
     if signing_in and environ.get(idle, "").strip():
         draft.notes.append(f"{idle} is set, but no auth mode asks for it: azure_openai_auth_mode: api_key uses it")
+    for role in ROLES if draft.original else ():
+        name, model = f"{role.upper()}_DEPLOYMENT", draft.model.get(role)
+        if environ.get(name, "").strip() not in ("", model):
+            said = f"{model} ({draft.sources.get(f'model.{role}', DEFAULTS)})"
+            draft.notes.append(f"{Variable(name, '').source} is not used: model.{role} is {said}, which comes first")
     if draft.used:
         draft.notes.append(f"taken from the environment: {', '.join(draft.used)}")

@@ -39,6 +39,9 @@ SHIPPED: Mapping[str, tuple[Json, ...]] = {
 }
 """By key of `model`: what its files say, in both of its states."""
 
+_SIZES: Mapping[str, int] = {"searchqa": 400, "spreadsheetbench": 80}
+"""By environment: how many training items its files say there are, those of the released split."""
+
 _NO_MODEL = ("", "gpt-5.4", "gpt-5.5")  # what its files name, and what means "the backend's own" there
 _MODELS: Mapping[str, str] = {
     "anthropic": "claude-sonnet-4-6",
@@ -57,6 +60,11 @@ _OF_AZURE_ALONE = ("api_version", "ad_scope", "managed_identity_client_id")
 def is_shipped(key: str, value: Json) -> bool:
     """Whether its files have this value for this key of `model`."""
     return any(type(value) is type(other) and value == other for other in SHIPPED.get(key, ()))
+
+
+def is_shipped_size(environment: Json, size: Json) -> bool:
+    """Whether its files have this `train_size` for this environment."""
+    return type(size) is int and size == _SIZES.get(str(environment))
 
 
 def stands_for_any(model: str) -> bool:

@@ -26,6 +26,12 @@ def looks_like_a_key(text: str) -> bool:
     return len(text) >= 20 and mixed and any(map(str.isdigit, text))
 
 
+def may_hold_a_secret(address: str) -> bool:
+    """Whether there is more to a URL than where it leads: user and password, a query, a fragment."""
+    host = address.split("://", 1)[-1].split("/", 1)[0]
+    return "@" in host or "?" in address or "#" in address
+
+
 def is_blank(value: Json) -> bool:
     """Whether this is no value at all: absent, null, or a text of nothing."""
     return value is None or (isinstance(value, str) and not value.strip())

@@ -124,7 +124,7 @@ def _calls(part: Part, past: Sequence[PastRun]) -> tuple[Range, str]:
     rates = _rates(part.kind, past)
     if not rates:
         middle = (part.low + part.high) / 2
-        return Range(low=part.low, expected=middle, high=part.high), "the plan's bounds"
+        return Range(low=part.low, expected=middle, high=part.high), "between the plan's bounds"
     expected = part.units * sum(rates) / len(rates)
     steps = sum(each.steps for each in past if each.complete)
     spread = max(_LEAST_SPREAD, _SPREAD / sqrt(max(1, steps)))
@@ -134,7 +134,7 @@ def _calls(part: Part, past: Sequence[PastRun]) -> tuple[Range, str]:
         expected=max(part.low, expected),
         high=max(part.low, expected, min(part.high, high)),
     )
-    return bounded, f"{sum(rates) / len(rates):.2g} a unit in {_counted(len(rates))}"
+    return bounded, f"calls in proportion to {_counted(len(rates))}"
 
 
 def _rates(kind: str, past: Sequence[PastRun]) -> list[float]:
@@ -153,8 +153,8 @@ def _tokens(part: Part, run: RunData, past: Sequence[PastRun]) -> tuple[Range, R
         means = [mean for each in past if (mean := _mean([each.calls[kind] for kind in kinds if kind in each.calls]))]
         if means:
             ins, outs, cached = zip(*means, strict=True)
-            which = "" if kinds == (part.kind,) else f" of {part.role} calls alike"
-            words = f"tokens{which} measured in {_counted(len(means))}"
+            which = "" if kinds == (part.kind,) else f" other calls of the {part.role} in"
+            words = f"tokens measured in{which} {_counted(len(means))}"
             return _around(ins), _around(outs), sum(cached) / len(cached), words
     skill = len(run.started.skill.text) // _CHARACTERS_A_TOKEN
     if part.role == "target":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from skillopt_es.events.codec import clean_text
 from skillopt_es.events.plain import NotPlainError, read_plain
 from skillopt_es.events.values import Json
 
+_LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold
 _PLAIN = "a result folder has plain files only: put a copy of the file there, or take it away"
 
 
@@ -38,9 +40,9 @@ class Fields:
         value = self.values.get(key)
         if value is None:
             return None
-        if isinstance(value, int | float) and math.isfinite(value):
+        if isinstance(value, int | float) and abs(value) <= sys.float_info.max:  # a whole one may have any size
             return float(value)
-        self._odd(key, value, "a finite number")
+        self._odd(key, value, "a number of usual size" if isinstance(value, int) else "a finite number")
         return None
 
     def whole(self, key: str) -> int | None:
@@ -48,9 +50,12 @@ class Fields:
         value = self.values.get(key)
         if value is None:
             return None
-        if isinstance(value, int) and not isinstance(value, bool):
+        if not isinstance(value, int) or isinstance(value, bool):
+            self._odd(key, value, "a whole number")
+        elif abs(value) > _LARGEST:
+            self._odd(key, value, "a number of usual size")
+        else:
             return value
-        self._odd(key, value, "a whole number")
         return None
 
     def text(self, key: str) -> str | None:
@@ -221,6 +226,11 @@ class Source:
 
 
 def _loads(text: str) -> Json:
-    """The value of a JSON text; numbers that are none (NaN) are as unknown as null."""
-    value: Json = json.loads(text, parse_constant=lambda _: None)
+    """The value of a JSON text; numbers that are none (NaN, 1e999) are as unknown as null."""
+    value: Json = json.loads(text, parse_constant=lambda _: None, parse_float=_float)
     return value
+
+
+def _float(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None

@@ -72,7 +72,11 @@ def _slow_update(build: Builder, end: Epoch, slow: SlowResult) -> None:
         return
     candidate = _candidate(build, end, slow)
     if candidate is None or slow.action not in ("force_accept", "accept", "accept_new_best", "reject"):
-        why = "no text that is there has its recorded hash" if candidate is None else f"action {slow.action!r:.40}"
+        why = (
+            "none of the texts in the folder has its recorded hash"
+            if candidate is None
+            else f"action {slow.action!r:.40}"
+        )
         build.gap(place, "what the slow update made of the skill", why)
         return
     build.add(

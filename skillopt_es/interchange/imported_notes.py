@@ -38,7 +38,7 @@ def _consolidated(build: Builder, step: Step, place: str, *, text: str | None, f
     assert step.notes is not None
     notes = () if text is None else appendix_notes(text)
     if len(notes) != fewer:
-        build.gap(place, "the shorter list of reminder notes", "no text that is there has so many")
+        build.gap(place, "the shorter list of reminder notes", "none of the texts in the folder has so many")
         return
     build.add(AppendixConsolidated(step=step.number, result="consolidated", before=step.notes, notes=notes))
 

@@ -155,7 +155,7 @@ def _candidate(build: Builder, step: Step, place: str, chosen: Chosen) -> SkillT
     texts = [step.candidate] if step.candidate is not None else _possible(build, step, chosen)
     for text in texts:
         if wanted and skill_hash(text) != wanted:
-            build.gap(place, "the candidate's text", f"no text that is there has its recorded hash {wanted}")
+            build.gap(place, "the candidate's text", f"none of the texts in the folder has its recorded hash {wanted}")
             return None
         parent, tree = build.current.skill, build.tree(text)
         whole = _is_whole(chosen)

@@ -41,7 +41,9 @@ _MOST_STEPS = 100_000  # a number beyond is a mistake, and each one up to it wou
 def read_steps(source: Source) -> dict[int, Step]:
     """All steps up to the last one of which anything is there."""
     records = _records(source)
-    return {number: _step(source, number, records.get(number)) for number in _step_numbers(source, records)}
+    found = {number: _step(source, number, records.get(number)) for number in _step_numbers(source, records)}
+    last = max((number for number, step in found.items() if step.begun), default=0)
+    return {number: found.get(number) or _step(source, number, None) for number in range(1, last + 1)}
 
 
 def _records(source: Source) -> dict[int, StepRecord]:
@@ -65,9 +67,9 @@ def _records(source: Source) -> dict[int, StepRecord]:
 
 
 def _step_numbers(source: Source, records: Mapping[int, StepRecord]) -> list[int]:
+    """The steps that have a record or a folder, which may be empty."""
     named = {int(match[1]) for name in source.folders("steps") if (match := _STEP.fullmatch(name))}
-    numbers = {number for number in (*records, *named) if 1 <= number <= _MOST_STEPS}
-    return list(range(1, max(numbers) + 1)) if numbers else []
+    return sorted(number for number in (records.keys() | named) if 1 <= number <= _MOST_STEPS)
 
 
 def _record(row: Fields) -> StepRecord | None:

@@ -31,6 +31,14 @@ _VERDICTS: dict[str, Tone] = {
 }
 
 
+_ACTIONS = {"placeholder": "place for guidance"}
+
+
+def verdict_words(verdict: str) -> str:
+    """A recorded verdict as people read it."""
+    return _ACTIONS.get(verdict, verdict.replace("_", " "))
+
+
 def tone_of(word: str) -> Tone:
     """The tone of a verdict, a status or the like, as it stands in a table; plain for all others."""
     return _VERDICTS.get(word.removeprefix("slow update: ").partition(",")[0], "plain")

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from skillopt_es.cli.audit_words import names, proposal_words, short
 from skillopt_es.cli.compare import shown_seconds
+from skillopt_es.cli.event_lines import said_of
 from skillopt_es.cli.usage import shown_usage
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import CandidateGated
@@ -107,7 +108,7 @@ def _story(facts: Facts, chain: Chain) -> Iterator[Html]:
     if chain.gated is not None:
         yield from _turned(chain.gated.event)
     if chain.skipped is not None and chain.skipped.event.detail:
-        yield note(chain.skipped.event.detail)
+        yield note(said_of(chain.skipped.event))
     if chain.gap is not None:
         yield note(f"{chain.gap.event.what}: {chain.gap.event.why}")
     if chain.built is not None:

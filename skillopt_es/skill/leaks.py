@@ -110,8 +110,7 @@ class LeakGuard:
 
 
 def _item(shown: Shown) -> _Item:
-    answers = (_joined(_words(answer)) for answer in shown.answers)
-    return _Item(shown, tuple(answer for answer in answers if answer.strip()))
+    return _Item(shown, tuple(_joined(_words(answer)) for answer in shown.answers))
 
 
 def _words(text: str) -> list[str]:

@@ -66,6 +66,20 @@ def caps_of(budget: BudgetConfig) -> Caps:
     return Caps(cost=cost, tokens=budget.max_tokens, calls=budget.max_calls)
 
 
+_DONE = {
+    "calls": (" call", "made"),
+    "tokens": (" token", "used"),
+    "cost": ("", "spent"),
+    "minutes": (" minute", "taken"),
+}
+
+
+def used_words(name: str, shown: str) -> str:
+    """How much of a budget's limit was used, to go on with `so far`."""
+    noun, done = _DONE[name]
+    return f"{shown}{noun}{'s' if noun and shown != '1' else ''} {done}"
+
+
 class Ledger:
     """What is spent, and what is set aside for calls under way; together they never exceed the caps."""
 

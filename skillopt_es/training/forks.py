@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from attrs import AttrsInstance, asdict
 
-from skillopt_es.config import RESUMABLE_MODEL_KEYS, RunConfig
+from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
 from skillopt_es.events.catalog import (
     AppendixWritten,
@@ -40,7 +40,6 @@ GATE_KEYS = (
 )
 """The keys of `evaluation` that only say how measured scores are judged."""
 
-_PLANNED = ("num_epochs", "train_size", "batch_size", "accumulation")
 _PATIENCE = (
     "workers",
     "analyst_workers",
@@ -76,7 +75,7 @@ def contradiction(state: TrainerState, old: RunConfig, new: RunConfig) -> str:
 
 
 def _against_the_start(old: RunConfig, new: RunConfig, validation_items: int) -> str:
-    for name in _PLANNED:
+    for name in PLANNED_BY:
         if getattr(old.train, name) != getattr(new.train, name):
             return f"train.{name} is {getattr(old.train, name)}, and all steps were planned by it when the run started"
     why = too_little(new, validation_items)

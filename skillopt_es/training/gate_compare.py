@@ -146,4 +146,4 @@ def _scatter(values: list[float]) -> float:
 
 
 def _mean(values: list[float]) -> float:
-    return values[0] if len(values) == 1 else math.fsum(values) / len(values)
+    return math.fsum(values) / len(values)

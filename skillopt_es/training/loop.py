@@ -101,7 +101,7 @@ class Trainer:
         except Unanswered as waiting:
             await self._pause("handoff", waiting_for(waiting.questions))
         except (BackendError, Divergence) as error:
-            await self._pause("error", error.message)
+            await self._pause("error", error.message, error.hint)
             raise
         finally:
             if self._ahead is not None:
@@ -161,8 +161,10 @@ class Trainer:
         if any(isinstance(event, CandidateGated | StepSkipped | EpochCompleted) for event in events):
             await self._log.anchor()
 
-    async def _pause(self, reason: Literal["interrupt", "error", "handoff", "budget"], message: str) -> None:
-        await self.append([RunPaused(reason=reason, message=message)])
+    async def _pause(
+        self, reason: Literal["interrupt", "error", "handoff", "budget"], message: str, hint: str = ""
+    ) -> None:
+        await self.append([RunPaused(reason=reason, message=message, hint=hint)])
         await self.settled()
 
 

@@ -31,8 +31,8 @@ class Places:
         try:
             await place
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():
-                self.leave()
+            if place.done() and not place.cancelled() and place.exception() is None:
+                self.leave()  # who was sent away never had one
             raise
 
     def leave(self) -> None:

@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage
 from skillopt_es.projections.usage import UNTOLD, Attempt, attempt_in, charged, requests_sent
-from skillopt_es.training.budget import NOTHING, Amount, Bound, Ledger, Tariff, silent
+from skillopt_es.training.budget import NOTHING, Amount, Bound, Ledger, Tariff, silent, used_words
 
 Note = Callable[[str, Role, Bound, bool], None]
 """Notes that a try of a call (by slot and role) is about to start, and whether an earlier try of it has failed."""
@@ -136,7 +136,7 @@ class Purse:
         """Lets through who waits, in turn, as far as the budget covers them."""
         while self._queue:
             first = self._queue[0]
-            if first.let.done():  # cancelled while it waited
+            if first.let.done():  # told just now, or cancelled while it waited
                 self._queue.popleft()
                 continue
             self.reached = self.reached or self._late()
@@ -144,10 +144,8 @@ class Purse:
             if not self.reached and not self.in_flight and lacking and not first.ahead:
                 self.reached = self._why(first)
             if self.reached or self._stopping() or (lacking and first.ahead):
-                self._queue.popleft()
                 first.let.set_result(False)
             elif self.ledger.reserve(first.more):
-                self._queue.popleft()
                 self.in_flight += 1
                 first.let.set_result(True)
             else:
@@ -158,7 +156,10 @@ class Purse:
         name = self.ledger.lacks(first.more)
         cap, spent = getattr(self.ledger.caps, name), getattr(self.ledger.spent, name)
         more = getattr(first.more, name)
-        head = f"budget.max_{name} is {self._shown(name, cap)}, of which {self._shown(name, spent)} is used"
+        held = getattr(self.ledger.reserved, name)
+        aside = f" and {self._shown(name, held)} set aside for calls that wait" if held else ""
+        used = used_words(name, self._shown(name, spent))
+        head = f"budget.max_{name} is {self._shown(name, cap)}, with {used} so far{aside}"
         if name == "calls":
             return f"{head}: the next call ({first.slot}) is not started"
         told = ""

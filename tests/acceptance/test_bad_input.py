@@ -258,7 +258,7 @@ def test_an_id_never_leads_out_of_the_run_folder(desk: Desk, project: Project, t
     done = desk.run("run", "config.yaml", "--run", "one")
     assert done.code == 0, done.err
     assert set(tmp_path.iterdir()) == before
-    assert files_of(project.run_folder()) == {"best", "head.json", "lock", "log.db", "logs.jsonl"}
+    assert files_of(project.run_folder()) == {"best", "head.json", "lock", "log.db", "logs.jsonl", "overview.json"}
     assert [path.name for path in (project.run_folder() / "best").iterdir()] == ["SKILL.md"]
     started = events_of(project.run_folder())[0]
     assert isinstance(started, RunStarted)

@@ -89,9 +89,9 @@ REFUSALS: dict[str, tuple[Change, str, str]] = {
     "closed": (
         always(status=429, error={"message": "come back later"}, headers={"Retry-After": "3600"}),
         "HTTP 429: come back later; it asks to come back in 1 h",
-        "resume the run then",
+        "give it time, or raise",
     ),
-    "400": (failing(400, "no such field"), "HTTP 400: no such field", ""),
+    "400": (failing(400, "no such field"), "HTTP 400: no such field", "check model.target"),
     "optimizer-404": (only_optimizer(failing(404, "no model big")), "HTTP 404: no model big", "check model.optimizer"),
 }
 OUTAGES: dict[str, tuple[Change, str]] = {
@@ -143,7 +143,7 @@ def test_an_endpoint_that_puts_off_everybody_for_too_long_stops_the_run(
     """As long as there is patience it is asked again, more often than `attempts`; then nobody else is."""
     endpoint.change = failing(429, "slow down")
     done = desk.run("run", "config.yaml", "--run", "one", "--quiet")
-    assert_one_sentence(done, "HTTP 429: slow down; it has answered nobody for", "resume the run then")
+    assert_one_sentence(done, "HTTP 429: slow down; it has answered nobody for", "give it time, or raise")
     assert max(endpoint.asked.values()) > 2
     endpoint.change = unchanged
     assert_well_again(desk, project.run_folder(), undisturbed)

@@ -28,7 +28,7 @@ def test_a_run_stops_at_so_many_calls_and_goes_on(
     project.set(env={"workers": 64}, gradient={"analyst_workers": 64})
     done = desk.run("run", "config.yaml", "--run", "one", "--quiet", "--max-calls", "20")
     assert (done.code, len(endpoint.server.requests)) == (3, 20)
-    assert "paused: budget.max_calls is 20, of which 20 is used" in done.err
+    assert "paused: budget.max_calls is 20, with 20 calls made so far" in done.err
     assert "`skillopt-es resume one --max-calls N` goes on with a higher limit" in done.err
     assert not (project.run_folder() / FILE).exists()
     assert "budget: budget.max_calls is 20" in desk.run("log", "one", "--type", "RunPaused").out
@@ -72,7 +72,7 @@ def test_money_and_tokens_hold_where_nothing_is_reported(desk: Desk, endpoint: E
     assert 5 < asked < 25
     refused = desk.run("resume", "one", "--quiet", "--max-cost", "0.01")
     assert refused.code == 2
-    assert "budget.max_cost is 0.01, but this run has used 0.0" in refused.err
+    assert "budget.max_cost is 0.01, with 0.0" in refused.err
     assert len(endpoint.server.requests) == asked
 
 

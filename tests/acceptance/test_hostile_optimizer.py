@@ -149,7 +149,7 @@ def train(desk: Desk, endpoint: Endpoint, project: Project, reply: Reply) -> lis
     run = project.run_folder()
     assert verify(run).ok
     assert read_state(run).status == "completed"
-    assert files_of(run) == {"best", "head.json", "lock", "log.db", "logs.jsonl"}
+    assert files_of(run) == {"best", "head.json", "lock", "log.db", "logs.jsonl", "overview.json"}
     assert files_of(run / "best") == {"SKILL.md"}
     return events_of(run)
 

@@ -13,6 +13,7 @@ from support.desk import Desk
 from support.model_server import Answer
 from support.project import KEY_NAME, Change, Endpoint, Project, unchanged
 
+from skillopt_es.adapters.models.redaction import REDACTED
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
 
@@ -119,3 +120,56 @@ def test_no_command_shows_the_key(desk: Desk, endpoint: Endpoint, project: Proje
     written = [desk.folder / "out.jsonl", *(path for path in (desk.folder / "out").rglob("*") if path.is_file())]
     assert len(written) > 7
     assert not [path for path in written if CANARY.encode() in path.read_bytes()]
+
+
+GRADERS = {
+    "raises": 'raise RuntimeError("x " + os.environ["ACCEPTANCE_KEY"])',
+    "notes": 'return {"hard": 0, "note": "because of " + os.environ["ACCEPTANCE_KEY"]}',
+}
+
+
+@pytest.mark.parametrize("way", GRADERS)
+def test_what_a_grader_says_loses_the_key(desk: Desk, project: Project, way: str) -> None:
+    """Whatever a user's function raises or notes."""
+    (project.folder / "grader.py").write_text(f"import os\n\n\ndef grade(answer, item):\n    {GRADERS[way]}\n")
+    project.set(env={"grader": "python:grader:grade"}, train={"num_epochs": 1})
+    assert_no_key_is_told(desk.with_environ(**{KEY_NAME: CANARY}), project)
+
+
+def test_what_a_command_says_loses_the_key(desk: Desk, project: Project) -> None:
+    """Its last words on stderr."""
+    program = project.folder / "grade.sh"
+    program.write_text(f'#!/bin/sh\necho "wrong: {CANARY}" >&2\nexit 3\n')
+    program.chmod(0o755)
+    project.set(env={"grader": "command:./grade.sh", "sandbox": "unconfined"}, train={"num_epochs": 1})
+    assert_no_key_is_told(desk.with_environ(**{KEY_NAME: CANARY}), project)
+
+
+def assert_no_key_is_told(desk: Desk, project: Project) -> None:
+    """Neither by the commands that meet the grader nor in what they leave."""
+    words = (
+        ["--debug", "run", "config.yaml", "--run", "one"],
+        ["doctor", "config.yaml"],
+        ["show", "one", "baseline"],
+        ["log", "one", "--json"],
+    )
+    printed = [text for each in words for done in [desk.run(*each)] for text in (done.out, done.err)]
+    assert REDACTED in "".join(printed)
+    assert_nowhere(project.run_folder(), *printed)
+
+
+@pytest.mark.parametrize(
+    ("start", "more"), [("http://127.0.0.1:9/v1", f"?api_key={CANARY}"), ("127.0.0.1:9/v1", f"#{CANARY}")]
+)
+def test_an_address_with_more_than_a_place_is_refused_unseen(
+    desk: Desk, project: Project, start: str, more: str
+) -> None:
+    """A query or a fragment may hold a key, as a user and a password do."""
+    for words in (["doctor", "config.yaml"], ["run", "config.yaml", "--run", "one"], ["estimate", "config.yaml"]):
+        done = desk.run(*words, "--set", f"model.base_url={start}{more}")
+        assert CANARY not in done.out + done.err
+        if words[0] != "estimate":
+            assert done.code == (1 if words[0] == "doctor" else 2)
+            assert "model.base_url holds credentials, a query (?) or a fragment (#)" in done.out + done.err
+            assert "model.api_key_env" in done.out + done.err
+    assert not project.run_folder().exists()

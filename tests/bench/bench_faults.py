@@ -162,7 +162,7 @@ def child(config: str, folder: str) -> None:
     prepare_process()
     phases = Phases()
     began = time.perf_counter()
-    session = Session(now=lambda: datetime.now(UTC), observers=(phases,))
+    session = Session(now=lambda: datetime.now(UTC), clock=time.monotonic, observers=(phases,))
     state = asyncio.run(start(load_config(Path(config)), Path(folder), session))
     figures = {
         "wall": time.perf_counter() - began,

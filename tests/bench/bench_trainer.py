@@ -102,7 +102,11 @@ def child(config: str, folder: str, workers: str) -> None:
     path = CriticalPath(int(workers))
     wall, cpu = time.perf_counter(), time.process_time()
     state = asyncio.run(
-        start(load_config(Path(config)), Path(folder), Session(now=lambda: datetime.now(UTC), observers=(path,)))
+        start(
+            load_config(Path(config)),
+            Path(folder),
+            Session(now=lambda: datetime.now(UTC), clock=time.monotonic, observers=(path,)),
+        )
     )
     figures = {
         "wall": time.perf_counter() - wall,

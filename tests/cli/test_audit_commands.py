@@ -280,7 +280,7 @@ def test_bisect_names_the_step_and_what_is_missing(cli: Cli, demo_run: Path) -> 
     assert found["turns"][0]["at"] == f"step {steps[0]}"
     text = cli("bisect", demo_run, "--item", "date-03").out
     assert "no result" in text
-    assert "not known under" in text
+    assert "what it did between them is not known: " in text
 
 
 # --- running, damaged and newer logs, and words that fit nothing ---------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 from support.command import KEY, Clerk, Done, command, edit, environment, project
+from support.in_process import Cli
 from support.model_server import Answer, ModelServer
 
 from skillopt_es.checks import check_sqlite
@@ -22,6 +23,12 @@ from skillopt_es.probes import fix_for
 def config(tmp_path: Path) -> Path:
     """The config of a fresh project whose endpoint is down."""
     return project(tmp_path / "p", "http://127.0.0.1:9/v1")
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The config of a project that is only read."""
+    return project(tmp_path_factory.mktemp("own") / "p", "http://127.0.0.1:9/v1")
 
 
 def examined(config: Path, *words: str, env: Mapping[str, str] | None = None) -> tuple[Done, dict[str, dict[str, Any]]]:
@@ -74,6 +81,39 @@ def test_no_calls_sends_nothing(config: Path) -> None:
     done, checks = examined(config, "--no-calls")
     assert done.code == 0
     assert "was not called" in checks["target"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (("env.split_mode=ratio", "env.split_ratio=2:1:7"), "paired cannot tell the noise from 3 validation items"),
+        (("evaluation.gate_draws=2",), "paired cannot tell the noise from 8 validation items with 2 draws"),
+        (("train.train_size=400",), "train.train_size is 400, but the train split has 16 items"),
+        (("evaluation.min_items=50",), "evaluation.min_items is 50, and there are 8 validation items"),
+        (("train.reuse=identical", "model.temperature=1"), "neither model is asked at temperature 0"),
+        (("evaluation.no_untrusted_only=true", "env.trust=untrusted"), "env.trust says that all of them are"),
+    ],
+)
+def test_what_a_run_would_refuse_is_a_problem(
+    cli: Cli, own: Path, monkeypatch: pytest.MonkeyPatch, settings: tuple[str, ...], said: str
+) -> None:
+    """In the words of the run; nobody is blamed for a file that came with the package."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    words = [word for setting in settings for word in ("--set", setting)]
+    refused = cli("estimate", own, *words)
+    assert (refused.code, said in refused.err) == (2, True)
+    assert "safe.yaml" not in refused.err
+    done = cli("doctor", own, "--no-calls", *words, "--json")
+    [found] = [check for check in done.json["checks"] if check["status"] == "problem"]
+    assert found["name"] == "config"
+    assert refused.err.strip().endswith(f"error: {found['message']}\n  {found['fix']}")
+
+
+def test_a_refusal_says_what_decides_it(cli: Cli, own: Path) -> None:
+    """Each setting with its place: a preset by its name."""
+    refused = cli("estimate", own, "--set", "evaluation.gate_draws=2")
+    assert "what decides this: evaluation.gate_rule (the preset safe), evaluation.gate_draws (--set)" in refused.err
+    assert f"env.split_mode ({own})" in refused.err
 
 
 def test_several_problems_are_found_at_once(config: Path) -> None:

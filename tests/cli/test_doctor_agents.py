@@ -17,10 +17,15 @@ env: {{name: tasks, data_path: tasks.jsonl, split_ratio: "1:1:1"}}
 @pytest.fixture(params=AGENTS)
 def agent(request: pytest.FixtureRequest, tmp_path: Path) -> InstalledAgent:
     """Each agent, beside a project that uses it as its target."""
-    (tmp_path / "config.yaml").write_text(CONFIG.format(name=request.param))
+    return beside_a_project(request.param, tmp_path)
+
+
+def beside_a_project(name: str, tmp_path: Path) -> InstalledAgent:
+    """An agent, and a project that uses it as its target."""
+    (tmp_path / "config.yaml").write_text(CONFIG.format(name=name))
     rows = [f'{{"id": "t{number}", "input": "x", "expected": "right"}}' for number in range(6)]
     (tmp_path / "tasks.jsonl").write_text("\n".join(rows))
-    return installed(request.param, tmp_path / "agent")
+    return installed(name, tmp_path / "agent")
 
 
 def doctor(agent: InstalledAgent, *words: str, **variables: str) -> Done:
@@ -35,6 +40,13 @@ def test_a_ready_agent_is_asked_one_question(agent: InstalledAgent) -> None:
     assert str(agent.folder / "bin") in done.out
     assert "no problems" in done.out
     assert len(agent.runs) == 1
+
+
+def test_a_budget_that_cannot_be_promised(tmp_path: Path) -> None:
+    """As a run would say it: an agent asks its model as often as it likes."""
+    done = doctor(beside_a_project("codex", tmp_path), "--no-calls", "--set", "budget.max_tokens=1000")
+    assert done.code == 1, done.out
+    assert "budget.max_tokens cannot be promised: the target is a coding agent" in done.out
 
 
 def test_an_agent_that_is_not_there(agent: InstalledAgent) -> None:

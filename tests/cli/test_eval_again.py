@@ -80,7 +80,7 @@ def test_a_budget_pauses_it_and_more_of_it_goes_on(cli: Cli, server: ModelServer
     words = ("eval", "config.yaml", "--split", "test")
     paused = cli(*words, "--set", "budget.max_calls=2")
     assert (paused.code, len(server.requests)) == (3, 2)
-    assert "budget.max_calls is 2, of which 2 is used" in paused.err
+    assert "budget.max_calls is 2, with 2 calls made so far" in paused.err
     assert "the same command with a higher `--max-calls` goes on" in paused.err
     [folder] = Path("evals").iterdir()
     assert "paused" in cli("status", folder).out

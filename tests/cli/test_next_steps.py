@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from support.scripted import NOON
 from support.tamper import cut_off
 
 from skillopt_es.cli.event_lines import in_words
+from skillopt_es.cli.options import OFFLINE_DEMO
+from skillopt_es.config import demo_config
 from skillopt_es.events.catalog import CandidateGated, RunPaused, RunResumed
 from skillopt_es.events.writer import RunWriter
 
@@ -41,14 +44,31 @@ def test_a_demo_of_one_step_does_not_name_a_second(cli: Cli, tmp_path: Path) -> 
 def test_a_run_of_ones_own_project_leads_to_its_report_to_agents_and_to_a_score(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Never to `init`."""
+    """Never to `init`; each step can be typed as it stands."""
     config = project(tmp_path / "p")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-house-0123456789abcdef")
     monkeypatch.chdir(tmp_path)
     with ModelServer(Clerk(config.parent / "tasks.jsonl")) as server:
         edit(config, "https://api.openai.com/v1", server.base_url)
         learned = steps_after(cli("run", config, "--run", "one").out)
-    assert [step.split()[1] for step in learned] == ["report", "install", "eval"]
+        assert [step.split()[1] for step in learned] == ["report", "install", "eval"]
+        scored = cli(*shlex.split(learned[2])[1:])
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    for step in learned[:2]:
+        assert cli(*shlex.split(step)[1:]).code == 0, step
+    assert (tmp_path / "home/.claude/skills/my-skill/SKILL.md").exists()
+    assert scored.code == 0
+
+
+def test_scoring_on_the_demo_is_said(cli: Cli, tmp_path: Path) -> None:
+    """On stderr, as `run` says it: whoever forgot the config is told whose tasks these are. With one, it is not."""
+    few = ("--split", "val", "--limit", 1, "--dir", tmp_path / "evals")
+    done = cli("eval", *few, "--json")
+    assert (done.code, done.err.splitlines()[0]) == (0, OFFLINE_DEMO)
+    assert done.json["all"]["measured"] == 1
+    other = cli("eval", *few, "--set", "model.target_backend=handoff")
+    assert "No CONFIG is named, so the tasks are those of the offline demo." in other.err
+    assert "offline demo" not in cli("eval", demo_config(), *few).err
 
 
 def test_a_plus_is_told_only_where_there_is_one(cli: Cli, demo_run: Path, tmp_path: Path) -> None:

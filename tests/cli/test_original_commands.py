@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import tomllib
 from pathlib import Path
@@ -10,14 +11,19 @@ import click
 import pytest
 import yaml
 from support.in_process import called
+from support.logs import events_of
+from support.made_searchqa import made_searchqa, write_split_dir
 from support.model_server import ModelServer, fixed_answer
 from support.original_checkout import checkout
 
 from skillopt_es.cli import original_commands
 from skillopt_es.cli.original_commands import eval_words, train_words
 from skillopt_es.config.original import FATES, FLAT, Retired, Secret
+from skillopt_es.events.catalog import RunStarted
+from skillopt_es.session import read_state
 
 KEYS = Path(__file__).parents[1] / "config" / "original" / "keys.txt"
+OTHERS = {"val": made_searchqa(14, size=200)[12:], "test": made_searchqa(16, size=200)[14:]}
 FLAGS = [line.split()[2] for line in KEYS.read_text().splitlines() if not line.startswith("#")]
 CONFIG = ["--config", "c.yaml"]
 
@@ -70,14 +76,15 @@ def test_a_training_is_said_in_our_words(said: str, ours: str) -> None:
 @pytest.mark.parametrize(
     ("said", "ours"),
     [
-        ("", "--split all"),
+        ("", ""),
+        ("--test_env_num 5", ""),
         ("--split valid_unseen --out_root evals/x", "--split valid_unseen --dir evals/x"),
         ("--split valid_seen --test_env_num 5", "--split valid_seen --limit 5"),
         ("--split all --test_env_num 5 --workers 8", "--split all --set env.workers=8"),
     ],
 )
 def test_an_evaluation_is_said_in_our_words(said: str, ours: str) -> None:
-    """All splits by default, as there; a number of items counts for one split only."""
+    """What `eval` takes by default is all that its configs have; a number of items counts for one split only."""
     assert eval_words([*CONFIG, "--skill", "s.md", *said.split()]) == [
         "eval",
         "c.yaml",
@@ -141,10 +148,65 @@ def test_its_readme_s_commands_train_and_score(
         )
         assert "A candidate has to win by hard score (gate_metric)" in done
         assert "guidance at an epoch's end is taken without a test (slow_update_gate_with_selection: false)" in done
-        skill = "--skill outputs/first/best/initial.md"
+        skill = "--skill outputs/first/best_skill.md"
         scored = run("evaluate", f"{config} {skill} --split valid_unseen {where}", monkeypatch, capsys)
+    assert "note: outputs/first is a run of skillopt-es, whose best skill is outputs/first/best/initial.md" in scored
     assert "skillopt-es eval configs/searchqa/default.yaml --skill outputs/first/best/initial.md" in scored
     assert (tmp_path / "checkout" / "outputs" / "first" / "log.db").exists()
+
+
+def test_the_best_skill_of_a_run_is_found_by_the_name_it_has_there(demo_run: Path, tmp_path: Path) -> None:
+    """As the log has it, though its file is gone; a file of that name is what it says, and what is no run is left."""
+    run_folder = shutil.copytree(demo_run, tmp_path / "one")
+    shutil.rmtree(run_folder / "best", ignore_errors=True)
+    words = [*CONFIG, "--skill", str(run_folder / "best_skill.md")]
+    [found] = [Path(word) for word in eval_words(words) if "best" in word]
+    assert found.parent == run_folder / "best"
+    best = read_state(run_folder).best
+    assert best is not None
+    assert found.read_text() == best.skill.text
+    (run_folder / "best_skill.md").write_text("# Mine\n")
+    assert str(run_folder / "best_skill.md") in eval_words(words)
+    assert "elsewhere/best_skill.md" in eval_words([*CONFIG, "--skill", "elsewhere/best_skill.md"])
+
+
+def test_a_split_of_ones_own_has_its_own_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What its file says of the released split is nobody's wish; it is told, and what somebody asks for is kept."""
+    monkeypatch.chdir(checkout(tmp_path / "checkout", "0.2.0", "searchqa"))
+    monkeypatch.setenv("AZURE_OPENAI_AUTH_MODE", "openai_compatible")
+    cli = called(capsys)
+    write_split_dir(Path("mine"), {"train": made_searchqa(12, size=200)} | OTHERS)
+    mine = ("configs/searchqa/default.yaml", "--set", "env.split_dir=mine")
+    told = "train.train_size is 400, the size of the released split; this one has 12 items, and that is what counts"
+    estimated = cli("estimate", *mine)
+    assert (estimated.code, told in estimated.out) == (0, True)
+    assert "4 epochs, 4 steps" in estimated.out
+    asked = cli("estimate", *mine, "--set", "train.train_size=400")
+    assert (asked.code, "but the train split has 12 items" in asked.err) == (2, True)
+    edited = Path("configs/searchqa/default.yaml")
+    edited.write_text(edited.read_text().replace("train_size: 400", "train_size: 300"))
+    written = cli("estimate", *mine)
+    assert (written.code, "train.train_size is 300, but the train split has 12 items" in written.err) == (2, True)
+
+
+def test_training_on_a_split_of_ones_own_says_so_and_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command of its README, with other data and nothing else changed."""
+    monkeypatch.chdir(checkout(tmp_path / "checkout", "0.2.0", "searchqa"))
+    monkeypatch.setenv("AZURE_OPENAI_AUTH_MODE", "openai_compatible")
+    write_split_dir(Path("mine"), {"train": made_searchqa(12, size=200)} | OTHERS)
+    with ModelServer(fixed_answer) as server:
+        where = f"--split_dir mine --azure_openai_endpoint {server.base_url}"
+        few = "--target_model small --out_root outputs/first --num_epochs 1"
+        done = run("train", f"--config configs/searchqa/default.yaml {where} {few}", monkeypatch, capsys)
+    assert "this one has 12 items, and that is what counts here (the original refuses it)" in done
+    started = events_of(Path("outputs/first"))[0]
+    assert isinstance(started, RunStarted)
+    assert [note for note in started.notes if "this one has 12 items" in note]
+    assert started.steps_per_epoch == 1
 
 
 def run(name: str, words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:

@@ -14,7 +14,6 @@ from typing import cast, get_args
 import pytest
 from rich.console import Console
 from rich.live import Live
-from rich.text import Text
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli import progress as module
@@ -58,15 +57,17 @@ def test_each_stage_says_that_it_begins_where_there_is_no_terminal(tmp_path: Pat
         } <= set(lines)
 
 
+UNIT = Unit(place="baseline", purpose="selection", item="v1", skill=SkillTree(files={"SKILL.md": ""}), seed=0)
+
+
 def test_a_stage_that_goes_on_for_long_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Again and again, until the next one begins."""
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.01)
     said = io.StringIO()
-    unit = Unit(place="baseline", purpose="selection", item="v1", skill=SkillTree(files={"SKILL.md": ""}), seed=0)
 
     async def waiting() -> None:
         observer = piped(tmp_path, said)
-        observer.planned(Rollouts(units=(unit, unit)), TrainerState())
+        observer.planned(Rollouts(units=(UNIT, UNIT)), TrainerState())
         await asyncio.sleep(0.3)
 
     asyncio.run(waiting())
@@ -94,10 +95,17 @@ class Screen:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
+        self._shown: Progress | None = None
 
-    def update(self, text: Text) -> None:
+    def update(self, shown: Progress) -> None:
         """One more."""
-        self.lines.append(text.plain)
+        self._shown = shown
+        self.draw()
+
+    def draw(self) -> None:
+        """Draws again what is there, as a terminal does several times a second."""
+        assert self._shown is not None
+        self.lines.append(self._shown.__rich__().plain)
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])
@@ -110,6 +118,21 @@ def test_the_time_stays_on_a_narrow_line(tmp_path: Path, width: int) -> None:
     assert all(len(line) <= width for line in screen.lines)
     assert any("left" in line for line in screen.lines)
     assert width == 50 or any("tokens" in line for line in screen.lines)
+
+
+def test_the_time_goes_on_while_nothing_happens(tmp_path: Path) -> None:
+    """A call that waits for long says nothing, and the line is drawn again all the same."""
+    screen, clock = Screen(), iter((0.0, 0.0, 0.0, 12.0))
+    observer = Progress(
+        tmp_path,
+        Console(file=io.StringIO(), width=80),
+        live=cast("Live", screen),
+        quiet=False,
+        clock=lambda: next(clock),
+    )
+    observer.planned(Rollouts(units=(UNIT, UNIT)), TrainerState())
+    screen.draw()
+    assert [line.rpartition(" · ")[2] for line in screen.lines] == ["0:00 elapsed", "0:12 elapsed"]
 
 
 @pytest.mark.parametrize(

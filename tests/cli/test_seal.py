@@ -53,6 +53,30 @@ def test_a_second_look_is_refused(folder: Path, cli: Cli, split: str) -> None:
     assert not (folder / "evals").exists()
 
 
+@pytest.mark.parametrize("words", [("--run", "sealed"), ("--set", "env.seal_test=true", "--set", "env.limit=6")])
+def test_what_is_sealed_is_left_out_unless_somebody_asks(folder: Path, cli: Cli, words: tuple[str, ...]) -> None:
+    """Train and val are scored, and one line says what is missing and how to look at it; with --open-test, all."""
+    done = cli("eval", *words)
+    assert done.code == 0, done.err
+    [line] = [line for line in done.lines if "sealed (" in line]
+    assert line.startswith("left out  test: sealed (env.seal_test); `--open-test` looks")
+    assert [line.split(":")[0] for line in done.lines if ": hard " in line] == ["train", "val", "train and val"]
+    told = cli("eval", *words, "--json").json
+    assert ([split["split"] for split in told["splits"]], told["left_out"]) == (["train", "val"], ["test"])
+    assert told["look"] is None
+    assert len(looks(folder / "runs/sealed")) == 1
+    opened = cli("eval", *words, "--open-test", "--json").json
+    assert ([split["split"] for split in opened["splits"]], opened["left_out"]) == (["train", "val", "test"], [])
+
+
+def test_sealed_items_are_left_out_wherever_they_are(folder: Path, cli: Cli) -> None:
+    """Drawn anew, they may be in every split: then there is nothing to score."""
+    drawn = ("--set", "env.split_mode=ratio", "--set", "env.split_ratio=1:1:1", "--set", "env.limit=0")
+    done = cli("eval", "--run", "sealed", *drawn)
+    assert done.code == 2
+    assert "every split holds sealed items" in done.err
+
+
 def test_whoever_opens_it_is_recorded_for_ever(folder: Path, cli: Cli) -> None:
     """In the run and in the evaluation; the same evaluation again is the same look."""
     words = ("eval", "--run", "sealed", "--which", "initial", "--split", "test", "--open-test", "--json")

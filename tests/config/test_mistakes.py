@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -109,15 +110,24 @@ def test_the_last_budget_above_the_first(tmp_path: Path) -> None:
                 "upstream"
             ),
         ),
+        ("/dev/null", "/dev/null is no plain file", "YAML file"),
+        ("/dev/zero", "/dev/zero is no plain file", "YAML file"),
         (["a", "b"], "_base_ is ['a', 'b'], but must be a preset or the path of one YAML file", ""),
     ],
 )
 def test_a_base_that_is_none(base: object, message: str, hint: str, tmp_path: Path) -> None:
     """The file that names it is named."""
     error = refusal(tmp_path, {"_base_": base})
-    assert f"{tmp_path}" in error.message
+    assert f"{tmp_path}" in error.message or str(base).startswith("/")
     assert message in error.message
     assert hint in error.hint
+
+
+def test_a_config_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    """Nobody may ever write to it."""
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(ConfigError, match=r"pipe\.yaml is no plain file"):
+        load_config(tmp_path / "pipe.yaml")
 
 
 @pytest.mark.parametrize("text", ["train.seed", "seed", "=5", "nonsense=5", ""])

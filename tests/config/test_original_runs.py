@@ -77,7 +77,7 @@ class OneStep:
 def one_step(config: RunConfig, folder: Path) -> Counter[str]:
     """Trains until the first step is over; how often each event was recorded."""
     watch = OneStep()
-    session = Session(now=ticking(), observers=(watch,), stopping=watch.over)
+    session = Session(now=ticking(), clock=lambda: 0.0, observers=(watch,), stopping=watch.over)
     with pytest.raises(Interrupted):
         asyncio.run(start(config, folder, session))
     return watch.seen

@@ -16,7 +16,7 @@ from skillopt_es.config.origins import origins
 from skillopt_es.config.shipped import SHIPPED
 from skillopt_es.config.variables import NAMES
 from skillopt_es.errors import ConfigError
-from skillopt_es.wiring import open_model
+from skillopt_es.wiring import open_environment, open_model
 
 ORIGINAL = Path(__file__).parent / "original"
 SEARCHQA = ORIGINAL / "0.2.0" / "configs" / "searchqa" / "default.yaml"
@@ -237,6 +237,31 @@ def test_a_role_without_a_backend_may_have_one_from_the_environment(tmp_path: Pa
         'the environment variable OPTIMIZER_BACKEND is ignored: "somebody else\'s" is no backend',
     )
     assert theirs(environ=environ).target_model.backend == "azure_openai"
+
+
+def test_a_model_of_the_environment_that_a_file_beats_is_told() -> None:
+    """The original's base file names both models; where one is what the variable says, there is nothing to tell."""
+    notes = theirs("model.optimizer=big", environ={"OPTIMIZER_DEPLOYMENT": "big", "TARGET_DEPLOYMENT": "mine"}).notes
+    [told] = [note for note in notes if "_DEPLOYMENT" in note]
+    assert told.startswith("the environment variable TARGET_DEPLOYMENT is not used: model.target is gpt-5.5 (")
+    assert told.endswith("default.yaml), which comes first")
+
+
+def test_an_endpoint_that_is_not_azure_s_is_told_what_takes_its_key() -> None:
+    """And with that it opens."""
+    environ = {"AZURE_OPENAI_API_KEY": "sk-0123456789", "AZURE_OPENAI_ENDPOINT": "http://127.0.0.1:9/v1"}
+    with pytest.raises(ConfigError, match="which is no Azure host") as caught:
+        open_model(theirs(environ=environ), "target", environ)
+    mode = "model.azure_openai_auth_mode"
+    assert f"{mode}: openai_compatible" in caught.value.hint
+    open_model(theirs(f"{mode}=openai_compatible", environ=environ), "target", environ)
+
+
+def test_no_environment_is_said_to_be_none(tmp_path: Path) -> None:
+    """Not to be one that is not installed."""
+    with pytest.raises(ConfigError, match=r"^--set: env.name is not set$") as caught:
+        open_environment(ours(tmp_path, "env.name="))
+    assert "searchqa" in caught.value.hint
 
 
 def test_an_empty_key_in_a_config_is_a_choice(tmp_path: Path) -> None:

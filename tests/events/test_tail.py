@@ -54,7 +54,7 @@ def test_a_deleted_write_ahead_log_is_told(killed: Path) -> None:
     assert [problem.message for problem in verify(killed).problems] == ["5 events are missing after number 0"]
     with pytest.raises(LogDamaged, match="5 events are missing") as refused:
         reopen(killed)
-    assert "--accept-loss" in refused.value.hint
+    assert f"`--accept-loss` of `skillopt-es resume {killed}`" in refused.value.hint
     with RunWriter.open(killed, now=ticking(), accept_loss=True) as writer:
         asyncio.run(writer.append([resumed(9)], expected=0))
     assert verify(killed).ok

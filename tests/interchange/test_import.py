@@ -269,6 +269,39 @@ def test_a_step_of_an_absurd_number_is_no_step(folder: Path) -> None:
     assert {gap.what for gap in fold(run.events).gaps} == {"history.json"}
 
 
+def test_an_empty_step_folder_far_beyond_the_last_step_is_no_step(folder: Path) -> None:
+    """Nor is each number up to it a step that is missing; one with something in it is."""
+    (folder / "steps/step_100000").mkdir()
+    (folder / "steps/step_0009").mkdir()
+    assert list(read_folder(folder).steps) == [1, 2, 3, 4, 5, 6]
+    (folder / "steps/step_0009/candidate_skill.md").write_text(C2)
+    assert list(read_folder(folder).steps) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+
+
+def _with_number(path: Path, key: str, digits: str) -> None:
+    """Puts a number into a file that no Python can write as one."""
+    value = read(path)
+    (value[1] if isinstance(value, list) else value)[key] = "@"
+    path.write_text(json.dumps(value).replace('"@"', digits))
+
+
+@pytest.mark.parametrize("key", ["rollout_hard", "rollout_n", "edit_budget"])
+def test_a_number_of_hundreds_of_digits_is_told_and_unknown(folder: Path, tmp_path: Path, key: str) -> None:
+    """It fits into no float and no table; the rest of the folder is read."""
+    _with_number(folder / "history.json", key, "1" * 400)
+    state = imported(folder, tmp_path / "run")
+    assert state.status == "completed"
+    [gap] = [gap for gap in state.gaps if gap.what == "history.json"]
+    assert gap.why == f"{key} is {'1' * 60}, not a number of usual size"
+
+
+@pytest.mark.parametrize("digits", ["1e999", "-1e999", "Infinity", "NaN"])
+def test_a_setting_without_end_is_unknown(folder: Path, tmp_path: Path, digits: str) -> None:
+    """As if it were null, and no reason to refuse the import."""
+    _with_number(folder / "config.json", "batch_size", digits)
+    assert imported(folder, tmp_path / "run").status == "completed"
+
+
 def test_a_hash_that_no_text_has_is_told(folder: Path, tmp_path: Path) -> None:
     """A candidate file that is another text is not passed off as the candidate."""
     (folder / "steps/step_0002/candidate_skill.md").write_text(C2 + "more\n")

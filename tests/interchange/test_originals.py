@@ -140,7 +140,9 @@ def test_a_run_of_ours_writes_the_same_files_with_the_same_keys(
     monkeypatch.setenv("OPENAI_COMPATIBLE_BASE_URL", endpoint.base_url)
     theirs, settings = unpacked(tmp_path, name), tmp_path / "config.yaml"
     settings.write_text(yaml.safe_dump(config_of(theirs, endpoint.base_url)))
-    asyncio.run(start(load_config(settings, environ=os.environ), tmp_path / "run", Session(now=ticking())))
+    asyncio.run(
+        start(load_config(settings, environ=os.environ), tmp_path / "run", Session(now=ticking(), clock=lambda: 0.0))
+    )
     ours = exported(tmp_path / "run", tmp_path / "out")
     files = [{str(path.relative_to(root)) for path in root.rglob("*") if path.is_file()} for root in (theirs, ours)]
     assert not [file for file in files[0] ^ files[1] if not told(file, FILES)]

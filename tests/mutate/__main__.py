@@ -1,7 +1,8 @@
 """
 Changes the pure core in small ways and says which changes no test notices: `python -m tests.mutate [MODULE ...]`.
 
-Each mutant runs in a process of its own, in which the module is compiled from the changed tree; no file is written.
+Each mutant runs in a process of its own, in which a function has the changed code, or the module is compiled from the
+changed tree; only tests that reach the changed statement are run, and no file is written.
 Mutants that live must be explained in `explained.toml`, by their key, or killed by a new test. It is a command, not a
 part of CI.
 """
@@ -9,13 +10,13 @@ part of CI.
 from __future__ import annotations
 
 import argparse
-import ast
 import random
 import sys
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from attrs import frozen
@@ -24,8 +25,9 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(HERE.parent))  # as tests/conftest.py does
 
+from mutate.choosing import findings  # noqa: E402
 from mutate.mutants import Mutant, mutants_of  # noqa: E402
-from mutate.running import Running, start  # noqa: E402
+from mutate.running import Running, start, test_whole  # noqa: E402
 from mutate.targets import TARGETS  # noqa: E402
 
 
@@ -49,19 +51,15 @@ def main() -> int:
     ]
     if options.sample and options.sample < len(jobs):
         jobs = random.Random(options.seed).sample(jobs, options.sample)
+    begun, lived = time.monotonic(), []
     for module in sorted({job.module for job in jobs}):
-        if not _passes_unchanged(module):
+        those = _lived(module, [job for job in jobs if job.module == module], options.jobs)
+        if those is None:
             print(f"the tests of {module} fail without any change: {', '.join(TARGETS[module])}", file=sys.stderr)
             return 2
-    return _report(jobs, _run(jobs, options.jobs))
-
-
-def _passes_unchanged(module: str) -> bool:
-    unchanged = ast.parse((ROOT / module).read_text(encoding="utf-8"))
-    running = start(ROOT / module, unchanged, [ROOT / test for test in TARGETS[module]])
-    while not running.ended():
-        time.sleep(0.01)
-    return not running.killed
+        lived += those
+    print(f"{len(jobs)} mutants in {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    return _report(jobs, lived)
 
 
 def _options() -> argparse.Namespace:
@@ -76,24 +74,29 @@ def _options() -> argparse.Namespace:
     return options
 
 
-def _run(jobs: Sequence[Job], at_once: int) -> Sequence[Job]:
-    """Those that lived."""
-    waiting, running, lived = list(reversed(jobs)), [], []
-    begun = time.monotonic()
-    pairs: list[tuple[Job, Running]] = running
-    while waiting or pairs:
-        while waiting and len(pairs) < at_once:
-            job = waiting.pop()
-            pairs.append(
-                (job, start(ROOT / job.module, job.mutant.tree, [ROOT / test for test in TARGETS[job.module]]))
-            )
-        for pair in [pair for pair in pairs if pair[1].ended()]:
-            pairs.remove(pair)
-            if not pair[1].killed:
+def _lived(module: str, jobs: Sequence[Job], at_once: int) -> Sequence[Job] | None:
+    """Those of a module that lived, each told as soon as that is known; None if the tests fail without any change."""
+    file, tests = ROOT / module, [ROOT / test for test in TARGETS[module]]
+    called = {number: job.mutant for number, job in enumerate(jobs) if job.mutant.called}
+    found = findings(file, called, tests, at_once)
+    if not found.passed:
+        return None
+    lived = [jobs[number] for number in found.lived + found.unreached]
+    for job in lived:
+        print(_line(job), flush=True)
+    whole = [jobs[number] for number in {*range(len(jobs))} - {*called} | {*found.whole}]
+    running: list[tuple[Job, Running]] = []
+    while whole or running:
+        while whole and len(running) < at_once:
+            job = whole.pop()
+            do = partial(test_whole, file, job.mutant.tree(), tests, found.took)
+            running.append((job, start(do)))
+        for pair in [pair for pair in running if pair[1].ended()]:
+            running.remove(pair)
+            if not pair[1].failed:
                 lived.append(pair[0])
                 print(_line(pair[0]), flush=True)
         time.sleep(0.01)
-    print(f"{len(jobs)} mutants in {time.monotonic() - begun:.0f} s", file=sys.stderr)
     return lived
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import copy
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, field, frozen
 
 COMPARED: Mapping[type[ast.cmpop], Sequence[type[ast.cmpop]]] = {
     ast.Lt: (ast.LtE, ast.GtE),
@@ -44,50 +46,88 @@ class Mutant:
     line: int
     before: str
     after: str
-    tree: ast.Module
+    nth: int = 1  # of those that read alike, in the same function
+    statement: range = range(0)  # the lines of the statement that it changes
+    called: bool = False  # whether it changes what a function does, not how its module is made
+    _source: str = field(default="", repr=False)
+    _place: int = 0
+    _change: int = 0
 
     @property
     def key(self) -> str:
         """Names it without a line number, so that it outlives edits elsewhere in the file."""
-        return f"{self.function}: {self.before} -> {self.after}"
+        again = f" ({self.nth})" if self.nth > 1 else ""
+        return f"{self.function}: {self.before} -> {self.after}{again}"
+
+    def tree(self) -> ast.Module:
+        """The changed module."""
+        tree = ast.parse(self._source)
+        place = next(islice(_places(tree), self._place, None))
+        _put(tree, place.node, _changes(place.node)[self._change])
+        return ast.fix_missing_locations(tree)
+
+
+@frozen
+class _Place:
+    """A node that may change, with the function and the statement that it is in."""
+
+    node: ast.AST
+    function: str
+    statement: ast.stmt
+    called: bool
 
 
 def mutants_of(source: str) -> Iterator[Mutant]:
     """Every mutant of a module, in the order in which it is written."""
-    tree = ast.parse(source)
-    for function, node in _places(tree):
-        for number, made in enumerate(_changes(node)):
-            changed = copy.deepcopy(tree)
-            twin = next(new for old, new in zip(ast.walk(tree), ast.walk(changed), strict=True) if old is node)
-            _put(changed, twin, _changes(twin)[number])
-            ast.fix_missing_locations(changed)
-            yield Mutant(function, getattr(node, "lineno", 0), _head(node), _head(made), changed)
-
-
-def _places(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """The nodes that may change, with the function they are in; not annotations, docstrings, decorators or messages."""
-
-    def walk(node: ast.AST, name: str) -> Iterator[tuple[str, ast.AST]]:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            inner = f"{name}.{node.name}".lstrip(".")
-            defaults = (
-                [] if isinstance(node, ast.ClassDef) else [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+    alike: Counter[tuple[str, str, str]] = Counter()
+    for number, place in enumerate(_places(ast.parse(source))):
+        for change, made in enumerate(_changes(place.node)):
+            statement = place.statement
+            name = place.function, _head(place.node), _head(made)
+            alike[name] += 1
+            yield Mutant(
+                *(place.function, getattr(place.node, "lineno", statement.lineno), *name[1:], alike[name]),
+                statement=range(statement.lineno, (statement.end_lineno or statement.lineno) + 1),
+                called=place.called,
+                source=source,
+                place=number,
+                change=change,
             )
-            for part in (*defaults, *_without_docstring(node.body)):
-                yield from walk(part, inner)
-            return
-        if isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom):
-            return
-        yield name, node
-        for field, value in ast.iter_fields(node):
-            if field in ("annotation", "returns", "ctx", "type_comment"):
-                continue
-            for part in value if isinstance(value, list) else [value]:
-                if isinstance(part, ast.AST):
-                    yield from walk(part, name)
 
-    for part in _without_docstring(tree.body):
-        yield from walk(part, "")
+
+def _places(tree: ast.Module) -> Iterator[_Place]:
+    """What may change: not annotations, docstrings, decorators or messages."""
+    for statement in _without_docstring(tree.body):
+        yield from _places_in(statement, _Place(statement, "", statement, called=False))
+
+
+def _places_in(node: ast.AST, around: _Place) -> Iterator[_Place]:
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        inner = f"{around.function}.{node.name}".lstrip(".")
+        is_class = isinstance(node, ast.ClassDef)
+        for default in () if isinstance(node, ast.ClassDef) else (*node.args.defaults, *node.args.kw_defaults):
+            if default is not None:
+                yield from _places_in(default, evolve(around, function=inner, statement=node))
+        for part in _without_docstring(node.body):
+            called = around.called or not is_class
+            yield from _places_in(part, _Place(part, inner, part, called=called))
+    elif not isinstance(node, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom) and not _decides_nothing(node):
+        yield evolve(around, node=node)
+        for part in _parts(node):
+            statement = part if isinstance(part, ast.stmt) else around.statement
+            yield from _places_in(part, evolve(around, statement=statement))
+
+
+def _decides_nothing(node: ast.AST) -> bool:
+    """Whether this only makes sure of what is so, as `zip(…, strict=True)` does, or is for a programmer's eye."""
+    return isinstance(node, ast.keyword) and node.arg in ("strict", "repr")
+
+
+def _parts(node: ast.AST) -> Iterator[ast.AST]:
+    for name, value in ast.iter_fields(node):
+        parts = value if isinstance(value, list) else [value]
+        if name not in ("annotation", "returns", "ctx", "type_comment"):
+            yield from (part for part in parts if isinstance(part, ast.AST))
 
 
 def _without_docstring(body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
@@ -114,11 +154,13 @@ def _calculation(node: ast.BinOp | ast.AugAssign) -> list[ast.AST]:
 def _constant(node: ast.Constant) -> list[ast.AST]:
     if isinstance(node.value, bool):
         return [ast.Constant(not node.value)]
+    if node.value == "":
+        return [ast.Constant("?")]
     return [ast.Constant(node.value + 1)] if isinstance(node.value, int | float) else []
 
 
 def _returned(node: ast.Return) -> list[ast.AST]:
-    nothing = node.value is None or (isinstance(node.value, ast.Constant) and node.value.value is None)
+    nothing = node.value is None or (isinstance(node.value, ast.Constant) and not node.value.value)
     return [] if nothing else [_with(node, value=ast.Constant(None))]
 
 
@@ -157,12 +199,12 @@ def _with(node: ast.AST, **fields: object) -> ast.AST:
 
 def _put(tree: ast.Module, node: ast.AST, made: ast.AST) -> None:
     for parent in ast.walk(tree):
-        for field, value in ast.iter_fields(parent):
+        for name, value in ast.iter_fields(parent):
             if value is node:
-                setattr(parent, field, made)
+                setattr(parent, name, made)
                 return
             if isinstance(value, list) and any(part is node for part in value):
-                setattr(parent, field, [made if part is node else part for part in value])
+                setattr(parent, name, [made if part is node else part for part in value])
                 return
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +12,8 @@ from skillopt_es.events.values import SameLines
 from skillopt_es.skill.alignment import align, lines_of
 
 LINES = st.lists(st.sampled_from(["", "- a", "- b", "- c", "# d", "  ", "text"]), max_size=25)
-TEXTS = LINES.map("\n".join) | st.text(max_size=40)
+FEW = st.lists(st.sampled_from("ab"), max_size=12)
+TEXTS = LINES.map("\n".join) | FEW.map("\n".join) | st.text(max_size=40)
 
 
 @given(TEXTS, TEXTS)
@@ -63,6 +65,49 @@ def test_lines_that_stand_once_decide_where_blank_lines_belong() -> None:
     before = "# A\n\n- one\n\n# B\n\n- two\n"
     after = "# New\n\n- three\n\n# B\n\n- two\n\n- four\n"
     assert SameLines(3, 3, 4) in align(before, after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kept"),
+    [
+        ("u - - -", "- - - u", [(0, 3, 1)]),
+        ("b a", "a a b", [(0, 2, 1)]),
+        ("a a b", "b a", [(2, 0, 1)]),
+        ("a b", "b a", [(1, 0, 1)]),
+        ("d a h g b a f g i", "g i e b d e b c h", [(0, 4, 1), (2, 8, 1)]),
+    ],
+    ids=["against several", "not once in the new", "not once in the old", "one of two", "two of several"],
+)
+def test_a_line_that_stands_once_on_both_sides_decides(
+    before: str, after: str, kept: list[tuple[int, int, int]]
+) -> None:
+    """Rather than lines that stand often, on one side or on both; where only one of two can be kept, the later one."""
+    runs = align(before.replace(" ", "\n"), after.replace(" ", "\n"))
+    assert list(runs) == [SameLines(*each) for each in kept]
+
+
+@given(st.permutations(range(9)), st.integers(0, 9), st.integers(0, 9))
+def test_of_lines_that_stand_once_as_many_are_kept_as_can_be(order: list[int], start: int, end: int) -> None:
+    """In order: as many as the longest rising part of their numbers has."""
+    moved = order[start:] + order[:end]
+    moved = list(dict.fromkeys(moved))
+    longest = [0] * (len(moved) + 1)
+    for at, number in enumerate(moved):
+        longest[at] = 1 + max((longest[past] for past in range(at) if moved[past] < number), default=0)
+    runs = align("\n".join(map(str, range(9))), "\n".join(map(str, moved)))
+    assert sum(run.length for run in runs) == max(longest)
+
+
+def test_stretches_of_repeated_lines_are_compared_unless_they_are_very_long() -> None:
+    """Wherever they stand, and however often a line stands in them."""
+    head = "".join(f"line {number}\n" for number in range(2000))
+
+    def kept(count: int) -> int:
+        old, new = "a\nb\n" * count, "b\nb\na\n" * count
+        return sum(run.length for run in align(f"{head}{old}", f"{head}{new}")) - 2000
+
+    assert kept(80) >= 80
+    assert kept(400) == 0
 
 
 def test_the_end_of_the_last_line_does_not_matter() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skillopt_es.events.values import NoteReport
 from skillopt_es.skill.appendix import (
     HEADING,
-    MOST_CHARACTERS,
     Proposed,
     appendix_notes,
     clean_note,
@@ -53,8 +53,8 @@ def test_the_first_wording_of_a_note_stays() -> None:
         (APPENDIX_END, "skipped_empty"),
         (f"## {HEADING}", "skipped_empty"),
         ("x" * 10_000, "skipped_too_long"),
-        ("x" * (MOST_CHARACTERS + 1), "skipped_too_long"),
-        ("x" * MOST_CHARACTERS, "added"),
+        ("x" * 301, "skipped_too_long"),
+        ("x" * 300, "added"),
         ("MIND THE DATES!", "added"),
         ("Mind the dates.", "skipped_already_there"),
     ],
@@ -62,6 +62,30 @@ def test_the_first_wording_of_a_note_stays() -> None:
 def test_what_becomes_of_a_note(note: str, status: str) -> None:
     """Only what says something new, shortly, gets in."""
     assert joined(["mind the dates"], note)[1] == [status]
+
+
+def test_what_is_told_of_a_note_is_what_it_became() -> None:
+    """As it stands in the skill where it was added, and as it was proposed where it was not; and what it copied."""
+
+    def leak(note: str) -> str:
+        return "item 1" if "Paris" in note else ""
+
+    notes, reports = extended(
+        [], [Proposed("p", "- Mind  it"), Proposed("q", "* say Paris"), Proposed("r", "- ")], most=9, leak=leak
+    )
+    assert notes == ("Mind it",)
+    assert reports == (
+        NoteReport("p", "Mind it", "added", ""),
+        NoteReport("q", "* say Paris", "refused_leak", "item 1"),
+        NoteReport("r", "- ", "skipped_empty", ""),
+    )
+    assert extended([], [Proposed("p", "Mind it")], most=1)[1] == (NoteReport("p", "Mind it", "added", ""),)
+
+
+def test_a_note_that_is_not_added_anyway_is_not_looked_through() -> None:
+    """Whether it copies an item does not matter then."""
+    notes, (report,) = extended(["mind it"], [Proposed("p", "Mind it")], most=9, leak=lambda note: "item 1")
+    assert (notes, report) == (("mind it",), NoteReport("p", "Mind it", "skipped_already_there", ""))
 
 
 def test_a_full_appendix_takes_no_more_but_keeps_what_it_has() -> None:
@@ -113,6 +137,15 @@ def test_notes_that_somebody_wrote_are_read_as_they_are() -> None:
     assert after.count(APPENDIX_START) == after.count(APPENDIX_END) == 1
     assert "tail" in after
     assert appendix_notes("# A\n- one\n") == appendix_notes(f"# A\n{APPENDIX_START}\n- open") == ()
+
+
+def test_blocks_and_stray_markers_become_one_block_where_the_first_stood() -> None:
+    """And no other sign is added or lost."""
+    block = f"{APPENDIX_START}\n## {HEADING}\n- one\n{APPENDIX_END}"
+    theirs = f"a{APPENDIX_END}b{APPENDIX_START}x{APPENDIX_END}c{APPENDIX_START}y{APPENDIX_END}d{APPENDIX_START}e"
+    assert with_appendix(theirs, ["one"]) == f"ab{block}cde"
+    assert with_appendix(f"a{APPENDIX_START}b", ["one"]) == f"ab\n\n{block}\n"
+    assert with_appendix(f"a{APPENDIX_END}b", ["one"]) == f"ab\n\n{block}\n"
 
 
 @given(st.lists(MESSY, max_size=6), MESSY)

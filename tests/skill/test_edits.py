@@ -18,7 +18,6 @@ from skillopt_es.skill.regions import (
     protected_spans,
     slow_guidance,
     with_slow_guidance,
-    with_slow_placeholder,
 )
 
 BODY = "# A\n\n- one\n- two\n"
@@ -66,6 +65,12 @@ def edit(op: str, content: str = "", target: str = "") -> Edit:
             "skipped_forms_marker",
         ),
         (BODY, edit("delete", target="absent"), BODY, "skipped_delete_target_not_found"),
+        (BODY, edit("replace", "# B", "# A"), "# B\n\n- one\n- two\n", "applied_replace"),
+        (BODY, edit("delete", target="# A\n\n"), "- one\n- two\n", "applied_delete"),
+        (BODY, edit("insert_after", "y", "# A"), "# A\n\ny\n\n\n- one\n- two\n", "applied_insert_after"),
+        (BLOCK, edit("append", "x"), f"x\n\n{BLOCK}", "applied_append_before_protected_region"),
+        (BLOCK, edit("delete", target=SLOW_START), BLOCK, "skipped_protected_region"),
+        (f"{BLOCK.rstrip()}>>\n", edit("delete", target=">>"), BLOCK, "applied_delete"),
     ],
 )
 def test_an_edit_does_what_its_operation_says(text: str, change: Edit, after: str, status: str) -> None:
@@ -100,6 +105,27 @@ def test_inserting_after_the_line_before_a_block_lands_before_the_block() -> Non
     assert applied.text.index("y") < applied.text.index(SLOW_START)
 
 
+def test_inserting_beside_a_block_lands_where_it_stays_what_it_is() -> None:
+    """Behind a block that is closed on the target's line; and far from one that is never closed, behind the target."""
+    closed = f"- two {SLOW_START}g{SLOW_END}"
+    assert apply_edit(closed, edit("insert_after", "y", "- two")).text == f"{closed}\ny\n\n"
+    never = f"- two\n{SLOW_START}\ng"
+    assert apply_edit(f"- one\n{never}", edit("insert_after", "y", "- one")).text == f"- one\n\ny\n\n{never}"
+
+
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (edit("insert_after", "y", "absent"), "the target text is not in the skill"),
+        (edit("insert_after", "y", " "), "no target was named"),
+        (edit("insert_after", "y", "- one"), ""),
+    ],
+)
+def test_what_stands_elsewhere_than_was_asked_says_why(change: Edit, note: str) -> None:
+    """An edit that went where it was to go needs no note."""
+    assert apply_edit(BODY, change).note == note
+
+
 def test_edits_apply_in_order_and_each_is_reported() -> None:
     """An earlier edit can make a later target appear or vanish."""
     tree = SkillTree(files={"SKILL.md": BODY})
@@ -108,14 +134,16 @@ def test_edits_apply_in_order_and_each_is_reported() -> None:
         Edit(id="b", op="replace", target="three", content="3"),
         Edit(id="c", op="delete", target="three"),
         Edit(id="d", op="append", content="x", file="other.md"),
+        Edit(id="e", op="append", content="- four"),
     ]
     after, reports = apply_edits(tree, edits)
-    assert after.text == f"{BODY}\n- 3\n"
+    assert after.text == f"{BODY}\n- 3\n\n- four\n"
     assert [(report.edit, report.status) for report in reports] == [
         ("a", "applied_append"),
         ("b", "applied_replace"),
         ("c", "skipped_delete_target_not_found"),
         ("d", "skipped_unknown_file"),
+        ("e", "applied_append"),
     ]
 
 
@@ -154,13 +182,6 @@ def test_guidance_replaces_what_is_in_the_block_and_nothing_else() -> None:
     assert slow_guidance(once) == "first  tail"
     assert slow_guidance(with_slow_guidance(once, "second")) == "second"
     assert with_slow_guidance(once, "second").count(SLOW_START) == 1
-
-
-def test_a_placeholder_is_added_once() -> None:
-    """An existing block is left alone."""
-    placed = with_slow_placeholder(BODY)
-    assert slow_guidance(placed) == ""
-    assert with_slow_placeholder(placed) == placed
 
 
 def test_the_appendix_is_protected_too() -> None:

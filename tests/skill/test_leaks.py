@@ -79,6 +79,64 @@ def test_what_most_items_have_in_common_is_no_item() -> None:
     assert guard(*items[:2]).leak(f"The tasks say: {form}").startswith("item 0: ")
 
 
+def test_what_half_of_the_items_have_in_common_is_still_theirs() -> None:
+    """Most is more than half."""
+    form = "Answer the question from the note below and from nothing else, in one line, without a greeting."
+    items = [Shown(item=str(n), question="?", answers=(), text=form if n < 2 else f"Note {n}") for n in range(4)]
+    assert guard(*items).leak(form).startswith("item 0: ")
+
+
+def test_a_copy_within_a_long_text_is_found() -> None:
+    """However much stands around it."""
+    around = " ".join(f"word{number}" for number in range(200))
+    assert guard(BRIDGE).leak(f"{around} {BRIDGE.text} {around}").startswith("item q1: 12 of its words")
+    assert guard(BRIDGE).leak(f"{around} {around}") == ""
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [("one two three four five six", True), ("one two three four five", False)],
+    ids=["half a span", "less"],
+)
+def test_an_answer_half_as_long_as_a_span_is_a_leak_by_itself(answer: str, told: bool) -> None:
+    """A shorter one needs its question beside it; both are told in the words that were found."""
+    shown = Shown(item="1", question="What is counted?", answers=(answer,), text="")
+    assert guard(shown).leak(f"Always say {answer}!") == (f"item 1: its answer: “{answer}”" if told else "")
+
+
+def test_a_long_answer_that_stands_elsewhere_is_no_leak_by_itself() -> None:
+    """In the skill, or in one of the other items."""
+    answer = "one two three four five six"
+    shown = Shown(item="1", question="What is counted?", answers=(answer,), text="")
+    other = Shown(item="2", question="What is read?", answers=(), text=f"A page says: {answer}.")
+    silent = Shown(item="3", question="What is sung?", answers=(), text="A song.")
+    assert guard(shown, known=f"Count: {answer}").leak(f"Always say {answer}") == ""
+    assert guard(shown, other, silent).leak(f"Always say {answer}") == ""
+    assert guard(shown, silent).leak(f"Always say {answer}") != ""
+
+
+def test_four_words_of_a_question_tell_which_it_is() -> None:
+    """Three do not; what is told names the answer and the words of the question."""
+    shown = Shown(item="1", question="How many arms has a starfish?", answers=("5",), text="")
+    assert guard(shown).leak("How many arms has it: 5") == (
+        "item 1: its answer (“5”) with its question: “how many arms has”"
+    )
+    assert guard(shown).leak("How many arms: 5") == ""
+
+
+def test_a_copied_run_is_quoted_up_to_twelve_words() -> None:
+    """Enough to find it."""
+    words = [f"w{number}" for number in range(20)]
+    shown = Shown(item="1", question="", answers=(), text=" ".join(words))
+    assert guard(shown, span=15).leak(shown.text) == f"item 1: 15 of its words in a row: “{' '.join(words[:12])}”"
+
+
+def test_an_answer_without_words_tells_nothing() -> None:
+    """Signs alone are in no line."""
+    shown = Shown(item="1", question="How many arms has a starfish?", answers=("—", ""), text="")
+    assert guard(shown, span=1).leak("\n\nno word of it\n") == ""
+
+
 def test_an_answer_that_several_items_have_is_a_label() -> None:
     """A rule has to be able to name it beside what it is for."""
     first = Shown(item="1", question="A parcel came back from the sorting centre", answers=("returns desk",), text="")

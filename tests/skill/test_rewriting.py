@@ -73,6 +73,57 @@ def test_each_repair_is_named(written: str, repairs: tuple[tuple[str, str], ...]
     assert sorted(protected_parts(new.text)) == sorted(protected_parts(SKILL))
 
 
+@pytest.mark.parametrize(
+    ("before", "written", "text", "repairs"),
+    [
+        ("# A\n", "\n \n# B\n", "# B\n", ()),
+        (f"{FRONT}\n# A\n", "\n\n# B\n", f"{FRONT}\n# B\n", (("frontmatter", "put_back"),)),
+        (
+            f"{FRONT}\n# A\n",
+            f"{NOTES}\n\n\n# B\n",
+            f"{FRONT}\n# B\n",
+            (("frontmatter", "put_back"), ("appendix", "removed")),
+        ),
+        (f"{FRONT}\n# A\n", f"{FRONT}\n\n# B\n", f"{FRONT}\n\n# B\n", ()),
+        (
+            "# A\n",
+            f"{NOTES}\n{FRONT}\n\n# B\n",
+            "# B\n",
+            (("frontmatter", "removed"), ("appendix", "removed")),
+        ),
+        ("# A\n", f"{FRONT}\n{FRONT}\n# B\n", "# B\n", (("frontmatter", "removed"),)),
+        (
+            f"# A\n\n{SLOW_START}\nnever closed",
+            "# B\n",
+            f"# B\n\n{SLOW_START}\nnever closed\n",
+            (("slow_update", "put_back"),),
+        ),
+        (
+            f"# A\n\n{SLOW_START}\nnever closed",
+            f"# B\n{SLOW_START}\nnever closed\n",
+            f"# B\n\n{SLOW_START}\nnever closed\n",
+            (),
+        ),
+    ],
+    ids=[
+        "blank lines first",
+        "frontmatter dropped",
+        "frontmatter dropped, notes made up",
+        "frontmatter kept",
+        "frontmatter behind made-up notes",
+        "two frontmatters made up",
+        "open block dropped",
+        "open block kept",
+    ],
+)
+def test_what_stands_around_the_repairs_is_what_was_written(
+    before: str, written: str, text: str, repairs: tuple[tuple[str, str], ...]
+) -> None:
+    """Blank lines at the top go, and one stands between frontmatter that is put back and what follows."""
+    new = repaired(before, written)
+    assert (new.text, new.repairs) == (text, tuple(Repair(*each) for each in repairs))  # type: ignore[arg-type]
+
+
 def test_made_up_parts_are_removed_from_a_skill_that_has_none() -> None:
     """A rewrite cannot install guidance, notes or a name."""
     new = repaired("# Skill\n", SKILL)
@@ -85,6 +136,7 @@ def test_a_rule_at_the_top_is_no_frontmatter() -> None:
     """Dashes around something that is no YAML are text like any other."""
     assert frontmatter("---\n\nHello.\n\n---\n") == ""
     assert frontmatter("---\n# about\nname: x\n---") == "---\n# about\nname: x\n---"
+    assert frontmatter(f"---\nname: {SLOW_START}\n---\n") == ""
     assert frontmatter("---\r\nname: x\r\n---\r\n# A\r\n") == "---\r\nname: x\r\n---\r\n"
 
 

@@ -19,6 +19,9 @@ from skillopt_es.skill.schedule import Scheduler, edit_budget
         ("constant", 4, 2, 3, [4, 4, 4]),
         ("linear", 7, 2, 1, [7]),
         ("cosine", 7, 2, 1, [7]),
+        ("linear", 10, 2, 2, [6, 2]),
+        ("cosine", 10, 2, 2, [6, 2]),
+        ("uncapped", 4, 2, 2, [999, 999]),
     ],
 )
 def test_budgets_follow_the_schedule(

@@ -218,7 +218,7 @@ class ScriptedWorld:
             executor=LocalExecutor,
             target=lambda _: self.target,
         )
-        return Session(now=lambda: NOON, world=world, **more)  # type: ignore[arg-type]
+        return Session(now=lambda: NOON, clock=lambda: 0.0, world=world, **more)  # type: ignore[arg-type]
 
     @property
     def calls(self) -> int:

@@ -73,6 +73,8 @@ def start(words: Sequence[str], output: Path) -> Started:
         os.dup2(file, 2)
         sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
         code = _exit_code(words)
+    except KeyboardInterrupt:  # before the command has its own way with it
+        code = 130
     finally:
         os._exit(code)
 

@@ -13,7 +13,7 @@ from support.logs import call_slots
 from sweep.commands import Done, run, start
 from sweep.outcome import PAUSED, Difference, Whole, compare, gone_on
 
-DISPOSABLE = ("logs.jsonl", "report.html", "best")  # made again from the log
+DISPOSABLE = ("logs.jsonl", "overview.json", "report.html", "best")  # made again from the log
 
 
 def broken_off(whole: Whole, home: Path, draw: random.Random) -> Path:

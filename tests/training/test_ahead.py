@@ -190,3 +190,23 @@ def test_who_comes_last_waits_for_all_others_and_can_be_sent_away() -> None:
         await _entered(places, names, "third", last=False)
 
     asyncio.run(scene())
+
+
+def test_who_is_sent_away_and_cancelled_gives_back_no_place() -> None:
+    """It never had one: the only place stays with who is in it."""
+
+    async def scene() -> None:
+        places, names = Places(1), list[str]()
+        await _entered(places, names, "first", last=False)
+        ahead = asyncio.create_task(_entered(places, names, "ahead", last=True))
+        await asyncio.sleep(0)
+        places.send_away()
+        ahead.cancel()  # before it hears that it was sent away
+        await asyncio.gather(ahead, return_exceptions=True)
+        second = asyncio.create_task(_entered(places, names, "second", last=False))
+        await asyncio.sleep(0)
+        assert names == ["first"]
+        places.leave()
+        await second
+
+    asyncio.run(scene())

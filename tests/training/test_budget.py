@@ -13,8 +13,6 @@ from pathlib import Path
 
 import pytest
 from attrs import define, evolve, field
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support.crashes import in_child
 from support.logs import call_slots, decisions_of, events_of
 from support.scripted import NOON, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply, ticking
@@ -25,14 +23,12 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import text_digest
 from skillopt_es.forking import make_fork
 from skillopt_es.in_flight import FILE
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, NotStarted, Try, Usage, may_try_again
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, may_try_again
 from skillopt_es.projections.prices import Price
 from skillopt_es.session import read_state, resume, start
-from skillopt_es.training.budget import NOTHING, Amount, Bound, Caps, Ledger, Tariff, bound_of
-from skillopt_es.training.call_records import wire_form
+from skillopt_es.training.budget import NOTHING, Amount, Bound, Caps, Ledger, Tariff
 from skillopt_es.training.check import check
 from skillopt_es.training.purse import CutShort, Purse
 
@@ -149,36 +145,6 @@ def test_no_schedule_of_calls_exceeds_a_cap(block: int) -> None:
     assert answered > 500
 
 
-amounts = st.builds(Amount, cost=st.decimals(0, 5, places=3), tokens=st.integers(0, 50), calls=st.integers(0, 3))
-
-
-@given(st.lists(st.tuples(amounts, amounts)), amounts)
-@settings(max_examples=200)
-def test_a_ledger_never_holds_more_than_its_caps(steps: list[tuple[Amount, Amount]], cap: Amount) -> None:
-    """As long as nothing comes to more than was set aside for it."""
-    ledger = Ledger(Caps(cost=cap.cost, tokens=cap.tokens, calls=cap.calls))
-    held: list[Amount] = []
-    for worst, _ in steps:
-        if ledger.reserve(worst):
-            held.append(worst)
-        assert not ledger.lacks(NOTHING)
-    for worst in held:
-        ledger.settle(worst, worst)
-        assert not ledger.lacks(NOTHING)
-    assert ledger.spent == sum(held, NOTHING)
-
-
-def test_a_request_is_bounded_by_its_bytes_and_its_limit() -> None:
-    """Letters of several bytes count as such; a longer answer that the config asks for counts, too."""
-    messages = (Message("system", "ä" * 100), Message("user", "b" * 50))
-    request = ChatRequest(slot="s", stage="rollout", messages=messages, max_tokens=30)
-    sizes = {text_digest(message.content): len(message.content.encode()) for message in messages}
-    bound = bound_of(wire_form(request), sizes.__getitem__)
-    assert 250 <= bound.input < 3000
-    assert bound.output == 30
-    assert bound_of(wire_form(request), sizes.__getitem__, 99).output == 99
-
-
 def paused_at(folder: Path, overrides: list[str], *, workers: int = 64, seed: int = 1) -> ScriptedWorld:
     """A scripted run that reaches its budget."""
     shuffle = random.Random(seed)
@@ -263,7 +229,7 @@ def test_a_cap_below_what_is_spent_is_refused(tmp_path: Path) -> None:
     """And nothing is recorded; so is money without prices."""
     paused_at(tmp_path, ["budget.max_calls=20"])
     run, before = tmp_path / "run", len(events_of(tmp_path / "run"))
-    with pytest.raises(ConfigError, match=r"budget\.max_calls is 10, but this run has used 20 already"):
+    with pytest.raises(ConfigError, match=r"budget\.max_calls is 10, with 20 calls made so far"):
         asyncio.run(resume(run, ScriptedWorld().session(overrides=("budget.max_calls=10",))))
     with pytest.raises(ConfigError, match="price of every model, and t has none"):
         asyncio.run(resume(run, ScriptedWorld().session(overrides=("budget.max_cost=10",))))
@@ -294,17 +260,34 @@ def test_an_agent_cannot_have_a_budget_of_tokens(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def passing(step: float) -> Callable[[], float]:
+    """Seconds that go on a little each time they are read."""
+    seconds = count(step=step)
+    return lambda: float(next(seconds))
+
+
 def test_minutes_count_while_the_run_goes_on(tmp_path: Path) -> None:
     """Over its sessions, and not between them."""
     world = ScriptedWorld()
-    session = world.session()
-    clock = ticking(2.0)
-    asyncio.run(start(config(tmp_path, ["budget.max_minutes=1"]), tmp_path / "run", evolve(session, now=clock)))
+    session = evolve(world.session(), now=ticking(10.0), clock=passing(2.0))
+    asyncio.run(start(config(tmp_path, ["budget.max_minutes=1"]), tmp_path / "run", session))
     paused = read_state(tmp_path / "run").paused
     assert paused is not None
     assert "budget.max_minutes is 1" in paused.message
-    with pytest.raises(ConfigError, match=r"max_minutes is 0\.5, but this run has used"):
+    with pytest.raises(ConfigError, match=r"max_minutes is 0\.5, with "):
         asyncio.run(resume(tmp_path / "run", world.session(overrides=("budget.max_minutes=0.5",))))
+
+
+@pytest.mark.parametrize(
+    ("set_by", "passes", "ends"), [(-60.0, 2.0, "paused"), (7200.0, 0.0, "completed")], ids=["back", "ahead"]
+)
+def test_minutes_do_not_follow_a_clock_that_somebody_sets(
+    set_by: float, passes: float, ends: str, tmp_path: Path
+) -> None:
+    """Set back, the limit comes all the same; put ahead, it does not come early."""
+    session = evolve(ScriptedWorld().session(), now=ticking(set_by), clock=passing(passes))
+    asyncio.run(start(config(tmp_path, ["budget.max_minutes=1"]), tmp_path / "run", session))
+    assert read_state(tmp_path / "run").status == ends
 
 
 def test_calls_in_flight_at_a_crash_count_as_paid(tmp_path: Path) -> None:
@@ -347,22 +330,3 @@ def test_a_fork_begins_with_nothing_spent(tmp_path: Path) -> None:
     world = ScriptedWorld()
     asyncio.run(resume(child, world.session()))
     assert world.calls == 60
-
-
-def test_who_is_let_through_and_cancelled_lets_the_next_one_through() -> None:
-    """What was set aside for it is free again."""
-
-    async def scene() -> bool:
-        purse = Purse(Ledger(Caps(tokens=150)), {"target": Tariff(), "optimizer": Tariff()})
-        worst = Tariff().worst(Bound(input=50, output=50))
-        waiting = [asyncio.create_task(purse.enter(worst, name, again=False, ahead=False)) for name in "abc"]
-        await waiting[0]
-        purse.leave()
-        purse.ledger.settle(worst, NOTHING)
-        # b is let through by the end of a, and cancelled before it hears of that
-        purse._serve()
-        waiting[1].cancel()
-        await asyncio.gather(waiting[1], return_exceptions=True)
-        return await asyncio.wait_for(waiting[2], 5)
-
-    assert asyncio.run(scene())

@@ -27,13 +27,12 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Edit, Failed, Measured, Minibatch, Outcome, Score
+from skillopt_es.events.values import Edit, Measured, Minibatch, Score
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.persistent import Ledger
-from skillopt_es.projections.state import Measurement, StepState
+from skillopt_es.projections.state import StepState
 from skillopt_es.session import start
 from skillopt_es.skill.regions import SLOW_START
-from skillopt_es.training import gate, scores
 from skillopt_es.training.check import check
 from skillopt_es.training.consult import AGAIN
 from skillopt_es.training.plan_step import merge_plan
@@ -46,31 +45,6 @@ def train(folder: Path, *overrides: str, world: ScriptedWorld | None = None) -> 
     return events_of(folder / "run")
 
 
-@pytest.mark.parametrize(
-    ("value", "current", "best", "action"),
-    [
-        (0.6, 0.5, True, "accept_new_best"),
-        (0.6, 0.5, False, "accept"),
-        (0.5, 0.5, False, "reject"),
-        (0.4, 0.5, True, "reject"),
-        (0.1, 0.0, True, "accept_new_best"),
-        (0.0, 0.0, False, "reject"),
-        (-0.1, -0.5, True, "accept_new_best"),
-    ],
-)
-def test_a_candidate_must_be_strictly_better(value: float, current: float, best: bool, action: str) -> None:
-    """Than the current skill to be taken, than the best to be the best; 0 is a score like any other."""
-    assert gate.verdict(value, current, best, use_gate=True) == action
-    assert gate.verdict(value, current, best, use_gate=False) == "force_accept"
-
-
-def test_means_are_over_what_was_measured() -> None:
-    """A failed item is not a 0, and a table without any measured item has none."""
-    outcomes: list[Outcome] = [Measured(1, 1), Measured(0, 0.5), Failed("transport", "down")]
-    assert scores.mean_score(outcomes) == Score(hard=0.5, soft=0.75, measured=2, unmeasured=1)
-    assert scores.mean_score([Failed("x", "y")]).measured == 0
-
-
 def test_scores_that_are_no_numbers_are_refused() -> None:
     """NaN would make every later comparison false."""
     for bad in (float("nan"), float("inf")):
@@ -78,16 +52,6 @@ def test_scores_that_are_no_numbers_are_refused() -> None:
             Measured(bad, 0)
         with pytest.raises(ValueError, match="finite"):
             Score(hard=bad, soft=0, measured=1)
-
-
-def test_candidate_and_current_are_compared_on_the_same_items() -> None:
-    """An item that one of them was not measured on counts for neither."""
-    hard = Measured(1, 1)
-    soft = Measured(0, 0)
-    candidate = Measurement(score=Score(1, 1, 2, 1), value=1, place="g", items={"a": hard, "b": hard})
-    current = Measurement(score=Score(0.5, 0.5, 2, 1), value=0.5, place="b", items={"b": hard, "c": soft})
-    count, left, right = gate.on_common_items(candidate, current)
-    assert (count, left.hard, right.hard) == (1, 1.0, 1.0)
 
 
 def step_with(failures: int, successes: int) -> StepState:

@@ -162,3 +162,119 @@ def test_an_item_that_may_still_fail_does_not_count_against_the_candidate() -> N
 )
 def test_a_wave_that_was_begun_is_run_to_its_end(done: set[str], expected: tuple[tuple[str, ...], bool]) -> None:
     assert next_wave(("a", "b", "c"), done, 2) == expected
+
+
+STRICT, CONFIRM, PAIRED = Rule(), Rule(name="confirm", draws=2), Rule(name="paired", draws=3, standard_errors=0.5)
+HARD, SOFT = METRICS["hard"], METRICS["soft"]
+
+
+def drawn(results: str) -> Draw:
+    """A digit is tenths of a score; `-` was not measured."""
+    return {f"v{at}": Measured(int(each) / 10, int(each) / 10) for at, each in enumerate(results) if each != "-"}
+
+
+def whole(results: str) -> Draw:
+    """`1` for a solved item, `0` for another."""
+    return {f"v{at}": Measured(float(each), float(each)) for at, each in enumerate(results) if each != "-"}
+
+
+def test_items_on_which_the_current_skill_did_worst_come_first() -> None:
+    """By its mean over all draws; those on which it was not measured come last."""
+    assert run_order(("v0", "v1", "v2", "v3"), (drawn("9-16"), drawn("2-3-")), SOFT) == ("v2", "v0", "v3", "v1")
+
+
+def test_a_wave_goes_on_where_it_was_interrupted() -> None:
+    """Then nothing is judged before it is whole."""
+    order = ("a", "b", "c", "d", "e")
+    assert next_wave(order, (), 2) == (("a", "b"), True)
+    assert next_wave(order, ("a",), 2) == (("b",), False)
+    assert next_wave(order, ("a", "b", "c", "d"), 2) == (("e",), True)
+    assert next_wave(order, order, 2) == ((), False)
+
+
+def test_each_rule_sets_its_next_draw_against_its_own() -> None:
+    """`paired` all draws so far with as many of the current skill, the others one draw with one."""
+    one, two, three, four = map(drawn, ("1", "2", "3", "4"))
+    current = Side(draws=(one, two, three), known=1)
+    assert opposed(PAIRED, current, Side(draws=(four,))) == ((one, two), (four,))
+    assert opposed(STRICT, current, Side(draws=())) == ((one,), ())
+    assert opposed(CONFIRM, current, Side(draws=())) == ((one,), ())
+    assert opposed(CONFIRM, current, Side(draws=(four,))) == ((two,), ())
+    assert opposed(CONFIRM, current, Side(draws=(four, four))) == ((three,), ())
+
+
+@pytest.mark.parametrize(
+    ("current", "begun", "failed", "bonus", "lost"),
+    [
+        ("110", "0", "", (0.0, 0.0), "strict paired"),
+        ("110", "1", "", (0.0, 0.0), ""),
+        ("111", "0", "", (0.0, 0.0), "strict paired"),
+        ("100", "", "v1 v2", (0.0, 0.0), "strict paired"),
+        ("000", "0", "v1 v2", (0.0, 0.0), "strict paired"),
+        ("000", "0", "v1", (0.0, 0.0), ""),
+        ("11", "0", "", (0.0, 0.5), ""),
+        ("11", "0", "", (0.0, 0.25), "strict paired"),
+        ("00", "10", "", (0.0, -0.75), "strict paired"),
+        ("00", "10", "", (0.5, 0.0), "paired"),  # a tie, but for the last bit: strict runs the whole to see
+        ("00", "10", "", (0.75, 0.0), "strict paired"),
+    ],
+)
+def test_a_candidate_that_cannot_get_ahead_has_lost(
+    current: str, begun: str, failed: str, bonus: tuple[float, float], lost: str
+) -> None:
+    """Even if it solved all that was not run; a tie is no win, and a failed item counts for neither."""
+    items = tuple(f"v{at}" for at in range(len(current)))
+    theirs, ours = Side(draws=(whole(current),), bonus=bonus[0]), Side(bonus=bonus[1])
+    so_far = Begun(measured=whole(begun), failed=failed.split())
+    for rule in (STRICT, PAIRED):
+        assert cannot_win(rule, theirs, ours, so_far, items, HARD) is (rule.name in lost.split())
+
+
+def test_an_item_that_was_not_run_is_at_most_solved() -> None:
+    """By either score, with or without earlier draws of it."""
+    items = ("v0", "v1")
+    for worth in (HARD, SOFT):
+        once = Side(draws=(drawn("99"),))
+        assert cannot_win(STRICT, once, Side(), Begun(measured=drawn("7")), items, worth)
+        assert not cannot_win(STRICT, once, Side(), Begun(measured=drawn("9")), items, worth)
+        twice = Side(draws=(drawn("99"), drawn("99")))
+        earlier = Side(draws=(drawn("99"),))
+        assert cannot_win(PAIRED, twice, earlier, Begun(measured=drawn("7")), items, worth)
+        assert not cannot_win(PAIRED, twice, earlier, Begun(measured=drawn("9")), items, worth)
+
+
+@pytest.mark.parametrize("rule", [STRICT, PAIRED])
+def test_a_candidate_without_an_item_to_compare_it_on_has_not_lost_early_by_strict(rule: Rule) -> None:
+    """The whole evaluation says so; by `paired` a tie is certain."""
+    current = Side(draws=(drawn("-5"),))
+    assert cannot_win(rule, current, Side(), Begun(measured=drawn("3")), ("v0",), SOFT) is (rule is PAIRED)
+
+
+def test_a_tie_that_is_won_by_a_rounding_is_run_to_its_end() -> None:
+    """The verdict is that of the whole evaluation, to the last bit of its sums."""
+    items, current, candidate = ("v0", "v1", "v2"), Side(draws=(drawn("321"),)), drawn("123")
+    whole_ruling = judge(STRICT, current, Side(draws=(candidate,)), SOFT)
+    assert isinstance(whole_ruling, Ruling)
+    assert whole_ruling.verdict == "accept"
+    assert not cannot_win(STRICT, current, Side(), Begun(measured=candidate), items, SOFT)
+
+
+def test_what_is_told_of_a_candidate_that_lost_is_the_most_it_could_have_come_to() -> None:
+    """What failed counts for nothing, what was not run as solved; only what was measured is counted as such."""
+    current = Side(draws=(drawn("9999"),))
+    found = lost_early(
+        STRICT, current, Side(), Begun(measured=drawn("2"), failed=("v1",)), ("v0", "v1", "v2", "v3"), SOFT
+    )
+    assert (found.verdict, found.reason, found.exact) == ("reject", "not_better", False)
+    assert found.comparison.candidate.soft == pytest.approx((0.2 + 1 + 1) / 3)
+    assert found.comparison.candidate.hard == pytest.approx((0.2 + 1 + 1) / 3)
+    assert (found.comparison.candidate.measured, found.comparison.items) == (1, ("v0",))
+    assert (found.comparison.error, found.comparison.lost) == (None, ("v0",))
+
+
+def test_a_confirmation_that_was_lost_early_tells_the_draws_of_its_rounds() -> None:
+    """The first and the one that was lost, whatever else was drawn of the current skill."""
+    current = Side(draws=(whole("0"), whole("1"), whole("1")), known=1)
+    found = lost_early(CONFIRM, current, Side(draws=(whole("1"),)), Begun(measured=whole("0")), ("v0",), HARD)
+    assert (found.verdict, found.reason, found.exact) == ("indecisive", "not_confirmed", False)
+    assert (found.comparison.candidate_draws, found.comparison.current_draws) == (2, 2)

@@ -52,6 +52,54 @@ def test_without_a_draw_the_rule_asks_for_the_first(rule: Rule) -> None:
     assert judge(rule, Side(), Side(), hard) == MoreDraws(candidate=1, current=1)
 
 
+def test_a_rule_of_which_nothing_is_said_is_one_draw_without_a_clause() -> None:
+    assert Rule() == Rule(
+        name="strict", draws=1, standard_errors=0.0, noise="families", no_regression=None, min_items=0
+    )
+    assert Side() == Side(draws=(), known=0, bonus=0.0)
+
+
+@pytest.mark.parametrize("rule", [STRICT, CONFIRM, PAIRED])
+def test_a_text_that_was_drawn_is_not_asked_for_again(rule: Rule) -> None:
+    assert judge(rule, Side(), side("01"), hard) == MoreDraws(candidate=0, current=1)
+
+
+def test_each_rule_asks_only_for_what_the_other_text_has() -> None:
+    assert judge(CONFIRM, side("0110", "0110", known=1), side("1101"), hard) == MoreDraws(candidate=2, current=0)
+    assert judge(PAIRED, side("0110"), side("1110", "1110"), hard) == MoreDraws(candidate=0, current=2)
+    assert judge(PAIRED, side("0110", "0110"), side("1110"), hard) == MoreDraws(candidate=2, current=0)
+
+
+def test_a_ruling_counts_the_draws_of_its_rounds_and_no_more() -> None:
+    for ours in (("1101", "1110", "1111"), ("1101", "0000", "1111")):
+        found = judge(CONFIRM, side("0110", "0110", "0000", known=1), side(*ours), hard)
+        assert isinstance(found, Ruling)
+        assert (found.comparison.candidate_draws, found.comparison.current_draws) == (2, 2)
+        assert found.exact
+    once = judge(STRICT, side("0110", "0000", known=1), side("1101", "0000"), hard)
+    assert isinstance(once, Ruling)
+    assert (once.verdict, once.comparison.candidate_draws, once.comparison.current_draws) == ("accept", 1, 1)
+
+
+def test_a_gain_as_small_as_a_rounding_is_none() -> None:
+    assert ruled(PAIRED, side("00", "00", "00"), side("00", "00", "00", bonus=1e-9)) == ("reject", "not_better")
+    assert ruled(PAIRED, side("00", "00", "00"), side("00", "00", "00", bonus=2e-9)) == ("accept", "beyond_noise")
+
+
+def test_a_gain_that_is_just_the_noise_is_within_it() -> None:
+    current, candidate = side("0101", "0110", "0101"), side("1111", "1011", "1101")
+    seen = judge(PAIRED, current, candidate, hard)
+    assert isinstance(seen, Ruling)
+    assert seen.comparison.error is not None
+    just = Rule(name="paired", draws=3, standard_errors=seen.comparison.gain / seen.comparison.error)
+    assert ruled(just, current, candidate) == ("indecisive", "within_noise")
+
+
+def test_where_nothing_was_measured_twice_the_noise_is_not_known() -> None:
+    rule = Rule(name="paired", draws=2, standard_errors=1.5)
+    assert ruled(rule, side("0-", "-0"), side("1-", "-1")) == ("indecisive", "few_items")
+
+
 @pytest.mark.parametrize("rule", [STRICT, CONFIRM, PAIRED])
 def test_a_tie_is_no_win(rule: Rule) -> None:
     assert ruled(rule, side("0110", known=1), side("1001")) == ("reject", "not_better")
@@ -167,6 +215,7 @@ def test_a_lost_item_too_many_refuses_a_win() -> None:
 
 def test_too_few_measured_items_decide_nothing() -> None:
     assert ruled(Rule(min_items=4), side("0-11", known=1), side("1111")) == ("indecisive", "few_items")
+    assert ruled(Rule(min_items=4), side("0011", known=1), side("1111")) == ("accept", "better")
 
 
 def test_items_that_one_text_was_not_measured_on_do_not_count() -> None:
@@ -182,7 +231,12 @@ def test_what_a_text_adds_to_its_value_counts_in_every_rule() -> None:
 def test_what_cannot_carry_a_rule_is_said_with_what_would_be_enough() -> None:
     assert too_little_for(STRICT, 1) == ""
     assert "enough are 5 items, or evaluation.gate_draws: 5" in too_little_for(PAIRED, 3)
+    assert "from 4 validation items with 3 draws; enough are 5 items, or evaluation.gate_draws: 4" in too_little_for(
+        PAIRED, 4
+    )
     assert too_little_for(PAIRED, 5) == ""
+    assert too_little_for(Rule(min_items=8), 8) == ""
+    assert too_little_for(Rule(no_regression=7), 8) == ""
     assert "there are 8 validation items" in too_little_for(Rule(min_items=9), 8)
     assert "give at most 7" in too_little_for(Rule(no_regression=8), 8)
 

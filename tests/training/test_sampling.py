@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skillopt_es.training.sampling import comparison_sample, epoch_batches, shuffled
+from skillopt_es.training.sampling import chunks, comparison_sample, draw_seed, epoch_batches, shuffled
 
 ITEMS = [str(index) for index in range(10)]
 
@@ -43,3 +43,14 @@ def test_minibatches_are_shuffled_by_the_batch_seed() -> None:
     """Failures by the batch's seed, successes by the next one."""
     assert shuffled(list("012345"), 1043) == list("301524")
     assert shuffled(list("012345"), 1044) == list("054321")
+
+
+def test_a_first_draw_has_the_seed_of_the_run_and_the_others_one_of_their_own() -> None:
+    """Those of recorded runs, which name them."""
+    assert [draw_seed(42, draw) for draw in (1, 2, 3)] == [42, 10_000_042, 20_000_042]
+
+
+def test_groups_hold_every_item_in_order() -> None:
+    """The last one has what is left."""
+    assert chunks(list("abcde"), 2) == [("a", "b"), ("c", "d"), ("e",)]
+    assert chunks([], 2) == []

@@ -115,7 +115,7 @@ def test_tools_travel_over_a_wire(tmp_path: Path) -> None:
             environment=lambda _: ToolEnvironment(),
             executor=LocalExecutor,
         )
-        asyncio.run(start(given, tmp_path / "run", Session(now=lambda: NOON, world=made)))
+        asyncio.run(start(given, tmp_path / "run", Session(now=lambda: NOON, clock=lambda: 0.0, world=made)))
     with EventLog.open(tmp_path / "run") as log:
         finishes = [str(row[0]) for row in log.reader.rows("select finish from log_calls where role = 'target'")]
     assert set(finishes) == {"tools", "stop"}

@@ -71,7 +71,7 @@ def trained(folder: Path, words: list[str], environ: Mapping[str, str] = KEY) ->
     world = World(models=models, environment=lambda _: ScriptedEnvironment(), executor=LocalExecutor)
 
     async def scenario() -> None:
-        await start(config(folder, words), folder / "run", Session(now=lambda: NOON, world=world))
+        await start(config(folder, words), folder / "run", Session(now=lambda: NOON, clock=lambda: 0.0, world=world))
         assert asyncio.all_tasks() == {asyncio.current_task()}
 
     asyncio.run(scenario())
@@ -140,7 +140,9 @@ def test_two_runs_in_one_process_do_not_touch_each_other(tmp_path: Path, expecte
             given = config(tmp_path / spoken.name, overrides(spoken, server.base_url))
             models: Mapping[Role, ChatModel] = {role: open_model(given, role, KEY) for role in ROLES}
             world = World(models=lambda _: models, environment=lambda _: ScriptedEnvironment(), executor=LocalExecutor)
-            await start(given, tmp_path / spoken.name / "run", Session(now=lambda: NOON, world=world))
+            await start(
+                given, tmp_path / spoken.name / "run", Session(now=lambda: NOON, clock=lambda: 0.0, world=world)
+            )
 
         async def both() -> None:
             await asyncio.gather(run(one, first), run(two, second))

@@ -231,7 +231,7 @@ def stopped_in_the_middle(file: Path) -> Path:
     """A run of one epoch of a project, stopped in its first step; its folder."""
     stop = StopAtFirstPlan()
     run = file.parent / "runs" / "one"
-    begun = Session(now=ticking(), observers=(stop,), stopping=lambda: stop.reached)
+    begun = Session(now=ticking(), clock=lambda: 0.0, observers=(stop,), stopping=lambda: stop.reached)
     with pytest.raises(Interrupted):
         asyncio.run(start(load_config(file, SHORT), run, begun))
     return run
@@ -242,7 +242,7 @@ def test_a_run_that_was_moved_with_its_project_goes_on(tmp_path: Path) -> None:
     run = stopped_in_the_middle(project(tmp_path / "here"))
     assert str(tmp_path) not in repr(events_of(run))
     there = (tmp_path / "here").rename(tmp_path / "there")
-    asyncio.run(resume(there / "runs" / "one", Session(now=ticking())))
+    asyncio.run(resume(there / "runs" / "one", Session(now=ticking(), clock=lambda: 0.0)))
     assert read_state(there / "runs" / "one").status == "completed"
     assert not (tmp_path / "here").exists()
 
@@ -254,7 +254,7 @@ def test_a_run_that_was_moved_without_its_data_is_refused_and_can_be_read(tmp_pa
     (tmp_path / "else" / "where").mkdir(parents=True)
     alone = run.rename(tmp_path / "else" / "where" / "one")
     with pytest.raises(DataError, match=r"there is no file .*tasks.jsonl"):
-        asyncio.run(resume(alone, Session(now=ticking())))
+        asyncio.run(resume(alone, Session(now=ticking(), clock=lambda: 0.0)))
     assert read_state(alone) == known
 
 
@@ -267,10 +267,10 @@ def test_a_run_keeps_to_the_config_and_skill_it_started_with(tmp_path: Path) -> 
     other["evaluation"] = {"gate_metric": "soft"}
     file.write_text(yaml.safe_dump(other), encoding="utf-8")
     (file.parent / "SKILL.md").write_text("# Another skill\n", encoding="utf-8")
-    asyncio.run(resume(run, Session(now=lambda: NOON)))
+    asyncio.run(resume(run, Session(now=lambda: NOON, clock=lambda: 0.0)))
     again = project(tmp_path / "two")
     whole = again.parent / "runs" / "one"
-    asyncio.run(start(load_config(again, SHORT), whole, Session(now=lambda: NOON)))
+    asyncio.run(start(load_config(again, SHORT), whole, Session(now=lambda: NOON, clock=lambda: 0.0)))
     assert decisions_of(run) == decisions_of(whole)
 
 
@@ -284,7 +284,7 @@ def test_a_run_refuses_to_go_on_with_other_data(tmp_path: Path) -> None:
     row = json.loads(first)
     tasks.write_text(json.dumps({**row, "input": f"{row['input']} Hurry."}) + f"\n{rest}", encoding="utf-8")
     with pytest.raises(DataError, match="the train items are not those the run started with"):
-        asyncio.run(resume(run, Session(now=ticking())))
+        asyncio.run(resume(run, Session(now=ticking(), clock=lambda: 0.0)))
     assert len(call_slots(run)) == asked
 
 

@@ -38,9 +38,11 @@ from skillopt_es.adapters.environments.spreadsheetbench.workshop import (
 )
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.adapters.sandboxes.job import Sandbox, SandboxError
+from skillopt_es.adapters.sandboxes.places import visible_answers
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Failed, SkillTree
 from skillopt_es.ports import (
+    Answers,
     Ask,
     ChatReply,
     EnvironmentSettings,
@@ -120,6 +122,11 @@ class SpreadsheetBench:
             return _unmeasured("sandbox", str(error), task)
         except UnreadableError as error:
             return _unmeasured("data", str(error), task)
+
+    def seen_by_code(self, answers: Answers) -> str:
+        """Why a script behind walls could read some of these."""
+        walled = self._options.sandbox == "confined"
+        return visible_answers((*answers.places, *answers.around)) if walled else ""
 
     async def aclose(self) -> None:
         """Nothing to give back: a sandbox ends with its job."""

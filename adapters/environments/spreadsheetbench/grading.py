@@ -11,6 +11,7 @@ from skillopt_es.adapters.environments.spreadsheetbench.cells import CellValue, 
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range, column_name
 
 MOST_REPORT = 12_000
+MOST_CELL = 1000
 
 
 @frozen(kw_only=True)
@@ -57,7 +58,7 @@ class Verdict:
             return ""
         first = self.wrong[0]
         more = f" and {len(self.wrong) - 1} more cells" if len(self.wrong) > 1 else ""
-        return f"{first.name} holds {_held(first)}, expected {shown(first.gold)}{more}"
+        return f"{first.name} holds {_held(first)}, expected {_shown(first.gold)}{more}"
 
 
 def compare(gold: Book, found: Book, ranges: Sequence[Range], scoring: Scoring) -> Verdict:
@@ -81,7 +82,7 @@ def report(verdict: Verdict) -> str:
     """Every graded cell with what it holds and what it should; the middle of a long report is cut."""
     lines = [f"{name}: there is no such sheet" for name in verdict.missing]
     lines += [
-        f"{cell.name}: got={_held(cell)}, expected={shown(cell.gold)} {'✓' if cell.right else '✗'}"
+        f"{cell.name}: got={_held(cell)}, expected={_shown(cell.gold)} {'✓' if cell.right else '✗'}"
         for cell in verdict.cells
     ]
     if verdict.blank:
@@ -96,17 +97,21 @@ def report(verdict: Verdict) -> str:
 
 
 def wrong_cells(verdict: Verdict, *, most: int = 50) -> str:
-    """The cells that are wrong and what they hold, without a word of what they should."""
+    """The cells that are wrong and what they hold, without a word of what they should; a long text is cut."""
     lines = [f"- there is no sheet {name!r}" for name in verdict.missing]
     lines += [f"- {cell.name} holds {_held(cell)}" for cell in verdict.wrong[:most]]
     if len(verdict.wrong) > most:
         lines.append(f"- and {len(verdict.wrong) - most} more")
     right = verdict.blank + len(verdict.cells) - len(verdict.wrong)
-    return "\n".join([*lines, f"{right} graded cells are right."])
+    return "\n".join([_middle_cut("\n".join(lines), MOST_REPORT), f"{right} graded cells are right."])
 
 
 def _held(cell: Cell) -> str:
-    return "a formula without a stored value" if cell.formula else shown(cell.found)
+    return "a formula without a stored value" if cell.formula else _shown(cell.found)
+
+
+def _shown(value: CellValue) -> str:
+    return _middle_cut(shown(value), MOST_CELL)
 
 
 def _inside(place: Place, graded: Range) -> bool:

@@ -13,8 +13,8 @@ from skillopt_es.adapters.environments.tasks.options import TaskOptions
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError
 from skillopt_es.adapters.sandboxes.inside import WORK
 from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, Sandbox, SandboxError
-from skillopt_es.adapters.sandboxes.namespaces import is_visible
 from skillopt_es.adapters.sandboxes.opening import new_sandbox, proved_problem
+from skillopt_es.adapters.sandboxes.places import is_visible
 from skillopt_es.errors import ConfigError
 
 _MAX_OUTPUT = 65_536

@@ -11,11 +11,12 @@ from skillopt_es.adapters.environments.episodes import SystemPrompts, records_of
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.tasks.items import TaskItem, task_item
 from skillopt_es.adapters.environments.tasks.judges import Judges
-from skillopt_es.adapters.environments.tasks.options import TaskOptions
+from skillopt_es.adapters.environments.tasks.options import Command, TaskOptions
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Verdict
 from skillopt_es.adapters.environments.text import last_tagged, shorten
+from skillopt_es.adapters.sandboxes.places import visible_answers
 from skillopt_es.events.values import Failed, Measured, SkillTree
-from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
+from skillopt_es.ports import Answers, Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
 
 _SHOWN = 2000
 
@@ -51,6 +52,11 @@ class Tasks:
         reply = await ask(messages, max_tokens=self._settings.max_completion_tokens)
         records = [*records_of(messages), TrajectoryRecord("reply", reply.text)]
         return without_answer(reply, item.task, records) or await self._graded(item, reply.text, records)
+
+    def seen_by_code(self, answers: Answers) -> str:
+        """Why a grader behind walls could read some of these."""
+        walled = isinstance(self._options.grader, Command) and self._options.sandbox == "confined"
+        return visible_answers((*answers.places, *answers.around)) if walled else ""
 
     async def aclose(self) -> None:
         """Nothing to give back: a grader's process ends with its grading."""

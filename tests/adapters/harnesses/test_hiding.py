@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
@@ -33,14 +34,30 @@ def test_of_a_folder_with_what_is_needed_the_other_entries_are_hidden(tmp_path: 
     assert found == [str(tmp_path / "p" / name) for name in ("copy.jsonl", "data", "runs")]
 
 
-def test_a_folder_around_that_is_needed_itself_stays_and_a_place_is_refused(tmp_path: Path) -> None:
-    """A file in the home of the user is hidden, the home is not."""
+def test_what_is_needed_itself_is_refused(tmp_path: Path) -> None:
+    """A home, a folder of the PATH: nobody knows what in it is needed, so what lies beside the answers would show."""
     home = tmp_path / "home"
     home.mkdir()
     (home / "data.jsonl").touch()
-    assert covered(places(home / "data.jsonl", around=(home,)), [home]) == [str(home / "data.jsonl")]
+    (home / "grader.py").touch()
     with pytest.raises(CannotHideError, match="holds answers, and the agent needs it"):
         covered(places(home), [home])
+    with pytest.raises(CannotHideError, match="home holds the config, data or runs, and the agent needs it as a whole"):
+        covered(places(home / "data.jsonl", around=(home,)), [home])
+
+
+def test_a_project_that_is_the_environment_of_this_python_is_hidden_but_for_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`python -m venv .` puts Python's folders beside graders, keys and notes with answers."""
+    for name in ("bin", "lib", "include", "runs"):
+        (tmp_path / name).mkdir()
+    for name in ("grader.py", "notes.md", "pyvenv.cfg", "tasks.jsonl", ".env"):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    keep = needed("/usr/bin/agent", {"PATH": f"{tmp_path / 'bin'}:/usr/bin"})
+    found = covered(places(tmp_path / "tasks.jsonl", around=(tmp_path, tmp_path / "runs")), keep)
+    assert found == [str(tmp_path / name) for name in (".env", "grader.py", "notes.md", "runs", "tasks.jsonl")]
 
 
 def test_a_link_leads_to_what_is_hidden(tmp_path: Path) -> None:

@@ -1,0 +1,117 @@
+"""An environment whose words have lost the keys of the run: graders and environments are code that may say any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from attrs import evolve, frozen
+
+from skillopt_es.adapters.models.redaction import Redactor
+from skillopt_es.errors import SkillOptError
+from skillopt_es.events.values import Failed, Outcome, SkillTree
+from skillopt_es.ports import (
+    Ask,
+    CallFailed,
+    ChatReply,
+    Environment,
+    Episode,
+    Item,
+    Message,
+    Splits,
+    Tool,
+    TrajectoryRecord,
+)
+
+
+@contextmanager
+def without_secrets(clean: Redactor) -> Iterator[None]:
+    """Errors that are raised inside quote no secret, nor does what they came from."""
+    try:
+        yield
+    except (SkillOptError, CallFailed) as error:
+        message, hint = clean.remark(error.message), clean.remark(error.hint)
+        if (message, hint) == (error.message, error.hint):
+            raise
+        error.message, error.hint, error.args = message, hint, (message,)
+        raise error.with_traceback(None) from None
+    except Exception as error:
+        said = str(error)
+        if clean.remark(said) == said:
+            raise
+        raise RuntimeError(f"{type(error).__name__}: {clean.remark(said)}") from None
+
+
+class RedactedEnvironment:
+    """Another environment, with what it says redacted; whatever else it has of its own is still there."""
+
+    def __init__(self, inner: Environment, clean: Redactor) -> None:
+        self._inner = inner
+        self._clean = clean
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    @property
+    def name(self) -> str:
+        """The registry name."""
+        return self._inner.name
+
+    def load(self) -> Splits:
+        """The items; notes and errors quote no secret."""
+        with without_secrets(self._clean):
+            splits = self._inner.load()
+        return evolve(splits, notes=tuple(map(self._clean.remark, splits.notes)))
+
+    async def attempt(self, item: Item, skill: SkillTree, ask: Ask, *, seed: int) -> Episode:
+        """The same attempt; nothing that is recorded, shown or asked because of it quotes a secret."""
+        with without_secrets(self._clean):
+            episode = await self._inner.attempt(item, skill, _CleanAsk(ask, self._clean), seed=seed)
+        return _clean_episode(episode, self._clean)
+
+    async def aclose(self) -> None:
+        """Give back processes and files."""
+        with without_secrets(self._clean):
+            await self._inner.aclose()
+
+
+@frozen
+class _CleanAsk:
+    """The target, which is not told a secret either: what is asked is recorded."""
+
+    ask: Ask
+    clean: Redactor
+
+    async def __call__(
+        self,
+        messages: Sequence[Message],
+        *,
+        max_tokens: int | None = None,
+        tools: Sequence[Tool] = (),
+        tool_choice: str = "",
+    ) -> ChatReply:
+        told = [evolve(each, content=self.clean.reply(each.content)) for each in messages]
+        return await self.ask(told, max_tokens=max_tokens, tools=tools, tool_choice=tool_choice)
+
+
+def _clean_episode(episode: Episode, clean: Redactor) -> Episode:
+    """What graders and environments themselves say loses pieces, too; texts that others wrote lose whole secrets."""
+    return evolve(
+        episode,
+        outcome=_clean_outcome(episode.outcome, clean),
+        task=clean.reply(episode.task),
+        records=tuple(_clean_record(each, clean) for each in episode.records),
+        failure=clean.remark(episode.failure),
+        detail=clean.remark(episode.detail),
+        prediction=clean.reply(episode.prediction),
+        answers=tuple(map(clean.reply, episode.answers)),
+    )
+
+
+def _clean_outcome(outcome: Outcome, clean: Redactor) -> Outcome:
+    return Failed(clean.remark(outcome.kind), clean.remark(outcome.message)) if isinstance(outcome, Failed) else outcome
+
+
+def _clean_record(record: TrajectoryRecord, clean: Redactor) -> TrajectoryRecord:
+    said = clean.remark if record.kind in ("feedback", "tool") else clean.reply
+    return TrajectoryRecord(record.kind, said(record.text))
