@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,8 +17,10 @@ from attrs import asdict, frozen
 
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import read_fault, system_fault
+from skillopt_es.events.plain import read_plain
 
 ANCHOR_FILE = "head.json"
+_MOST = 2**63 - 1  # no row of the database has a higher number
 
 
 @frozen
@@ -51,15 +54,19 @@ def write_anchor(folder: Path, anchor: Anchor) -> None:
 def read_anchor(folder: Path) -> Anchor | None:
     """The anchor of a run, or None when there is none; raises LogDamaged for one that is not what was written."""
     try:
-        return read_anchor_file(folder / ANCHOR_FILE)
+        return _read(folder / ANCHOR_FILE, read_plain)
     except FileNotFoundError:
         return None
 
 
 def read_anchor_file(path: Path) -> Anchor:
     """The anchor in a file, such as a copy that was kept elsewhere; raises FileNotFoundError where there is none."""
+    return _read(path, Path.read_bytes)
+
+
+def _read(path: Path, read: Callable[[Path], bytes]) -> Anchor:
     try:
-        content = path.read_bytes()
+        content = read(path)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -77,7 +84,9 @@ def parsed_anchor(content: bytes) -> Anchor | None:
     except (ValueError, TypeError, RecursionError):
         return None
     kinds = [type(value) for value in asdict(anchor).values()]
-    return anchor if kinds == [str, int, str, int, str] else None
+    if kinds != [str, int, str, int, str]:
+        return None
+    return anchor if 0 <= anchor.seq <= _MOST and 0 <= anchor.calls <= _MOST else None
 
 
 def sync_folder(folder: Path) -> None:

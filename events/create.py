@@ -23,6 +23,7 @@ from skillopt_es.events.erasures import erasures_in
 from skillopt_es.events.errors import LogError, RunExists
 from skillopt_es.events.faults import sqlite_fault, system_fault
 from skillopt_es.events.group import event_row
+from skillopt_es.events.lock import LOCK_FILE, marked_lock
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE, TABLES, connect, create_tables, prepare_writer
 from skillopt_es.events.tail import TAIL_FILE
@@ -62,6 +63,8 @@ def create_log(
 def create_from_rows(folder: Path, run: RunInfo, rows: Mapping[str, Sequence[Row]]) -> None:
     """Puts a log that was taken down somewhere else into a folder that has none: the rows of each table, in order."""
     _refuse_existing(folder)
+    if marked_lock(folder):  # what another log left there is not about this one
+        (folder / LOCK_FILE).unlink()
     _put(folder, run, lambda draft: _fill(draft, {"run": [run.row()], **rows}))
 
 

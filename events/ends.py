@@ -75,6 +75,9 @@ def said_ends(folder: Path) -> Ends:
         damaged = told.damaged
         if told.end is not None:
             said.append((TAIL_FILE, told.end))
+        if told.gone:
+            gone = f"{TAIL_FILE} is gone, and the last session was broken off: whether events are missing at the end"
+            problems.append(EndProblem(f"{gone} cannot be told", lost=True))
     except LogDamaged as error:
         problems.append(EndProblem(error.message, lost=True))
     try:

@@ -73,7 +73,7 @@ class Eraser:
         """Writes the file anew without what was erased, and anchors its end; raises LogUnwritable where it cannot."""
         path = self.log.path
         try:
-            store = Store(self._folder, self.log.run, now=self._now)
+            store = Store(self._folder, self.log.run, self._lock, now=self._now)
             self.log.close()
             try:
                 store.anchor()

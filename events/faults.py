@@ -7,6 +7,7 @@ import sqlite3
 from pathlib import Path
 
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable, LogUnwritable
+from skillopt_es.events.plain import NotPlainError, open_plain
 
 _PIECE = 1 << 20
 _SAFE = "everything committed before is safe"
@@ -58,7 +59,7 @@ def sqlite_fault(error: Exception, path: Path) -> LogError:
 def _failing(path: Path) -> LogError | None:
     """Why a file cannot be read to its end, if it cannot; what is in it does not matter."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path, follow=True) as file:
             while file.read(_PIECE):
                 pass
     except FileNotFoundError:
@@ -77,4 +78,6 @@ def system_fault(error: OSError, path: Path) -> LogError:
 
 def read_fault(error: OSError, path: Path) -> LogError:
     """The error to raise when the system cannot read a file of a run: that says nothing about what is in it."""
+    if isinstance(error, NotPlainError):
+        return LogUnreadable(f"{path} cannot be read: it {error.strerror}", hint="put the plain file back in its place")
     return LogUnreadable(f"{path} cannot be read: the system says {error.strerror or error}")

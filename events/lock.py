@@ -2,7 +2,10 @@
 One writer a run: an `flock` on the run's folder itself, freed by the system when its holder dies.
 
 The folder cannot be taken away from under a run as a file in it can, and SQLite locks bytes of its files, never the
-folder. The file `lock` only says who holds it, for the message a second writer gets, and may go missing.
+folder. The file `lock` says who holds it, for the message a second writer gets, and may go missing.
+
+It also says whether `tail` lies beside the log: it is marked once that is so, and the mark goes before `tail` does. A
+mark without a `tail` is therefore a session that was broken off and whose `tail` somebody took away.
 """
 
 from __future__ import annotations
@@ -11,11 +14,13 @@ import errno
 import json
 import os
 import socket
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from skillopt_es.events.errors import LogError, LogUnwritable, RunBusy
 from skillopt_es.events.faults import system_fault
+from skillopt_es.events.plain import read_plain
 
 try:
     import fcntl
@@ -23,6 +28,8 @@ except ImportError:  # Windows: runs can be read there, see `RunLock`
     fcntl = None  # type: ignore[assignment]
 
 LOCK_FILE = "lock"
+_MARK = "tail"
+_MOST = 4096
 _NO_LOCKS = (errno.EBADF, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
@@ -51,22 +58,67 @@ class RunLock:
         except OSError as error:
             os.close(self._folder)
             raise _refusal(error, folder) from error
+        self._path = folder / LOCK_FILE
+        self._holder: dict[str, str | int] = {"host": socket.gethostname(), "pid": os.getpid(), "start": start}
         try:
-            self._say({"host": socket.gethostname(), "pid": os.getpid(), "start": start})
+            self._marked = _is_marked(os.pread(self._file, _MOST, 0))  # by a writer that was killed
+            self._say(self._holder)
         except OSError as error:
-            self.release()
-            raise system_fault(error, folder / LOCK_FILE) from error
+            os.close(self._file)
+            os.close(self._folder)
+            raise system_fault(error, self._path) from error
+
+    def mark(self) -> None:
+        """Says that `tail` is there, from now on until `unmark`; raises LogUnwritable where the disk refuses."""
+        self._marked = True
+        try:
+            self._say(self._holder)
+        except OSError as error:
+            raise system_fault(error, self._path) from error
+
+    def unmark(self) -> bool:
+        """Whether it is taken back for good that `tail` is there; where the disk refuses, `tail` must stay."""
+        marked, self._marked = self._marked, False
+        try:
+            self._say(self._holder)
+            os.fsync(self._file)
+        except OSError:
+            self._marked = marked
+            return False
+        return True
 
     def release(self) -> None:
-        """Lets the next writer in."""
+        """Lets the next writer in; a mark stays, for what it says is still so."""
         with suppress(OSError):
-            os.ftruncate(self._file, 0)
+            if self._marked:
+                self._say({})
+            else:
+                os.ftruncate(self._file, 0)
         os.close(self._file)
         os.close(self._folder)
 
-    def _say(self, holder: dict[str, str | int]) -> None:
-        os.ftruncate(self._file, 0)
-        os.pwrite(self._file, json.dumps(holder).encode(), 0)
+    def _say(self, holder: Mapping[str, str | int]) -> None:
+        said = json.dumps({**holder, _MARK: True} if self._marked else holder).encode() + b"\n"
+        os.pwrite(self._file, said, 0)  # over the old line and then to length: a mark outlives a kill between the two
+        os.ftruncate(self._file, len(said))
+
+
+def marked_lock(folder: Path) -> bytes:
+    """What `lock` says, where it is marked; nothing where it is not, or cannot be read."""
+    try:
+        content = read_plain(folder / LOCK_FILE)
+    except OSError:
+        return b""
+    return content if _is_marked(content) else b""
+
+
+def _is_marked(content: bytes) -> bool:
+    """Whether the first line says so; what follows it is left from a longer one."""
+    try:
+        said = json.loads(content.partition(b"\n")[0])
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(said, dict) and said.get(_MARK) is True
 
 
 def _open(path: Path) -> int:
@@ -88,7 +140,7 @@ def _refusal(error: OSError, folder: Path) -> LogError:
 def _busy(folder: Path) -> RunBusy:
     """The error that names the holder as far as it is known."""
     try:
-        holder = json.loads((folder / LOCK_FILE).read_bytes())
+        holder = json.loads(read_plain(folder / LOCK_FILE))
         host, pid, start = str(holder["host"]), int(holder["pid"]), str(holder["start"])
     except (OSError, ValueError, KeyError, TypeError):
         return RunBusy(f"another process is writing {folder}")

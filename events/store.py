@@ -19,6 +19,7 @@ from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
 from skillopt_es.events.forms import FORMS_QUERY, Form
 from skillopt_es.events.group import Record, Result, Tail, Write, plan_group
 from skillopt_es.events.links import first_break
+from skillopt_es.events.lock import RunLock
 from skillopt_es.events.log import RunInfo
 from skillopt_es.events.schema import LOG_FILE, open_writer_connection
 from skillopt_es.events.tail import TAIL_FILE, TailFile
@@ -33,12 +34,15 @@ class Store:
     `lost` then says what is missing.
     """
 
-    def __init__(self, folder: Path, run: RunInfo, *, now: Callable[[], datetime], accept_loss: bool = False) -> None:
+    def __init__(
+        self, folder: Path, run: RunInfo, lock: RunLock, *, now: Callable[[], datetime], accept_loss: bool = False
+    ) -> None:
         self.known = KnownDigests()
         self.lost = ""
         self._folder = folder
         self._path = folder / LOG_FILE
         self._run = run
+        self._lock = lock
         self._now = now
         ends = said_ends(folder)
         self._connection = open_writer_connection(self._path)
@@ -51,10 +55,13 @@ class Store:
             problems = ends.missing(run.run_id, self._hash_at, (self._tail.seq, self._tail.calls))
             self._check_end(problems, accept_loss=accept_loss)
             self._check_calls()
-            if not self.lost and any(name == TAIL_FILE for name, _ in ends.said):
-                self.anchor()  # what the last writer's `tail` says is made to last, for this one begins a new file
+            if not self.lost:
+                self._begin()
+                if any(name == TAIL_FILE for name, _ in ends.said):
+                    self.anchor()  # what the last writer's `tail` says is made to last, for this one begins anew
         except BaseException:
             self._connection.close()
+            self._tail_file.close()
             raise
 
     def commit(self, writes: Sequence[Write]) -> list[Result]:
@@ -79,6 +86,7 @@ class Store:
         self._tail_file.note(self._end)
         if self.lost and began:
             write_anchor(self._folder, self._end)  # from here on the log ends where it was gone on with
+            self._begin()
         self._forms.update(plan.forms)
         self.known.add(plan.blobs.keys())
         return plan.results
@@ -102,10 +110,15 @@ class Store:
         except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
         finally:
-            if self._tail == self._anchored:
+            if self._tail == self._anchored and self._lock.unmark():
                 self._tail_file.remove()
             else:
                 self._tail_file.close()
+
+    def _begin(self) -> None:
+        """Has `tail` in its place, and says so: whoever finds it missing knows that it was taken away."""
+        self._tail_file.begin()
+        self._lock.mark()
 
     @property
     def _end(self) -> Anchor:

@@ -14,11 +14,13 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from attrs import asdict, frozen
+from attrs import asdict, evolve, frozen
 
-from skillopt_es.events.anchor import Anchor, parsed_anchor
+from skillopt_es.events.anchor import Anchor, parsed_anchor, sync_folder
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import read_fault, system_fault
+from skillopt_es.events.lock import marked_lock
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.values import digest_of
 
 TAIL_FILE = "tail"
@@ -26,14 +28,20 @@ _LINE = 1024
 _LINES = 2
 _CHECK = 16
 _LOOKS = 3
+_WRITING = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 @frozen
 class Told:
-    """What the file says: where the log ended, if anything, and how many of its lines are not what was written."""
+    """
+    What the file says: where the log ended, if anything, and how many of its lines are not what was written.
+
+    `gone`: it is not there, though the last writer did not put it away.
+    """
 
     end: Anchor | None
     damaged: int
+    gone: bool = False
 
 
 class TailFile:
@@ -44,6 +52,18 @@ class TailFile:
         self._file: int | None = None
         self._turn = 0
         self._owed: Anchor | None = None
+
+    def begin(self) -> None:
+        """Has the file in its place, with what stands in it; raises LogUnwritable where the disk refuses."""
+        if self._file is not None:
+            return
+        try:
+            there = self._path.exists()
+            self._file = os.open(self._path, _WRITING, 0o644)
+            if not there:
+                sync_folder(self._path.parent)
+        except OSError as error:
+            raise system_fault(error, self._path) from error
 
     def note(self, end: Anchor) -> None:
         """Says that the log ends there, once that is durable; what the disk refuses is owed, see `settle`."""
@@ -63,9 +83,7 @@ class TailFile:
         """Says nothing any more: the anchor does."""
         self._owed, self._turn = None, 0
         with suppress(OSError):  # a line that stays is still true
-            if self._file is None:
-                self._path.unlink(missing_ok=True)
-            else:
+            if self._file is not None:
                 os.ftruncate(self._file, 0)
 
     def remove(self) -> None:
@@ -82,8 +100,7 @@ class TailFile:
 
     def _write(self, end: Anchor) -> None:
         if self._file is None:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._file = os.open(self._path, flags, 0o644)
+            self._file = os.open(self._path, _WRITING | os.O_TRUNC, 0o644)
         os.pwrite(self._file, _line(end), self._turn * _LINE)
         self._turn = (self._turn + 1) % _LINES
         self._owed = None
@@ -98,13 +115,22 @@ def read_tail(folder: Path) -> Told:
         told = _read(folder)
     if told.damaged and told.end is None:
         raise LogDamaged(f"{folder / TAIL_FILE} is damaged: it is not what was written")
-    return told
+    return evolve(told, gone=_is_gone(folder))
+
+
+def _is_gone(folder: Path) -> bool:
+    """Whether `tail` was taken away; a writer that comes or goes meanwhile is not mistaken for that."""
+    for _ in range(_LOOKS):
+        marked = marked_lock(folder)
+        if not marked or os.path.lexists(folder / TAIL_FILE) or marked_lock(folder) != marked:
+            return False
+    return True
 
 
 def _read(folder: Path) -> Told:
     path = folder / TAIL_FILE
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
     except FileNotFoundError:
         return Told(None, 0)
     except OSError as error:

@@ -69,7 +69,7 @@ class RunWriter:
         self._lock = lock
         self.log = EventLog.open(folder)
         try:
-            self._store = Store(folder, self.log.run, now=now, accept_loss=accept_loss)
+            self._store = Store(folder, self.log.run, lock, now=now, accept_loss=accept_loss)
         except BaseException:
             self.log.close()
             raise
@@ -102,6 +102,8 @@ class RunWriter:
             raise system_fault(error, folder) from error
         lock = RunLock(folder, start=start)
         try:
+            if not (folder / LOG_FILE).exists():
+                lock.unmark()  # what another log left there is not about this one
             create_log(folder, run_id=run_id, name=name, created_at=start, fork=fork, contents=contents)
             return cls(folder, lock, now=now)
         except BaseException:

@@ -9,20 +9,46 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO, TypeVar
 
-from attrs import evolve
+from attrs import evolve, field, frozen, validators
 
 from skillopt_es.events.catalog import RunResumed
+from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.faults import read_fault
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.plain import read_plain
+from skillopt_es.events.strict import MISFITS, strict_converter
 from skillopt_es.events.values import LostCall, Role
 from skillopt_es.training.budget import Bound
 
 FILE = "in-flight.jsonl"
+
+T = TypeVar("T")
+_CONVERTER = strict_converter(detailed=False)
+_COUNT = (validators.ge(0), validators.lt(2**63))
+
+
+@frozen
+class _Begun:
+    """The first line: where log and journal ended when the session began."""
+
+    events: int = field(validator=_COUNT)
+    calls: int = field(validator=_COUNT)
+
+
+@frozen
+class _Try:
+    """A try that was about to start, and what it may use at most; `again`: of the same call as the one before."""
+
+    slot: str = field(validator=lambda _, __, slot: slot.encode())  # half a character is none
+    role: Role
+    input: int = field(validator=_COUNT)
+    output: int = field(validator=_COUNT)
+    again: bool
 
 
 class StartedCalls:
@@ -51,38 +77,56 @@ class StartedCalls:
 
 
 def lost_calls(folder: Path, log: EventLog, journal: Journal) -> tuple[LostCall, ...]:
-    """The calls that a killed process left in flight, unless the log has them already."""
-    try:
-        lines = (folder / FILE).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
+    """
+    The calls that a killed process left in flight, unless the log has them already.
+
+    Raises LogDamaged for a file that is not what was written: how much was paid for cannot be told then.
+    """
+    said = _read(folder / FILE)
+    if said is None:
         return ()
-    rows = [row for line in lines if (row := _row(line)) is not None]
-    if not rows or "events" not in rows[0]:
+    begun, tries = said
+    if any(isinstance(each.event, RunResumed) for each in log.read(after=begun.events)):
         return ()
-    if any(isinstance(each.event, RunResumed) for each in log.read(after=rows[0]["events"])):
-        return ()
-    recorded = Counter(row.call.slot for row in journal.read(after=rows[0]["calls"]))
-    return tuple(call for slot, calls in _started(rows[1:]).items() for call in calls[recorded[slot] :])
+    recorded = Counter(row.call.slot for row in journal.read(after=begun.calls))
+    return tuple(call for slot, calls in _started(tries).items() for call in calls[recorded[slot] :])
 
 
-def _started(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[LostCall]]:
+def _started(tries: Iterable[_Try]) -> dict[str, list[LostCall]]:
     """The calls that started, by slot, in their order."""
     found: dict[str, list[LostCall]] = {}
-    for row in rows:
-        calls = found.setdefault(row["slot"], [])
-        if row["again"] and calls:
+    for each in tries:
+        calls = found.setdefault(each.slot, [])
+        if each.again and calls:
             calls[-1] = evolve(calls[-1], tries=calls[-1].tries + 1)
         else:
-            role: Role = row["role"]
             calls.append(
-                LostCall(slot=row["slot"], role=role, input_tokens=row["input"], output_tokens=row["output"], tries=1)
+                LostCall(slot=each.slot, role=each.role, input_tokens=each.input, output_tokens=each.output, tries=1)
             )
     return found
 
 
-def _row(line: str) -> dict[str, Any] | None:
-    """A line; None for one that was cut by the end of the process."""
-    with suppress(ValueError):
-        row = json.loads(line)
-        return row if isinstance(row, dict) else None
-    return None
+def _read(path: Path) -> tuple[_Begun, list[_Try]] | None:
+    """What the file says; None where no call can have started."""
+    try:
+        content = read_plain(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise read_fault(error, path) from error
+    *lines, _ = content.split(b"\n")  # what follows the last line's end was cut when the process ended
+    if not lines:
+        return None
+    begun = _structured(path, 1, lines[0], _Begun)
+    return begun, [_structured(path, number, line, _Try) for number, line in enumerate(lines[1:], start=2)]
+
+
+def _structured(path: Path, number: int, line: bytes, kind: type[T]) -> T:
+    try:
+        return _CONVERTER.structure(json.loads(line), kind)
+    except MISFITS as error:
+        raise LogDamaged(
+            f"line {number} of {path} is not what was written: which calls were in flight when the run was killed "
+            "cannot be told",
+            hint="bring the file back from a copy; or remove it and go on: the budget then does not count these calls",
+        ) from error

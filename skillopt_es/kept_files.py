@@ -7,6 +7,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.values import Json, digest_of
 
 
@@ -25,7 +26,7 @@ def write_kept(path: Path, value: Json) -> None:
 def read_kept(path: Path) -> Json:
     """What the file says; None for one that is not there or not what was written."""
     try:
-        text, digest, end = path.read_text(encoding="utf-8").split("\n")
+        text, digest, end = read_plain(path).decode().split("\n")
         said: Json = json.loads(text) if not end and digest_of(text.encode()) == digest else None
     except (OSError, ValueError, RecursionError):
         return None

@@ -11,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from skillopt_es.events.anchor import ANCHOR_FILE
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.strict import MISFITS, strict_converter
 from skillopt_es.events.tail import TAIL_FILE
@@ -52,7 +53,7 @@ def _state(folder: Path) -> Json:
     ahead = folder / f"{LOG_FILE}-wal"
     try:
         at_rest = not (folder / TAIL_FILE).exists() and not (ahead.exists() and ahead.stat().st_size)
-        size, anchor = (folder / LOG_FILE).stat().st_size, (folder / ANCHOR_FILE).read_bytes()
+        size, anchor = (folder / LOG_FILE).stat().st_size, read_plain(folder / ANCHOR_FILE)
     except OSError:
         return None
     return [FORMAT, software_version(), size, digest_of(anchor)] if at_rest else None

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from skillopt_es.events.lock import LOCK_FILE
+from skillopt_es.events.plain import read_plain
 
 Status = Literal["new", "running", "stopped", "paused", "completed", "scored"]
 
@@ -16,7 +17,7 @@ Status = Literal["new", "running", "stopped", "paused", "completed", "scored"]
 def is_written(folder: Path) -> bool:
     """Whether a live process has the run open for writing, as far as its lock file tells."""
     try:
-        holder = json.loads((folder / LOCK_FILE).read_bytes())
+        holder = json.loads(read_plain(folder / LOCK_FILE))
         host, pid = str(holder["host"]), int(holder["pid"])
     except (OSError, ValueError, KeyError, TypeError):
         return False  # a writer that ends leaves the file empty

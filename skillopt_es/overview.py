@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from attrs import evolve, frozen
 
 from skillopt_es.audit.reading import Reading
-from skillopt_es.events.catalog import CandidateGated, RunForked, RunStarted, TrainingStopped
+from skillopt_es.events.catalog import CandidateGated, Recorded, RunForked, RunStarted, TrainingStopped
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import NOT_TAKEN, Json
+from skillopt_es.events.values import NOT_TAKEN
 from skillopt_es.kept_overviews import MISFITS, converter, keep_overview, kept_overview
 from skillopt_es.liveness import Status, status_now
 from skillopt_es.projections.ahead import Ahead, AheadTally
@@ -94,8 +95,7 @@ def overviews(directory: Path) -> list[Overview | Unreadable]:
 
 
 def _looked_at(folder: Path) -> Overview | Unreadable:
-    known = kept_overview(folder)
-    found = None if known is None else _known(known, folder)
+    found = known_overview(folder)
     try:
         return read_and_kept(folder) if found is None else found
     except LogError as error:
@@ -110,8 +110,11 @@ def read_and_kept(folder: Path) -> Overview:
     return found
 
 
-def _known(value: Json, folder: Path) -> Overview | None:
-    """A kept overview, with what may have changed since; None for one that does not fit."""
+def known_overview(folder: Path) -> Overview | None:
+    """The overview that is kept of a run, with what may have changed since; None where none can be believed."""
+    value = kept_overview(folder)
+    if value is None:
+        return None
     try:
         found: Overview = converter.structure(value, Overview)
     except MISFITS:
@@ -138,6 +141,12 @@ SESSIONS = ("RunStarted", "RunForked", "RunPaused", "RunResumed")
 """The events that say who wrote a log, and at which prices."""
 
 
+def inherited_calls(sessions: Iterable[Recorded]) -> int:
+    """How many calls came along from the parent of a fork, by the events that say who wrote a log."""
+    forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
+    return forks[-1].inherited if forks else 0
+
+
 def spent(folder: Path) -> Spent:
     """The usage of a run, from its journal and the prices it has recorded; raises LogError for one it cannot read."""
     with Reading.of(folder) as reading:
@@ -155,8 +164,7 @@ def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
     """
     sessions = list(reading.read(types=SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
-    forks = [recorded.event for recorded in sessions if isinstance(recorded.event, RunForked)]
-    inherited = forks[-1].inherited if forks else 0
+    inherited = inherited_calls(sessions)
     tally = AheadTally()
     usage = _used(reading, inherited, tally, prices, strict=strict)
     verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated", "TrainingStopped"))]

@@ -115,7 +115,9 @@ async def resume(folder: Path, session: Session) -> TrainerState:
         if state.started is None:
             raise RunNotFound(
                 f"{folder.name} stopped before it began",
-                hint=f"start it with `skillopt-es run CONFIG --run {folder.name}{dir_option(folder.parent)}`",
+                hint="nothing of it is left to go on from: remove its folder, or bring it back from a copy"
+                if writer.lost
+                else f"start it with `skillopt-es run CONFIG --run {folder.name}{dir_option(folder.parent)}`",
             )
         if not state.started.total_steps:
             raise RunNotFound(

@@ -54,6 +54,11 @@ def with_later(kept: Kept, log: EventLog, until: int) -> Kept:
     return evolve(kept, calls=until, hash=log.hash_at("calls", until), sums=_joined([*kept.sums, *later]))
 
 
+def is_true(kept: Kept, log: EventLog) -> bool:
+    """Whether the sums are those of the calls; adds all of them up."""
+    return set(kept.sums) == set(_joined(Journal(log.reader).plain_sums(kept.after, kept.calls)))
+
+
 def keep(folder: Path, kept: Kept) -> None:
     """Puts the file in its place, or leaves it where the folder cannot be written: it only saves time."""
     write_kept(folder / FILE, {"format": FORMAT, **asdict(kept, recurse=False, value_serializer=_plain)})

@@ -21,7 +21,9 @@ from skillopt_es.events.catalog import RunResumed
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import digest_of
+from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.kept_check import with_kept
 from skillopt_es.overview import Overview, overviews, spent
 from skillopt_es.projections.usage import usage_of
 
@@ -93,6 +95,31 @@ def test_sums_that_are_not_what_was_kept_are_not_used(run: Path, change: Change)
     spent(run)
     change(run)
     assert spent(run).usage == by_each_call(run)
+
+
+def test_forged_sums_are_named(run: Path) -> None:
+    """What looks right is believed to save time, but not by who checks; honest ones are no problem."""
+    honest = spent(run).usage
+    with EventLog.open(run) as log:
+        kept = usage_sums.kept_sums(run, log, 0)
+        assert with_kept(verify(run), run).ok
+        usage_sums.keep(run, evolve(kept, sums=tuple(evolve(each, calls=1) for each in kept.sums)))
+    assert spent(run).usage != honest
+    report = with_kept(verify(run), run)
+    assert (report.ok, [problem.where for problem in report.problems]) == (False, ["usage.json"])
+    (run / "usage.json").unlink()
+    assert with_kept(verify(run), run).ok
+
+
+def test_a_forged_overview_is_named(run: Path) -> None:
+    """The same for what a list of runs shows."""
+    [first] = overviews(run.parent)
+    assert with_kept(verify(run), run).ok
+    text = (run / "overview.json").read_text().splitlines()[0].replace('"calls": ', '"calls": 7')
+    (run / "overview.json").write_text(f"{text}\n{digest_of(text.encode())}\n")
+    assert overviews(run.parent) != [first]
+    report = with_kept(verify(run), run)
+    assert (report.ok, [problem.where for problem in report.problems]) == (False, ["overview.json"])
 
 
 def test_sums_of_a_shorter_journal_are_gone_on_with(run: Path, tmp_path: Path) -> None:

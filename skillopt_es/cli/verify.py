@@ -32,7 +32,8 @@ from skillopt_es.counting import counted
 @json_option
 def verify_command(run: str | None, exported: Path | None, kept: Path | None, directory: Path, as_json: bool) -> int:
     """
-    Check that a run's log is what was written: every hash, text and reference, and its end against head.json.
+    Check that a run's log is what was written: every hash, text and reference, and its end against head.json. What is
+    kept beside it to save time (usage.json, overview.json) is compared with what the log says.
 
     Exit code 1 when it is not. `replay --check` checks more: that each decision follows.
 
@@ -49,10 +50,11 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
             raise click.UsageError("--anchor is about a run's log, --export about a folder: give one of them")
         return _verify_export(exported, run, directory, as_json=as_json)
     from skillopt_es.events.verify import verify
+    from skillopt_es.kept_check import with_kept
     from skillopt_es.runs import find_run
 
     folder = find_run(run, directory)
-    report = verify(folder, kept)
+    report = with_kept(verify(folder, kept), folder)
     if as_json:
         print_json(asdict(report))
         return 0 if report.ok else 1

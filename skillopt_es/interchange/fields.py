@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import stat
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,10 +12,9 @@ from attrs import define, field, frozen
 
 from skillopt_es.errors import DataError
 from skillopt_es.events.codec import clean_text
+from skillopt_es.events.plain import NotPlainError, read_plain
 from skillopt_es.events.values import Json
 
-# Opening a pipe that nobody writes to would wait for ever; Windows has neither flag.
-_AS_IT_IS = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold
 _PLAIN = "a result folder has plain files only: put a copy of the file there, or take it away"
 
@@ -162,10 +159,10 @@ class Source:
             at /= part
             if at.is_symlink():
                 raise DataError(f"{at} is a symbolic link, which an import does not follow", hint=_PLAIN)
-        with os.fdopen(os.open(at, _AS_IT_IS), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise DataError(f"{at} is not a plain file", hint=_PLAIN)
-            return file.read()
+        try:
+            return read_plain(at)
+        except NotPlainError as error:
+            raise DataError(f"{at} {error.strerror}", hint=_PLAIN) from error
 
     def json(self, path: str) -> Json:
         """What a JSON file holds; None for one that is not there or broken, which is told."""

@@ -211,6 +211,16 @@ def test_an_anchor_that_cannot_be_read_is_a_problem(folder: Path, content: str) 
     assert [problem.where for problem in verify(folder).problems] == ["anchor"]
 
 
+@pytest.mark.parametrize("number", [-1, 2**63, 10**3999])
+@pytest.mark.parametrize("key", ["seq", "calls"])
+def test_a_number_that_no_row_can_have_is_damage(folder: Path, key: str, number: int) -> None:
+    """Told in a short sentence."""
+    anchor = json.loads((folder / "head.json").read_text())
+    (folder / "head.json").write_text(json.dumps({**anchor, key: number}))
+    [problem] = verify(folder).problems
+    assert problem.message == f"{folder / 'head.json'} is damaged: it is not what was written"
+
+
 def test_an_anchor_of_another_run_or_history_is_a_problem(folder: Path, filled: Path) -> None:
     """The number is right, the rest is not."""
     anchor = json.loads((filled / "head.json").read_text())

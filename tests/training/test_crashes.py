@@ -18,6 +18,7 @@ from support.crashes import KillAt, in_child
 from support.logs import call_slots, decisions_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
+from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.verify import verify
 from skillopt_es.overview import spent
@@ -142,3 +143,14 @@ def test_a_run_that_is_killed_again_and_again_still_ends(whole: Path, tmp_path: 
     for seq in range(12, 100, 9):
         in_child(lambda seq=seq: go_on(KillAt(event=seq)))
     assert_recovers(tmp_path, whole)
+
+
+def test_a_run_of_which_nothing_is_left_says_what_to_do(tmp_path: Path) -> None:
+    """To accept the loss of everything leaves nothing to go on from, and it cannot be started over."""
+    assert in_child(lambda: begin(tmp_path, KillAt(event=1))) == signal.SIGKILL
+    run = tmp_path / "run"
+    for name in ("log.db-wal", "tail"):
+        (run / name).unlink()
+    with pytest.raises(RunNotFound) as refused:
+        asyncio.run(resume(run, world().session(accept_loss=True)))
+    assert "nothing of it is left" in refused.value.hint

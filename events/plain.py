@@ -1,0 +1,46 @@
+"""Plain files alone: a pipe, a device or a folder in the place of a file is told, and never waited for."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+# Opening a pipe that nobody writes to would wait for ever; Windows has none of these flags but the last.
+_AT_ONCE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
+
+
+class NotPlainError(OSError):
+    """What is there is no plain file; `strerror` says what, after the name."""
+
+
+def open_plain(path: Path, *, follow: bool = False) -> BinaryIO:
+    """
+    The file, open for reading; with `follow` also behind a symbolic link.
+
+    Raises NotPlainError for anything that is no plain file, and OSError as `open` does.
+    """
+    try:
+        number = os.open(path, _AT_ONCE | (0 if follow else _NO_LINKS))
+    except OSError as error:
+        if error.errno == errno.ELOOP and not follow and path.is_symlink():
+            raise NotPlainError(errno.ELOOP, "is a symbolic link", str(path)) from error
+        if error.errno == errno.ENXIO:  # a socket
+            raise NotPlainError(errno.ENXIO, "is not a plain file", str(path)) from error
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(number).st_mode):
+            raise NotPlainError(errno.EINVAL, "is not a plain file", str(path))
+        return os.fdopen(number, "rb")
+    except BaseException:
+        os.close(number)
+        raise
+
+
+def read_plain(path: Path, *, follow: bool = False) -> bytes:
+    """All bytes of a plain file; raises as `open_plain` does."""
+    with open_plain(path, follow=follow) as file:
+        return file.read()

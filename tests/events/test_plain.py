@@ -1,0 +1,75 @@
+"""What is no plain file is told at once, wherever a file of a run is read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.event_runs import fill
+
+from skillopt_es.events.plain import NotPlainError, open_plain, read_plain
+
+
+def test_a_plain_file_is_read_and_nothing_else(tmp_path: Path) -> None:
+    """A link only where it may be followed; what is not there is told as by `open`."""
+    (tmp_path / "file").write_bytes(b"what it says")
+    (tmp_path / "link").symlink_to("file")
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "to-pipe").symlink_to("pipe")
+    (tmp_path / "folder").mkdir()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(tmp_path / "socket"))
+    assert read_plain(tmp_path / "file") == read_plain(tmp_path / "link", follow=True) == b"what it says"
+    for name, follow in (("link", False), ("pipe", True), ("to-pipe", True), ("folder", True), ("socket", True)):
+        with pytest.raises(NotPlainError, match="symbolic link" if name == "link" else "not a plain file"):
+            open_plain(tmp_path / name, follow=follow)
+    with pytest.raises(NotPlainError, match="not a plain file"):
+        open_plain(Path("/dev/zero"))
+    with pytest.raises(FileNotFoundError):
+        open_plain(tmp_path / "none")
+
+
+READ = """
+import sys
+from pathlib import Path
+from skillopt_es.events.errors import LogError
+from skillopt_es.events.verify import verify
+from skillopt_es.in_flight import lost_calls
+from skillopt_es.kept_overviews import kept_overview
+from skillopt_es.liveness import is_written
+from skillopt_es.usage_sums import kept_sums
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import EventLog
+
+for folder in map(Path, sys.argv[1:]):
+    try:
+        with EventLog.open(folder) as log:
+            is_written(folder), kept_overview(folder), kept_sums(folder, log, 0)
+            lost_calls(folder, log, Journal(log.reader))
+        verify(folder)
+        print(f"{folder.name}: read")
+    except LogError as error:
+        print(f"{folder.name}: {error.message}")
+"""
+
+
+def test_a_pipe_in_the_place_of_a_file_hangs_no_reader(tmp_path: Path) -> None:
+    """What only saves time or names a process is passed over; what counts is said to be unreadable."""
+    fill(tmp_path / "whole", 1)
+    counting = ("tail", "head.json", "in-flight.jsonl")
+    names = (*counting, "usage.json", "overview.json", "lock")
+    for name in names:
+        shutil.copytree(tmp_path / "whole", tmp_path / f"run-{name}")
+        (tmp_path / f"run-{name}" / name).unlink(missing_ok=True)
+        os.mkfifo(tmp_path / f"run-{name}" / name)
+    run = [sys.executable, "-c", READ, *(str(tmp_path / f"run-{name}") for name in names)]
+    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert len(said) == len(names)
+    for name, line in zip(names, said, strict=True):
+        assert line.startswith(f"run-{name}: ")
+        assert line.endswith(f"{name} cannot be read: it is not a plain file" if name in counting else ": read")
