@@ -16,6 +16,7 @@ from skillopt_es.events.values import Draft, Edit, EditReport, FailurePattern, R
 DEFAULTS: dict[str, dict[str, object]] = {
     "RunStarted": {"notes": (), "guide": ""},
     "RunResumed": {"overrides": (), "lost": (), "accepted_loss": ""},
+    "RunPaused": {"hint": ""},
     "RunForked": {"overrides": ()},
     "EvidenceRetracted": {"place": ""},
     "TextsErased": {"place": ""},

@@ -144,7 +144,7 @@ def test_a_purse_that_is_told_nothing_else_minds_its_caps() -> None:
         with pytest.raises(NotStarted):
             await ask(plain)
         assert plain.reached == (
-            "budget.max_cost is 0.1500, of which 0.1000 is used: the next call (s) may come to 0.1000"
+            "budget.max_cost is 0.1500, with 0.1000 spent so far: the next call (s) may come to 0.1000"
         )
 
     scene(play())
@@ -160,7 +160,7 @@ def test_nobody_waits_where_nothing_is_in_flight() -> None:
         assert full.reached == ""
         await ends(full, WORST)
         assert (await second, await third) == (False, False)
-        assert full.reached.startswith("budget.max_tokens is 150, of which 100 is used")
+        assert full.reached.startswith("budget.max_tokens is 150, with 100 tokens used so far")
         assert await full.enter(Amount(tokens=1), "d", again=False, ahead=False) is False
         assert (full.in_flight, full.ledger.reserved) == (0, NOTHING)
 
@@ -256,26 +256,26 @@ def test_nothing_starts_once_time_is_up_or_the_run_is_to_stop() -> None:
     [
         (
             purse(Caps(calls=1200), spent=Amount(calls=1200), unreported=2),
-            "budget.max_calls is 1,200, of which 1,200 is used: the next call (s) is not started",
+            "budget.max_calls is 1,200, with 1,200 calls made so far: the next call (s) is not started",
         ),
         (
             purse(Caps(tokens=9999), spent=Amount(tokens=9950)),
-            "budget.max_tokens is 9,999, of which 9,950 is used: the next call (s) may come to 100",
+            "budget.max_tokens is 9,999, with 9,950 tokens used so far: the next call (s) may come to 100",
         ),
         (
             purse(Caps(tokens=99), unreported=2),
             (
-                "budget.max_tokens is 99, of which 0 is used (calls whose usage was not reported "
+                "budget.max_tokens is 99, with 0 tokens used so far (calls whose usage was not reported "
                 "count at their worst: 2): the next call (s) may come to 100"
             ),
         ),
         (
             purse(Caps(cost=Decimal("0.05")), price=PRICE, currency="USD"),
-            "budget.max_cost is USD 0.0500, of which USD 0.0000 is used: the next call (s) may come to USD 0.1000",
+            "budget.max_cost is USD 0.0500, with USD 0.0000 spent so far: the next call (s) may come to USD 0.1000",
         ),
         (
             purse(Caps(cost=Decimal("0.05")), price=PRICE),
-            "budget.max_cost is 0.0500, of which 0.0000 is used: the next call (s) may come to 0.1000",
+            "budget.max_cost is 0.0500, with 0.0000 spent so far: the next call (s) may come to 0.1000",
         ),
     ],
     ids=["calls", "tokens", "unreported", "cost", "no currency"],
