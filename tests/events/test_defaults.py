@@ -16,11 +16,10 @@ from skillopt_es.events.values import Draft, Edit, EditReport, FailurePattern, R
 DEFAULTS: dict[str, dict[str, object]] = {
     "RunStarted": {"notes": (), "guide": ""},
     "RunResumed": {"overrides": (), "lost": (), "accepted_loss": ""},
-    "RunPaused": {"hint": ""},
     "RunForked": {"overrides": ()},
     "EvidenceRetracted": {"place": ""},
     "TextsErased": {"place": ""},
-    "RunPaused": {},
+    "RunPaused": {"hint": ""},
     "EpochPlanned": {"meta_skill": ""},
     "RolloutCompleted": {
         "failure": "",
