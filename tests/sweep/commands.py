@@ -58,6 +58,7 @@ class Started:
 
 def start(words: Sequence[str], output: Path) -> Started:
     """Starts `skillopt-es` with these words."""
+    output.write_bytes(b"")  # here, as a signal may end the child before it opens its file
     process = os.fork()
     if process:
         return Started(process, output)
