@@ -11,12 +11,12 @@ import pytest
 from support.make_golden import GOLDEN, state_digest
 from support.tamper import with_unknown_event
 
+from skillopt_es.audit.check import check
 from skillopt_es.events.errors import LogTooNew
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
-from skillopt_es.session import read_state
-from skillopt_es.training.check import check
+from skillopt_es.sessions.session import read_state
 
 RELEASES = sorted(path.name for path in GOLDEN.iterdir() if path.is_dir())
 

@@ -53,31 +53,79 @@ def test_only_wiring_knows_adapters() -> None:
         for file in (ROOT / "skillopt_es").rglob("*.py")
         if any(name.startswith("skillopt_es.adapters") for name in ours(file))
     }
-    assert knowing == {"skillopt_es/benchmarks.py", "skillopt_es/wiring.py"}
+    assert knowing == {"skillopt_es/sessions/benchmarks.py", "skillopt_es/sessions/wiring.py"}
+
+
+LAYERS = (
+    ("errors", "ports", "version", "counting"),
+    ("skill", "prompts"),
+    ("config",),
+    ("replies",),
+    ("engine",),
+    ("gate",),
+    ("programs",),
+    ("runs",),
+    ("sessions",),
+    ("interchange", "estimating", "cassettes"),
+    ("audit",),
+    ("deploy", "exports"),
+    ("presenting",),
+    ("report",),
+    ("cli",),
+    ("testing", "__init__", "__main__"),
+)
+OUTSIDE = {"adapters", "configs", "events", "projections"}
+AGAINST_THE_ARROWS = {
+    "engine/loop.py imports programs",
+    "report/document.py imports cli",
+    "report/page.py imports cli",
+    "report/settings.py imports cli",
+    "report/skill.py imports cli",
+    "report/spending.py imports cli",
+    "report/steps.py imports cli",
+    "report/top.py imports cli",
+}
+
+
+def test_inside_the_trainer_a_room_imports_only_those_below_it() -> None:
+    """From what a skill is up to the command; rooms of one row do not know each other."""
+    heights = {room: height for height, rooms in enumerate(LAYERS) for room in rooms}
+    inside = ROOT / "skillopt_es"
+    wrong = set()
+    for file in inside.rglob("*.py"):
+        path = file.relative_to(inside)
+        here = path.parts[0].removesuffix(".py")
+        for name in ours(file):
+            there = (name.split(".") + [""])[1]
+            if there in {"", here} | OUTSIDE:
+                continue
+            if heights[there] >= heights[here]:
+                wrong.add(f"{path} imports {there}")
+    assert wrong == AGAINST_THE_ARROWS
 
 
 PURE = [
     "projections",
-    "skillopt_es/skill",
-    "skillopt_es/audit/blame.py",
-    "skillopt_es/audit/headlines.py",
-    "skillopt_es/audit/line_costs.py",
     *(
-        f"skillopt_es/training/{name}.py"
-        for name in (
-            "planner",
-            "plan_step",
-            "plan_epoch_end",
-            "evaluations",
-            "gate_rules",
-            "gate_compare",
-            "gate_draws",
-            "early_stop",
-            "candidate",
-            "decisions",
-            "scores",
-            "gate",
-            "epoch_end",
+        f"skillopt_es/{place}"
+        for place in (
+            "audit/blame.py",
+            "audit/headlines.py",
+            "audit/line_costs.py",
+            "engine/evaluations.py",
+            "engine/scores.py",
+            "gate/compare.py",
+            "gate/draws.py",
+            "gate/early_stop.py",
+            "gate/rules.py",
+            "gate/verdicts.py",
+            "programs/classic/candidate.py",
+            "programs/classic/decisions.py",
+            "programs/classic/epoch_end.py",
+            "programs/classic/plan_epoch_end.py",
+            "programs/classic/plan_step.py",
+            "programs/classic/planner.py",
+            "skill",
         )
     ),
 ]

@@ -12,9 +12,9 @@ import pytest
 
 from skillopt_es.events.catalog import CandidateGated
 from skillopt_es.events.log import EventLog
-from skillopt_es.forking import make_fork
-from skillopt_es.overview import spent
 from skillopt_es.projections.tables import rebuild_tables
+from skillopt_es.runs.overview import spent
+from skillopt_es.sessions.forking import make_fork
 
 PAGE = Path(__file__).parent.parent / "docs" / "sql.md"
 EXAMPLES = re.findall(r"^```sql( log)?\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from skillopt_es.audit.descent import Evidence
-from skillopt_es.audit.reading import Reading
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
@@ -15,9 +14,10 @@ from skillopt_es.events.catalog import (
     RolloutCompleted,
 )
 from skillopt_es.events.log import EventLog
+from skillopt_es.programs.classic.forks import under_way
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
-from skillopt_es.training.forks import under_way
+from skillopt_es.runs.reading import Reading
 
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
 

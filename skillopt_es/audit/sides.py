@@ -7,7 +7,7 @@ from typing import Literal, cast, get_args
 
 from attrs import frozen
 
-from skillopt_es.moments import Moment
+from skillopt_es.runs.moments import Moment
 
 _Part = tuple[Literal["run"], str] | tuple[Literal["moment"], Moment]
 SkillName = Literal["initial", "best", "current"]

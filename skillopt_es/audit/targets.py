@@ -7,7 +7,6 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.audit.reading import Reading
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
@@ -21,6 +20,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.projections.lineage import TYPES, Node, lineage
 from skillopt_es.projections.usage import slot_place
+from skillopt_es.runs.reading import Reading
 
 Named = Literal["step", "epoch", "event", "candidate", "anything"]
 _HASH = re.compile(r"[0-9a-f]{4,64}")

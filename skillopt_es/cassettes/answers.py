@@ -9,12 +9,12 @@ from typing import cast
 from attrs import define, field
 
 from skillopt_es.cassettes.file import Cassette
+from skillopt_es.engine.call_records import read_answer, wire_form
+from skillopt_es.engine.steps import steps_of
 from skillopt_es.errors import CassetteMiss
 from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, FinishReason, Usage
-from skillopt_es.training.call_records import read_answer, wire_form
-from skillopt_es.training.steps import steps_of
 
 _SHOWN = 60  # characters of a line that differs
 

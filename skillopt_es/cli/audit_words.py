@@ -11,8 +11,8 @@ from skillopt_es.cli.terminal import print_error
 from skillopt_es.events.values import Draft, Edit, Json, Proposal
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.projections.fates import Fate
+    from skillopt_es.runs.reading import Reading
 
 _LONGEST = 90
 _MOST_NAMES = 12

@@ -19,12 +19,12 @@ from skillopt_es.events.errors import LogDamaged, RunNotFound
 if TYPE_CHECKING:
     from skillopt_es.audit.blame import Attributed, Blame, Maker
     from skillopt_es.audit.line_costs import BlamedLine, Cost
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.deploy.facts import Which
     from skillopt_es.events.values import Json
-    from skillopt_es.moments import Moment
     from skillopt_es.projections.prices import Prices
     from skillopt_es.projections.usage import Usage
+    from skillopt_es.runs.moments import Moment
+    from skillopt_es.runs.reading import Reading
 
 _MOST = 50
 """How many of the proposals behind a line are shown, those nearest to it."""
@@ -70,10 +70,10 @@ def blame_command(
     """
     from skillopt_es.audit.blame import BLAME_TYPES, blame
     from skillopt_es.audit.line_costs import blamed_lines, slots_behind
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.deploy.exported import exported_file
     from skillopt_es.projections.prices import recorded_prices
     from skillopt_es.projections.trust import untrusted_attempts
+    from skillopt_es.runs.reading import Reading
 
     if exported is not None and at is not None:
         raise click.UsageError("--export is of a moment of its own: it goes without --at")
@@ -113,7 +113,7 @@ def blame_command(
 
 def _run_and_file(words: Sequence[str], directory: Path) -> tuple[Path, str]:
     """The run's folder and the file; one word that is no run is a file of the newest one."""
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
 
     if len(words) > 2:
         raise click.UsageError("blame takes a run and a file of its skill: blame [RUN] [FILE]")
@@ -128,7 +128,7 @@ def _run_and_file(words: Sequence[str], directory: Path) -> tuple[Path, str]:
 
 
 def _until(at: Moment | None, reading: Reading) -> int | None:
-    from skillopt_es.moments import seq_of
+    from skillopt_es.runs.moments import seq_of
 
     return None if at is None else seq_of(reading, at)
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import click
 from attrs import frozen
 
+from skillopt_es.audit.check import CheckReport, check
 from skillopt_es.cli.options import print_json
 from skillopt_es.counting import counted
+from skillopt_es.engine.differences import Mismatch
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
-from skillopt_es.training.check import CheckReport, check
-from skillopt_es.training.differences import Mismatch
 
 
 @frozen

@@ -14,7 +14,7 @@ from skillopt_es.cli.terminal import print_error, print_hanging, say, width
 from skillopt_es.events.values import Json, Score
 
 if TYPE_CHECKING:
-    from skillopt_es.side_by_side import Side
+    from skillopt_es.audit.side_by_side import Side
 
 _Column = tuple[str, Sequence[str]]
 _WIDE = 120
@@ -33,8 +33,8 @@ def compare_command(runs: tuple[str, ...], directory: Path, as_json: bool) -> in
 
     What a fork shares with its parent counts for its steps and scores, not for what it used.
     """
-    from skillopt_es.runs import find_run
-    from skillopt_es.side_by_side import side
+    from skillopt_es.audit.side_by_side import side
+    from skillopt_es.runs.folders import find_run
 
     found = [side(find_run(run, directory)) for run in runs]
     code = 1 if any(each.problem is not None for each in found) else 0

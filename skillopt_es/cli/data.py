@@ -12,7 +12,7 @@ from skillopt_es.cli.options import json_option, print_json
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
-    from skillopt_es.benchmarks import Benchmark
+    from skillopt_es.sessions.benchmarks import Benchmark
 
 
 @click.group("data")
@@ -25,7 +25,7 @@ def data_command() -> None:
 @json_option
 def fetch_plan_command(benchmark: str | None, as_json: bool) -> int:
     """Say what to download for BENCHMARK, from where and on what terms; without one, list the benchmarks."""
-    from skillopt_es.benchmarks import BENCHMARKS, benchmark_named
+    from skillopt_es.sessions.benchmarks import BENCHMARKS, benchmark_named
 
     if benchmark is None:
         if as_json:
@@ -95,7 +95,7 @@ def build_command(benchmark: str, source: Path, out: Path, ids: Path | None, as_
 
     Everything is checked before OUT is made; an error lists the first ids that are missing or there twice.
     """
-    from skillopt_es.benchmarks import build_data
+    from skillopt_es.sessions.benchmarks import build_data
 
     built = build_data(benchmark, source=source, out=out, ids=ids)
     if as_json:
@@ -117,7 +117,7 @@ def check_command(what: Path, as_json: bool) -> int:
 
     A folder that `data build` made must be as it was built. Exit codes: 0 nothing is wrong, 1 something is.
     """
-    from skillopt_es.benchmarks import check_data
+    from skillopt_es.sessions.benchmarks import check_data
 
     found = check_data(what)
     if as_json:

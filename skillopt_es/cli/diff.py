@@ -72,7 +72,7 @@ def _skills(
     from skillopt_es.audit.sides import Side
     from skillopt_es.projections.state import Standing
     from skillopt_es.projections.state_diff import standing_diff
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
 
     folder = find_run(run, directory)
     _, state, _ = _state(Side(run, None), folder, problems)
@@ -90,7 +90,7 @@ def _states(
 
     A log that both sides share is read once where that can be.
     """
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
 
     folders = [find_run(side.run, directory) for side in sides]
     shared = folders[0] == folders[1]
@@ -105,8 +105,8 @@ def _states(
 
 def _measured(folder: Path, side: tuple[str, TrainerState, int]) -> Mapping[str, Measurement]:
     """What a run has measured up to its end, as far as it can be read; `side` is a state of it."""
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.projections.trainer import fold
+    from skillopt_es.runs.reading import Reading
 
     _, state, seq = side
     with Reading.of(folder) as reading:
@@ -117,9 +117,9 @@ def _state(
     side: Side, folder: Path, problems: list[str], after: tuple[str, TrainerState, int] | None = None
 ) -> tuple[str, TrainerState, int]:
     """A side's name, its state and the number of its last event; `after` is an earlier state of the same log."""
-    from skillopt_es.audit.reading import Reading
-    from skillopt_es.moments import seq_of
     from skillopt_es.projections.trainer import fold
+    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.runs.reading import Reading
 
     with Reading.of(folder) as reading:
         seq = reading.until if side.moment is None else seq_of(reading, side.moment)

@@ -15,8 +15,8 @@ from skillopt_es.cli.terminal import Toned, print_hanging
 from skillopt_es.presenting.palette import tone_of
 
 if TYPE_CHECKING:
-    from skillopt_es.checks import Check
-    from skillopt_es.doctor import Examination
+    from skillopt_es.sessions.checks import Check
+    from skillopt_es.sessions.doctor import Examination
 
 
 _INDENT = 22
@@ -37,7 +37,7 @@ def doctor_command(
     The grader is tried on made-up answers, and each model is asked one tiny question. Exit codes: 0 nothing is in the
     way, 1 something is.
     """
-    from skillopt_es.doctor import Examination
+    from skillopt_es.sessions.doctor import Examination
 
     what = Examination(config=config, overrides=overrides, directory=directory, environ=os.environ, calls=not no_calls)
     checks = asyncio.run(_collect(what, quiet=as_json))
@@ -51,7 +51,7 @@ def doctor_command(
 
 
 async def _collect(what: Examination, *, quiet: bool) -> list[Check]:
-    from skillopt_es.doctor import examine
+    from skillopt_es.sessions.doctor import examine
 
     checks = []
     async for check in examine(what):

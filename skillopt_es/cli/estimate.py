@@ -66,11 +66,11 @@ def print_estimate(config: RunConfig, directory: Path, *, as_json: bool) -> None
 async def _estimated(config: RunConfig, directory: Path) -> Estimate:
     from attrs import evolve
 
+    from skillopt_es.engine.run_data import RunData
     from skillopt_es.estimating.estimate import estimate_of
     from skillopt_es.estimating.history import past_runs
-    from skillopt_es.start import run_started, size_notes
-    from skillopt_es.training.run_data import RunData
-    from skillopt_es.wiring import open_environment
+    from skillopt_es.sessions.start import run_started, size_notes
+    from skillopt_es.sessions.wiring import open_environment
 
     environment = open_environment(config)
     try:

@@ -20,9 +20,9 @@ from skillopt_es.cli.terminal import print_warning, say_for_now
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
-    from skillopt_es.evaluation import Evaluated, EvaluationRequest
     from skillopt_es.events.values import SkillTree, Split
-    from skillopt_es.seal import Seal
+    from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
+    from skillopt_es.sessions.seal import Seal
 
     _Skill = tuple[SkillTree, tuple[str, ...]]
     _Asked = tuple[RunConfig, _Skill, str, Seal | None]
@@ -100,7 +100,7 @@ def eval_command(
     answers (`handoff`) or has reached a budget, 130 interrupted.
     """
     from skillopt_es.cli.evaluated import print_json_results, print_results, refuse_problems, write_rows
-    from skillopt_es.evaluation import EvaluationRequest
+    from skillopt_es.sessions.evaluation import EvaluationRequest
 
     if config is not None and run is not None:
         raise click.UsageError("name a CONFIG or a --run, not both")
@@ -134,8 +134,8 @@ def eval_command(
 def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
     """The config of a file, the skill that is asked for, what to call them, and the seal."""
     from skillopt_es.config import load_config
-    from skillopt_es.seal import seal_of
-    from skillopt_es.start import load_skill
+    from skillopt_es.sessions.seal import seal_of
+    from skillopt_es.sessions.start import load_skill
 
     config = load_config(path, overrides, os.environ)
     tell_of(config)
@@ -151,11 +151,11 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
 def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
     """The config of a run, the skill that is asked for, what to call them, and the run's seal."""
     from skillopt_es.config import with_overrides
-    from skillopt_es.evaluation import OWN_BUDGET
     from skillopt_es.events.errors import RunNotFound
-    from skillopt_es.runs import find_run
-    from skillopt_es.seal import seal_of_run
-    from skillopt_es.session import read_state, recorded_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.sessions.evaluation import OWN_BUDGET
+    from skillopt_es.sessions.seal import seal_of_run
+    from skillopt_es.sessions.session import read_state, recorded_run
 
     folder = find_run(name, Path("runs"))
     state = read_state(folder)
@@ -174,7 +174,7 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
     from attrs import evolve
 
     from skillopt_es.errors import DataError
-    from skillopt_es.start import load_skill
+    from skillopt_es.sessions.start import load_skill
 
     if file.is_dir():
         raise DataError(f"--skill {file} is a folder, and a skill is one text file", hint=f"such as {file}/SKILL.md")
@@ -187,10 +187,10 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
     from skillopt_es.cli.pauses import limit_option
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.waiting import WaitTeller
+    from skillopt_es.engine.in_flight import InFlight
     from skillopt_es.errors import BackendError, BudgetReached, Interrupted
-    from skillopt_es.evaluation import evaluate
-    from skillopt_es.session import Session
-    from skillopt_es.training.in_flight import InFlight
+    from skillopt_es.sessions.evaluation import evaluate
+    from skillopt_es.sessions.session import Session
 
     try:
         say = partial(click.echo, err=True)

@@ -15,9 +15,9 @@ from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.audit.targets import EpochTarget, EventTarget, Named, StepTarget
     from skillopt_es.projections.chains import Chain
+    from skillopt_es.runs.reading import Reading
 
 _NAMED = ("step", "epoch", "event", "candidate")
 
@@ -39,9 +39,9 @@ def explain_command(words: tuple[str, ...], item: str | None, directory: Path, a
     skillopt-es explain my-run candidate 9c3355b5
     skillopt-es explain --item date-03
     """
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.audit.targets import EpochTarget, StepTarget, target_of
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
 
     run, named, value = _parsed(two_words(words), item)
     folder = find_run(run, directory)

@@ -63,8 +63,8 @@ def export_command(
     OUT may be - (standard output) for skill, jsonl and otel. mlflow takes the run alone, and so does otel with an
     endpoint: one word is the run there, unless it is -.
     """
-    from skillopt_es.audit.reading import Reading
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
 
     if (tracking_uri is not None and form != "mlflow") or (endpoint is not None and form != "otel"):
         raise click.UsageError("--tracking-uri goes with --format mlflow, --endpoint with --format otel")
@@ -105,7 +105,7 @@ def _run_and_place(words: tuple[str, ...], out: str | None) -> tuple[str | None,
 def _refuse_run(out: str, form: str, run: str | None, directory: Path) -> None:
     """Raises OutputRefused for a place that is a run, or that somebody who meant the run may have called so."""
     from skillopt_es.errors import OutputRefused
-    from skillopt_es.runs import dir_option, is_run
+    from skillopt_es.runs.folders import dir_option, is_run
 
     where = dir_option(directory)
     form_said = "" if form == "skill" else f" --format {form}"
@@ -205,7 +205,7 @@ def _export_to_tracker(
     force: bool,
 ) -> None:
     from skillopt_es.cli.trackers import send_to_mlflow, send_to_otel
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
 
     if form == "otel" and out is None and words and (len(words) == 2 or words[-1] == "-"):
         words, out = words[:-1], words[-1]

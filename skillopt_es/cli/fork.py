@@ -11,7 +11,7 @@ from attrs import asdict
 from skillopt_es.cli.moment import moment_option
 from skillopt_es.cli.options import directory_option, json_option, print_json, shown_settings
 from skillopt_es.counting import counted
-from skillopt_es.moments import Moment
+from skillopt_es.runs.moments import Moment
 
 
 @click.command("fork")
@@ -36,11 +36,11 @@ def fork_command(
     skillopt-es fork my-run --until step 12 --set evaluation.gate_metric=soft --name softer
     skillopt-es resume softer
     """
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.summary import resume_hint
-    from skillopt_es.forking import make_fork
-    from skillopt_es.moments import seq_of
-    from skillopt_es.runs import find_run, fork_folder
+    from skillopt_es.runs.folders import find_run, fork_folder
+    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.runs.reading import Reading
+    from skillopt_es.sessions.forking import make_fork
 
     found = find_run(run, directory)
     parent = found if found.name not in ("", "..") else found.resolve()

@@ -31,7 +31,7 @@ def freeze_command(run: str | None, out: Path | None, force: bool, directory: Pa
     from skillopt_es.cassettes.file import packed
     from skillopt_es.cassettes.freezing import freeze
     from skillopt_es.cli.files import refuse_existing, writing
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
 
     folder = find_run(run, directory)
     file = Path(f"{folder.resolve().name}.cassette") if out is None else out
@@ -83,7 +83,7 @@ def thaw_command(file: Path, name: str | None, directory: Path) -> None:
     """
     from skillopt_es.cassettes.file import read_cassette
     from skillopt_es.cassettes.freezing import thaw
-    from skillopt_es.runs import checked_name
+    from skillopt_es.runs.folders import checked_name
 
     cassette = read_cassette(file)
     folder = directory / checked_name("--name", cassette.log.run.name if name is None else name)

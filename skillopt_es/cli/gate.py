@@ -17,11 +17,11 @@ from skillopt_es.cli.terminal import field, print_hanging, print_warning, say
 from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
-    from skillopt_es.calibrating import Subject
+    from skillopt_es.audit.calibrating import Subject
     from skillopt_es.events.values import Json, Split
-    from skillopt_es.training.calibration import Calibration, NotKnown, Worth
-    from skillopt_es.training.flips import Counted
-    from skillopt_es.training.gate_rules import Rule
+    from skillopt_es.gate.calibration import Calibration, NotKnown, Worth
+    from skillopt_es.gate.flips import Counted
+    from skillopt_es.gate.rules import Rule
 
 _MOST_ROWS = 20
 
@@ -68,9 +68,9 @@ def calibrate_command(
     skillopt-es gate calibrate
     skillopt-es gate calibrate my-run --draws 4
     """
-    from skillopt_es.calibrating import calibrated, subject
-    from skillopt_es.runs import find_run
-    from skillopt_es.training.calibration import NotKnown
+    from skillopt_es.audit.calibrating import calibrated, subject
+    from skillopt_es.gate.calibration import NotKnown
+    from skillopt_es.runs.folders import find_run
 
     of = subject(find_run(run, directory), evaluations)
     drawn = None if draws is None else asyncio.run(_drawn(of, which, draws))
@@ -85,13 +85,13 @@ def calibrate_command(
 
 
 async def _drawn(of: Subject, which: str, draws: int) -> Path:
-    from skillopt_es.calibrating import draw
+    from skillopt_es.audit.calibrating import draw
     from skillopt_es.cli.evaluated import refuse_problems
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.waiting import WaitTeller
+    from skillopt_es.engine.in_flight import InFlight
     from skillopt_es.errors import Interrupted
-    from skillopt_es.session import Session
-    from skillopt_es.training.in_flight import InFlight
+    from skillopt_es.sessions.session import Session
 
     try:
         say = partial(click.echo, err=True)
@@ -159,7 +159,7 @@ def _flips_words(found: Calibration) -> Iterator[str]:
 
 def _legend(found: Calibration) -> Iterator[tuple[str, str]]:
     """What each column is; none of it is of a verdict that was given."""
-    from skillopt_es.training.calibration import CHURN
+    from skillopt_es.gate.calibration import CHURN
 
     turned, passed = found.rules[0].null.turned, f"{1 - found.room:.1%}"
     yield "changes nothing", "how often the same text is accepted (in brackets: at most, by these repeats)"
@@ -220,7 +220,7 @@ def _settings(rule: Rule) -> dict[str, Json]:
 
 
 def _json(of: Subject, which: str, found: Calibration | NotKnown, drawn: Path | None) -> Json:
-    from skillopt_es.training.calibration import Calibration
+    from skillopt_es.gate.calibration import Calibration
 
     head: dict[str, Json] = {
         "run": of.folder.name,

@@ -13,7 +13,7 @@ from skillopt_es.cli.options import directory_option, json_option, print_json, p
 
 if TYPE_CHECKING:
     from skillopt_es.events.values import Json
-    from skillopt_es.handoff import Question
+    from skillopt_es.sessions.handoff import Question
 
 _PATIENCE_SECONDS = 10.0
 
@@ -37,8 +37,8 @@ def list_command(run: str | None, directory: Path, as_json: bool) -> None:
 
     Each one also lies in the run's folder `handoff/`: KEY.md to be read, KEY.json for programs.
     """
-    from skillopt_es.handoff import FOLDER, questions
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.sessions.handoff import FOLDER, questions
 
     folder = find_run(run, directory)
     waiting = questions(folder)
@@ -64,8 +64,8 @@ def answer_command(words: tuple[str, ...], directory: Path, as_json: bool) -> No
 
     KEY may be cut short. The answer is recorded at once and cannot be taken back; `resume` goes on with it.
     """
-    from skillopt_es.handoff import questions
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.sessions.handoff import questions
 
     if len(words) not in (2, 3):
         raise click.UsageError("name a KEY and a FILE, and before them a RUN if it is not the newest")
@@ -85,7 +85,7 @@ def _recorded(folder: Path, key: str, text: str) -> Question:
     from datetime import UTC, datetime
 
     from skillopt_es.events.errors import RunBusy
-    from skillopt_es.handoff import record_answer
+    from skillopt_es.sessions.handoff import record_answer
 
     until = time.monotonic() + _PATIENCE_SECONDS
     while True:

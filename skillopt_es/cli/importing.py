@@ -12,7 +12,7 @@ from skillopt_es.cli.options import directory_option, json_option, print_json
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.runs import dir_option
+from skillopt_es.runs.folders import dir_option
 
 
 @click.command("import")
@@ -31,7 +31,7 @@ def import_command(folder: Path, name: str | None, directory: Path, as_json: boo
     from skillopt_es.interchange.folder import read_folder
     from skillopt_es.interchange.imported_run import imported_run
     from skillopt_es.interchange.importing import write_run
-    from skillopt_es.runs import new_run_folder
+    from skillopt_es.runs.folders import new_run_folder
 
     now = datetime.now(UTC)
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._") or "imported"

@@ -167,7 +167,7 @@ def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> tuple[Rece
     from skillopt_es.deploy.receipt import receipt_of
     from skillopt_es.errors import OutputRefused
     from skillopt_es.events.log import EventLog
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
 
     with EventLog.open(find_run(run, directory)) as log:
         skill, facts = chosen_skill(log, choice)

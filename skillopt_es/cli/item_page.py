@@ -19,9 +19,9 @@ from skillopt_es.events.values import Failed, Json, Measured, Purpose
 from skillopt_es.projections.chains import Seen
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.events.catalog import Recorded
     from skillopt_es.projections.item_history import ItemHistory, Turned, Use
+    from skillopt_es.runs.reading import Reading
 
 _SPLITS: Mapping[Purpose, str] = {
     "train": "train",

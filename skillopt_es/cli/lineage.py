@@ -35,11 +35,11 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
 
     The line on the left is the current skill through the run; what was refused hangs beside it.
     """
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.audit_words import as_found, problem_json
     from skillopt_es.errors import NotInRun
     from skillopt_es.projections.lineage import TYPES, lineage
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
 
     with Reading.of(find_run(run, directory)) as reading:
         found, name = lineage(reading.read(types=TYPES)), reading.run.name

@@ -18,7 +18,7 @@ from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.log import EventLog
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.reading import Reading
+    from skillopt_es.runs.reading import Reading
 
 _ENDS = ("RunForked", "RunResumed", "RunCompleted")
 _OFTEN_SECONDS = 0.2
@@ -67,12 +67,12 @@ def log_command(
 
     With --type, --last counts the events of that type. Times are UTC.
     """
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.audit_words import as_found
     from skillopt_es.cli.event_lines import event_line
     from skillopt_es.events.codec import canonical_json
     from skillopt_es.projections.plain import plain_event
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
 
     with Reading.of(_awaited(run, directory) if follow else find_run(run, directory)) as reading:
         for recorded in reading.whole(_events(reading, types, after, last, follow=follow)):
@@ -85,7 +85,7 @@ def log_command(
 
 def _awaited(run: str | None, directory: Path) -> Path:
     """The run's folder, as soon as there is one."""
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
 
     told = False
     while True:
@@ -142,8 +142,8 @@ def show_command(words: tuple[str, ...], directory: Path, as_json: bool) -> None
     """
     from skillopt_es.cli.showing import found_json, print_found
     from skillopt_es.events.journal import Journal
-    from skillopt_es.lookup import find
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.lookup import find
 
     if len(words) > 2:
         raise click.UsageError("show takes a run and one thing of it: show [RUN] WHAT")

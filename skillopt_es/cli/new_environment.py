@@ -68,7 +68,7 @@ def write_package(name: str, folder: Path) -> list[str]:
 
 
 def _require_new(name: str) -> None:
-    from skillopt_es.wiring import ENVIRONMENTS, registered
+    from skillopt_es.sessions.wiring import ENVIRONMENTS, registered
 
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise ConfigError(

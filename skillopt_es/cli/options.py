@@ -15,7 +15,7 @@ from skillopt_es.cli.terminal import Toned, print_warning, say, width
 from skillopt_es.events.values import Json, Setting
 from skillopt_es.presenting.escaping import shown_json
 from skillopt_es.presenting.palette import Tone, tone_of
-from skillopt_es.runs import USUAL
+from skillopt_es.runs.folders import USUAL
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig

@@ -27,7 +27,7 @@ from skillopt_es.config.sections import SECTIONS
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.interchange.layout import BEST
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 Words = list[str]
 Refusal = click.UsageError

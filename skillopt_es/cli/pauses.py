@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from skillopt_es.runs import dir_option
+from skillopt_es.runs.folders import dir_option
 
 
 def limit_option(message: str) -> str:

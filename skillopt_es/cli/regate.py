@@ -19,11 +19,11 @@ from skillopt_es.cli.options import (
 from skillopt_es.cli.table_layout import table_width
 from skillopt_es.cli.terminal import print_hanging, print_next, say, width
 from skillopt_es.counting import counted
-from skillopt_es.runs import dir_option
+from skillopt_es.runs.folders import dir_option
 
 if TYPE_CHECKING:
+    from skillopt_es.audit.regated import Regated, Verdict
     from skillopt_es.events.values import Json
-    from skillopt_es.training.regated import Regated, Verdict
 
 _NUMBER = {"candidate": "step", "guidance": "guidance of epoch", "promotion": "the end, after step"}
 
@@ -47,10 +47,10 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     skillopt-es regate my-run --set evaluation.gate_metric=soft
     skillopt-es regate my-run --set evaluation.use_gate=false
     """
-    from skillopt_es.audit.reading import Reading
+    from skillopt_es.audit.regating import regated_log
     from skillopt_es.cli.audit_words import as_found, problem_json
-    from skillopt_es.regating import regated_log
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
 
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:

@@ -14,12 +14,12 @@ from skillopt_es.cli.options import directory_option, json_option, print_json, s
 from skillopt_es.counting import counted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
-from skillopt_es.moments import Moment
 from skillopt_es.projections.state import Standing, TrainerState
+from skillopt_es.runs.moments import Moment
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.reading import Reading
-    from skillopt_es.training.check import CheckReport
+    from skillopt_es.audit.check import CheckReport
+    from skillopt_es.runs.reading import Reading
 
 
 @click.command("replay")
@@ -46,8 +46,8 @@ def replay_command(
     skillopt-es replay my-run --check
     skillopt-es replay --check runs/
     """
-    from skillopt_es.audit.reading import Reading
-    from skillopt_es.runs import find_run, find_runs
+    from skillopt_es.runs.folders import find_run, find_runs
+    from skillopt_es.runs.reading import Reading
 
     folders = find_runs(runs, directory) if runs else [find_run(None, directory)]
     if len(folders) > 1:
@@ -84,7 +84,7 @@ def _replay(
 
 
 def _seq(reading: Reading, until: Moment | None) -> int:
-    from skillopt_es.moments import seq_of
+    from skillopt_es.runs.moments import seq_of
 
     return reading.end if until is None else seq_of(reading, until)
 

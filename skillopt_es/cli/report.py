@@ -32,11 +32,11 @@ def report_command(run: str | None, out: str | None, force: bool, directory: Pat
     skillopt-es report my-run --out my-run.html
     skillopt-es report my-run --json           the numbers of the page, for programs
     """
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.report.document import document
     from skillopt_es.report.facts import facts_of
     from skillopt_es.report.page import page
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
 
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:

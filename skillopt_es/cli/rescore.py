@@ -16,8 +16,8 @@ from skillopt_es.counting import counted
 from skillopt_es.events.values import Failed, Measured
 
 if TYPE_CHECKING:
+    from skillopt_es.audit.rescoring import Grade, Rescoring
     from skillopt_es.events.values import Json, Outcome
-    from skillopt_es.rescoring import Grade, Rescoring
 
 _MOST = 20
 
@@ -41,10 +41,10 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
     skillopt-es rescore my-run --set env.grader=contains
     skillopt-es rescore my-run --set env.data_path=corrected.jsonl
     """
-    from skillopt_es.audit.reading import Reading
+    from skillopt_es.audit.rescoring import rescored_log
     from skillopt_es.cli.audit_words import as_found, problem_json
-    from skillopt_es.rescoring import rescored_log
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
 
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:

@@ -17,10 +17,10 @@ from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
     from skillopt_es.audit.descent import Derived, Descent, Evidence
-    from skillopt_es.audit.reading import Reading
-    from skillopt_es.erasing import Erased
+    from skillopt_es.audit.erasing import Erased
+    from skillopt_es.audit.retracting import Retracted
     from skillopt_es.events.values import Json
-    from skillopt_es.retracting import Retracted
+    from skillopt_es.runs.reading import Reading
 
 _MOST = 100
 """How many of each kind are shown."""
@@ -78,8 +78,8 @@ def retract_command(
     skillopt-es retract my-run --item date-03 --erase --reason "asked for by its owner"
     """
     from skillopt_es.audit.descent import DESCENT_TYPES, descent
-    from skillopt_es.audit.reading import Reading
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
 
     _check_words(item, trajectory, apply=apply, erase=erase, reason=reason.strip(), name=name, also=also)
     folder = find_run(run, directory)
@@ -153,15 +153,15 @@ def _evidence(item: str | None, trajectory: str | None, reading: Reading) -> Evi
 
 
 def _forked(folder: Path, evidence: Evidence, name: str | None, reason: str, by: str) -> Retracted:
-    from skillopt_es.retracting import retracted
-    from skillopt_es.runs import fork_folder
+    from skillopt_es.audit.retracting import retracted
+    from skillopt_es.runs.folders import fork_folder
 
     with fork_folder(name, folder, "retracted") as fork:
         return retracted(folder, evidence, fork, reason=reason, by=by, now=lambda: datetime.now(UTC))
 
 
 def _erased(folder: Path, evidence: Evidence, reason: str, by: str, also: Sequence[str]) -> Erased:
-    from skillopt_es.erasing import erase_evidence
+    from skillopt_es.audit.erasing import erase_evidence
 
     return erase_evidence(folder, evidence, reason=reason, by=by, now=lambda: datetime.now(UTC), also=also)
 

@@ -17,7 +17,7 @@ from skillopt_es.cli.estimate import print_estimate
 from skillopt_es.cli.options import OFFLINE_DEMO, directory_option, json_option, run_argument, tell_of
 from skillopt_es.cli.terminal import print_warning
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.session import Session
+from skillopt_es.sessions.session import Session
 
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
 Work = Callable[[Session], Awaitable[TrainerState]]
@@ -53,8 +53,8 @@ def run_command(
     from skillopt_es.cli.ground_rules import ground_rules
     from skillopt_es.cli.process import prepare_process, too_few_files
     from skillopt_es.config import demo_config, load_config
-    from skillopt_es.runs import new_run_folder
-    from skillopt_es.session import start
+    from skillopt_es.runs.folders import new_run_folder
+    from skillopt_es.sessions.session import start
 
     if config is not None and demo is not None:
         raise click.UsageError("give a CONFIG or a --demo, not both")
@@ -107,8 +107,8 @@ def resume_command(
     **budget: float | None,
 ) -> int:
     """Go on with a run that stopped, from exactly where it stopped. RUN defaults to the newest."""
-    from skillopt_es.runs import find_run
-    from skillopt_es.session import resume
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.sessions.session import resume
 
     folder = find_run(run, directory)
     return _drive(
@@ -140,9 +140,9 @@ def _drive(
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.summary import print_outcome, resume_hint
     from skillopt_es.cli.waiting import WaitTeller
+    from skillopt_es.engine.in_flight import InFlight
     from skillopt_es.errors import BackendError, Interrupted
-    from skillopt_es.run_log import RunLogFile
-    from skillopt_es.training.in_flight import InFlight
+    from skillopt_es.runs.run_log import RunLogFile
 
     prepare_process()
     with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
@@ -182,7 +182,7 @@ def _drive(
 def _keep_overview(folder: Path) -> None:
     """Leaves what a list of runs shows of this one beside its log, so that a thousand are listed at once."""
     from skillopt_es.events.errors import LogError
-    from skillopt_es.overview import read_and_kept
+    from skillopt_es.runs.overview import read_and_kept
 
     with suppress(LogError):  # there is no log yet, or who lists the runs is told
         read_and_kept(folder)

@@ -10,17 +10,17 @@ import click
 from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
 from skillopt_es.cli.terminal import Toned, say, width
+from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.steps import shown_step, steps_of
+from skillopt_es.engine.trajectories import unpacked
 from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.lookup import Found, FoundCalls, FoundSkill
 from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.projections.plain import plain_call, plain_event
-from skillopt_es.training.evidence import Evidence
-from skillopt_es.training.steps import shown_step, steps_of
-from skillopt_es.training.trajectories import unpacked
+from skillopt_es.runs.lookup import Found, FoundCalls, FoundSkill
 
 _ONE_LINE = 100
 

@@ -11,8 +11,8 @@ import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
+from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.errors import Interrupted
-from skillopt_es.training.in_flight import InFlight
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

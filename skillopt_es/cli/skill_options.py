@@ -10,7 +10,7 @@ import click
 from attrs import frozen
 
 from skillopt_es.cli.moment import moment_option
-from skillopt_es.moments import Moment
+from skillopt_es.runs.moments import Moment
 
 if TYPE_CHECKING:
     from skillopt_es.deploy.facts import Facts, Which
@@ -64,6 +64,6 @@ def skill_options(command: F) -> F:
 def chosen_skill(log: EventLog, choice: SkillChoice) -> tuple[SkillTree, Facts]:
     """The skill, and what the log says about it."""
     from skillopt_es.deploy.evidence import facts_of
-    from skillopt_es.moments import seq_of
+    from skillopt_es.runs.moments import seq_of
 
     return facts_of(log, choice.which, None if choice.at is None else seq_of(log, choice.at))

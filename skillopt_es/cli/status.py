@@ -10,8 +10,8 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
 
 if TYPE_CHECKING:
-    from skillopt_es.training.calibration import Null
-    from skillopt_es.training.flips import Flips
+    from skillopt_es.gate.calibration import Null
+    from skillopt_es.gate.flips import Flips
 
 
 @click.command("runs")
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def runs_command(directory: Path, as_json: bool) -> None:
     """All runs in a directory, the most recently written last."""
     from skillopt_es.cli.status_tables import overview_json, print_runs
-    from skillopt_es.overview import overviews
-    from skillopt_es.runs import dir_option
+    from skillopt_es.runs.folders import dir_option
+    from skillopt_es.runs.overview import overviews
 
     found = overviews(directory)
     if as_json:
@@ -38,11 +38,11 @@ def runs_command(directory: Path, as_json: bool) -> None:
 @json_option
 def status_command(run: str | None, directory: Path, as_json: bool) -> int:
     """Where a run stands, one line a step, and what to type next. RUN defaults to the newest."""
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.audit_words import as_found, problem_json
     from skillopt_es.cli.status_tables import print_status, status_json
-    from skillopt_es.overview import detailed
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.overview import detailed
+    from skillopt_es.runs.reading import Reading
 
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
@@ -57,6 +57,6 @@ def status_command(run: str | None, directory: Path, as_json: bool) -> int:
 
 def _null(folder: Path) -> tuple[Null, Flips] | None:
     """What the run's rule accepts that is no better; imported only for the few runs that can tell."""
-    from skillopt_es.calibrating import measured_null
+    from skillopt_es.audit.calibrating import measured_null
 
     return measured_null(folder)

@@ -27,15 +27,15 @@ from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.values import Json, Score
-from skillopt_es.overview import Detailed, Overview, Unreadable
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
-from skillopt_es.runs import dir_option
+from skillopt_es.runs.folders import dir_option
+from skillopt_es.runs.overview import Detailed, Overview, Unreadable
 
 if TYPE_CHECKING:
-    from skillopt_es.training.calibration import Null
-    from skillopt_es.training.flips import Flips
+    from skillopt_es.gate.calibration import Null
+    from skillopt_es.gate.flips import Flips
 
 _STEP_HEADERS = ("step", "epoch", "train", "edits", "notes", "current", "candidate", "verdict", "best")
 _EDITS = "edits: proposed/merged/chosen/applied"
@@ -220,7 +220,7 @@ def _gate_words(null: Null, flips: Flips) -> Iterator[str]:
     """What the run's rule accepts that is no better: by drawing luck alone, and by items that an edit turns."""
     most = f"at most {null.itself_most:.0%}, by {counted(flips.items, 'item')} tried more than once"
     yield f"accepts a candidate that changes nothing in {null.itself:.0%} of cases ({most})"
-    from skillopt_es.training.calibration import CHURN
+    from skillopt_es.gate.calibration import CHURN
 
     if null.churn is not None:
         more = "" if round(null.turned, 2) >= CHURN else " (more cannot turn: nearly all items do the same each time)"

@@ -13,10 +13,10 @@ from skillopt_es.deploy.frontmatter import is_name, own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score
-from skillopt_es.overview import Spent, spent
 from skillopt_es.projections.snapshot import counted_verdicts
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.runs import dir_option
+from skillopt_es.runs.folders import dir_option
+from skillopt_es.runs.overview import Spent, spent
 
 _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3}
 

@@ -11,8 +11,8 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
-from skillopt_es.overview import Spent
 from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, Usage
+from skillopt_es.runs.overview import Spent
 
 _GROUPS = ("stage", "role", "step", "epoch", "evaluation", "place")
 
@@ -35,12 +35,12 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> i
     What was not reported is unknown, never 0: a sum that is only a lower bound ends in + and says why.
     With --json, all groups at once, but for improvement.
     """
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.audit_words import as_found, problem_json
     from skillopt_es.cli.imported_usage import print_usage_there, usage_there_json
-    from skillopt_es.overview import spent_in
     from skillopt_es.projections.imported_usage import usage_there
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.overview import spent_in
+    from skillopt_es.runs.reading import Reading
 
     with Reading.of(find_run(run, directory)) as reading:
         imported = reading.read(types=("RunImported", "StepImported"))

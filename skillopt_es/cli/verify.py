@@ -50,8 +50,8 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
             raise click.UsageError("--anchor is about a run's log, --export about a folder: give one of them")
         return _verify_export(exported, run, directory, as_json=as_json)
     from skillopt_es.events.verify import verify
-    from skillopt_es.kept_check import with_kept
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.kept_check import with_kept
 
     folder = find_run(run, directory)
     report = with_kept(verify(folder, kept), folder)
@@ -86,7 +86,7 @@ def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: b
 
     from skillopt_es.deploy.check import check_export
     from skillopt_es.events.log import EventLog
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
 
     with ExitStack() as stack:
         log = stack.enter_context(EventLog.open(find_run(run, directory))) if run is not None else None

@@ -24,8 +24,8 @@ from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.projections.not_taken import NotTaken
+    from skillopt_es.runs.reading import Reading
 
 _LAST = 100
 
@@ -55,10 +55,10 @@ def why_not_command(
     skillopt-es why-not my-run --step 7 --last 500
     skillopt-es why-not my-run --item date-03
     """
-    from skillopt_es.audit.reading import Reading
     from skillopt_es.cli.item_page import split_of
     from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
-    from skillopt_es.runs import find_run
+    from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.reading import Reading
 
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:

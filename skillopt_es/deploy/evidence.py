@@ -42,7 +42,7 @@ from skillopt_es.events.values import SkillTree, digest_of
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, Node, lineage
 from skillopt_es.projections.trainer import fold_log
-from skillopt_es.run_settings import Settings, backend_of, model_of, settings_in, text_of
+from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in, text_of
 
 _TYPES = frozenset({*LINEAGE_TYPES, "RunResumed", "GapFound"})
 

@@ -13,11 +13,11 @@ from math import sqrt
 from attrs import frozen
 
 from skillopt_es.counting import counted
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.estimating.history import Calls, PastRun
 from skillopt_es.estimating.plan import Part, plan_of
 from skillopt_es.events.values import Role
 from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in
-from skillopt_es.training.run_data import RunData
 
 # How far from what was measured another draw of the same set-up may lie: as means do, less with more steps.
 _SPREAD, _LEAST_SPREAD = 1.5, 0.1

@@ -11,11 +11,11 @@ from math import ceil
 
 from attrs import frozen
 
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.sampling import epoch_batches
 from skillopt_es.events.values import Role
+from skillopt_es.gate.draws import rule_of
 from skillopt_es.projections.usage import slot_place
-from skillopt_es.training.gate_draws import rule_of
-from skillopt_es.training.run_data import RunData
-from skillopt_es.training.sampling import epoch_batches
 
 _STEP = re.compile(r"s\d+/")
 _KINDS = {

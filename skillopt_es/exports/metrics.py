@@ -23,7 +23,7 @@ from skillopt_es.projections.lines import StepLine, outcome_of
 from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.usage import RunUsage, Usage, usage_of
-from skillopt_es.run_settings import Settings, settings_in, shareable
+from skillopt_es.runs.run_settings import Settings, settings_in, shareable
 
 
 @frozen(kw_only=True)

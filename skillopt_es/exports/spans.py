@@ -27,7 +27,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import RunInfo
 from skillopt_es.projections.usage import slot_place
-from skillopt_es.run_settings import Settings, backend_of, model_of, settings_in
+from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in
 
 Value = str | int | float | bool | tuple[str, ...]
 Level = Literal["run", "epoch", "step", "stage", "call"]

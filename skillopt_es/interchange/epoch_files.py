@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from attrs import frozen
 
 from skillopt_es.config.sections import PAIR_POLICY_ALIASES
+from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
     MetaSkillWritten,
@@ -19,7 +20,6 @@ from skillopt_es.events.values import Json, Measured, Score
 from skillopt_es.interchange.layout import meta_file, meta_folder, safe_name, skill_file, skill_hash, slow_folder
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped, fail_reason
 from skillopt_es.interchange.segments import Segment
-from skillopt_es.training.scores import mean_score
 
 Record = dict[str, Json]
 _CATEGORIES = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from skillopt_es.engine.scores import mean_score
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import RunStarted, SkillScored
 from skillopt_es.events.log import EventLog
@@ -13,8 +14,7 @@ from skillopt_es.interchange.layout import EVALUATION
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
-from skillopt_es.recorded_scores import draw_of
-from skillopt_es.training.scores import mean_score
+from skillopt_es.sessions.recorded_scores import draw_of
 
 _SPLITS: Mapping[Split, str] = {"train": "train", "val": "valid_seen", "test": "valid_unseen"}
 

@@ -12,6 +12,8 @@ from itertools import zip_longest
 
 from attrs import define, field
 
+from skillopt_es.engine.differences import ILLEGAL, Mismatch, cannot_go_on, mismatch
+from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -47,8 +49,6 @@ from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
 from skillopt_es.skill.rewriting import repaired
-from skillopt_es.training.differences import ILLEGAL, Mismatch, cannot_go_on, mismatch
-from skillopt_es.training.scores import mean_score
 
 _NEAR = 1e-6
 _UNKNOWABLE: Mapping[type[Event], str] = {

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Sequence
 
 from attrs import frozen
 
+from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.trajectories import Trajectory, unpacked
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Json, Measured
 from skillopt_es.interchange.layout import CONVERSATION, PROMPTS, ROWS, safe_name
-from skillopt_es.training.evidence import Evidence
-from skillopt_es.training.trajectories import Trajectory, unpacked
 
 File = tuple[str, str]
 """A path in the result folder and its text."""

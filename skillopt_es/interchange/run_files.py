@@ -8,6 +8,7 @@ from typing import cast
 
 from attrs import define, field
 
+from skillopt_es.engine.evidence import Evidence
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
 from skillopt_es.events.journal import Journal
@@ -36,8 +37,7 @@ from skillopt_es.interchange.step_parts import decision_line
 from skillopt_es.interchange.usage_tables import counted_usage, usage_by_step, with_totals
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.usage import RunUsage, usage_of
-from skillopt_es.training.evidence import Evidence
-from skillopt_es.wiring import holds_answer
+from skillopt_es.sessions.wiring import holds_answer
 
 Record = dict[str, Json]
 _OF_NOTES = ("appendix_step_", "unknown_start")

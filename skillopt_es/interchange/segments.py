@@ -8,7 +8,6 @@ from typing import Literal, TypeVar
 
 from attrs import define, field, frozen
 
-from skillopt_es.audit.durations import COMINGS
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -35,6 +34,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import Purpose
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
+from skillopt_es.runs.durations import COMINGS
 
 Kind = Literal["start", "step", "epoch_end", "end"]
 E = TypeVar("E", bound=Event)

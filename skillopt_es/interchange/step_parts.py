@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 
+from skillopt_es.engine.evidence import Evidence
 from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchProposed, SkillScored
 from skillopt_es.events.values import ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import KINDS, STAGES
 from skillopt_es.interchange.proposal_json import payload, said_json
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.projections.state import proposals_in
-from skillopt_es.training.evidence import Evidence
 
 Record = dict[str, Json]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define, field
 
+from skillopt_es.engine.evidence import Evidence
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     EditsRanked,
@@ -20,7 +21,6 @@ from skillopt_es.interchange.rollout_files import File, dumped
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.interchange.step_parts import decision_json, first_reasoning, was_ranked
 from skillopt_es.projections.state import proposals_in
-from skillopt_es.training.evidence import Evidence
 
 Record = dict[str, Json]
 

@@ -9,9 +9,7 @@ from typing import TypeVar
 from attrs import define, field, frozen
 
 from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
-from skillopt_es.audit.durations import Durations, durations, moments_of
 from skillopt_es.audit.line_costs import slots_behind
-from skillopt_es.audit.reading import Reading
 from skillopt_es.events.catalog import (
     BY_NAME,
     Recorded,
@@ -25,9 +23,6 @@ from skillopt_es.events.inspection import ODD
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import Head
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.liveness import Status
-from skillopt_es.lookup import SKILL_TYPES, skills_of
-from skillopt_es.overview import SESSIONS, Spent, spent_in, status_of
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
 from skillopt_es.projections.epoch_ends import END_TYPES, EpochEnd, epoch_ends
 from skillopt_es.projections.imported_usage import UsageThere, usage_there
@@ -37,6 +32,11 @@ from skillopt_es.projections.prices import Prices, recorded_prices
 from skillopt_es.projections.summary import DETAILS, Summary, summarize
 from skillopt_es.projections.trust import Attempts, untrusted_attempts
 from skillopt_es.projections.usage import Usage, usage_of
+from skillopt_es.runs.durations import Durations, durations, moments_of
+from skillopt_es.runs.liveness import Status
+from skillopt_es.runs.lookup import SKILL_TYPES, skills_of
+from skillopt_es.runs.overview import SESSIONS, Spent, spent_in, status_of
+from skillopt_es.runs.reading import Reading
 
 T = TypeVar("T")
 

@@ -8,12 +8,12 @@ from skillopt_es.cli.compare import shown_seconds
 from skillopt_es.cli.usage import lower_bounds, not_as_wanted, not_counted, shown_cost, shown_tokens
 from skillopt_es.counting import counted
 from skillopt_es.events.values import ImportedUsage
-from skillopt_es.overview import Spent
 from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, together
 from skillopt_es.projections.usage import Usage
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, note, number, row, section, table
 from skillopt_es.report.words import DASH, count
+from skillopt_es.runs.overview import Spent
 
 _BAR = 120
 

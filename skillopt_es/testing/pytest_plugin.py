@@ -49,7 +49,7 @@ def skillopt_cassette(
     from skillopt_es.cassettes.playing import Playing  # noqa: PLC0415 - see above
 
     playing = Playing.of(_path(request), tmp_path_factory.mktemp("skillopt"))
-    monkeypatch.setattr("skillopt_es.wiring.open_model", playing.open_model)
+    monkeypatch.setattr("skillopt_es.sessions.wiring.open_model", playing.open_model)
     yield playing
     if playing.misses:
         pytest.fail("\n".join(playing.misses), pytrace=False)

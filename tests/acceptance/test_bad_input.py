@@ -13,7 +13,7 @@ from support.project import KEY, KEY_NAME, Endpoint, Project, files_of
 
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.verify import verify
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 Mistake = Callable[[Project], object]
 HEX_KEY = "0f9e8d7c6b5a493827160f9e8d7c6b5a"

@@ -19,7 +19,7 @@ from skillopt_es.events.catalog import CandidateGated
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 
 Damage = Callable[[Path], object]
 

@@ -20,7 +20,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.verify import verify
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from support.extras import needs
 from support.logs import events_of
 
 from skillopt_es.events.catalog import RolloutCompleted, RunStarted
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 needs("openpyxl", extra="spreadsheet")
 

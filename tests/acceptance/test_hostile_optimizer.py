@@ -17,7 +17,7 @@ from skillopt_es.adapters.models.simulated.optimizer import advise
 from skillopt_es.events.catalog import CandidateBuilt, EditsRanked, Event, MetaSkillWritten, PatchProposed, StepSkipped
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import ChatRequest
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 Reply = Callable[[ChatRequest, dict[str, Any]], str]
 BUT_FOR_LARGE_BODIES = (  # aiohttp's advice about bodies of more than a megabyte, which is not shown by default

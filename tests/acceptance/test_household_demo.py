@@ -11,7 +11,7 @@ from support.logs import events_of
 from support.made_alfworld import made_rows
 
 from skillopt_es.events.catalog import CandidateGated, RolloutCompleted
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 CONFIG = Path(__file__).parents[2] / "configs" / "demo" / "alfworld.yaml"
 

@@ -24,7 +24,7 @@ from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import Message
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 
 PATHS = {"codex": "/v1", "claude_code": "", "copilot": "/v1"}
 SKILL = SkillTree({"SKILL.md": "- know apple\n"})

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from support.desk import Desk
 
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 MODES = ("rewrite", "full_rewrite")
 

@@ -22,10 +22,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from support.environments import data_settings, open_on, write_lines
 from support.made_searchqa import made_searchqa
 
+from skillopt_es.engine.evidence import Exchange
+from skillopt_es.engine.trajectories import packed
 from skillopt_es.events.values import SkillTree
 from skillopt_es.ports import ChatReply, Environment, Item, Message, Tool
-from skillopt_es.training.evidence import Exchange
-from skillopt_es.training.trajectories import packed
 
 SKILL = SkillTree({"SKILL.md": "# Skill\n\n" + "- Keep to what the passage says, and be brief.\n" * 80})
 CONTEXT = 9000  # characters, so that it has to be cut to the budget

@@ -23,10 +23,10 @@ from multiprocessing import Pool
 from attrs import evolve, frozen
 
 from skillopt_es.events.values import Measured
+from skillopt_es.gate.compare import Draw
+from skillopt_es.gate.power import Chances, duel, improved
+from skillopt_es.gate.rules import Known, Rule
 from skillopt_es.projections.intervals import wilson, wilson_by_family
-from skillopt_es.training.gate_compare import Draw
-from skillopt_es.training.gate_power import Chances, duel, improved
-from skillopt_es.training.gate_rules import Known, Rule
 
 SEED = 7
 SAFE = Rule(name="paired", draws=3, standard_errors=1.5)

@@ -22,13 +22,13 @@ import bench_audit
 import bench_fold
 from attrs import evolve
 
+from skillopt_es.engine.call_records import wire_form
 from skillopt_es.events.catalog import Event, PatchProposed, RolloutCompleted
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.values import CallRef, text_digest
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatRequest, Message
-from skillopt_es.training.call_records import wire_form
 
 BATCH = 400
 RUNS = 1_000

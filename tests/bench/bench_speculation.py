@@ -32,9 +32,9 @@ from support.scripted import (
 )
 
 from skillopt_es.events.catalog import CandidateGated
-from skillopt_es.overview import spent
 from skillopt_es.ports import ChatReply, ChatRequest
-from skillopt_es.session import start
+from skillopt_es.runs.overview import spent
+from skillopt_es.sessions.session import start
 
 DELAY = 0.05
 

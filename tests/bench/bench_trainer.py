@@ -77,7 +77,7 @@ class CriticalPath:
 
     def planned(self, task: object, state: object) -> None:
         """A phase of calls."""
-        from skillopt_es.training.tasks import Questions, Rollouts
+        from skillopt_es.engine.tasks import Questions, Rollouts
 
         if isinstance(task, Rollouts | Questions):
             count = len(task.units) if isinstance(task, Rollouts) else len(task.jobs)
@@ -95,7 +95,7 @@ def child(config: str, folder: str, workers: str) -> None:
     """One run in this process; prints its figures."""
     from skillopt_es.cli.process import prepare_process
     from skillopt_es.config import load_config
-    from skillopt_es.session import Session, start
+    from skillopt_es.sessions.session import Session, start
 
     prepare_process()
 

@@ -25,7 +25,7 @@ from skillopt_es.events.errors import LogDamaged, RunExists
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.verify import verify
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
 )
 from skillopt_es.events.log import EventLog
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 ALL = (
     ("explain", "step", 1),

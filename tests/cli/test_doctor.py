@@ -13,10 +13,10 @@ from support.command import KEY, Clerk, Done, command, edit, environment, projec
 from support.in_process import Cli
 from support.model_server import Answer, ModelServer
 
-from skillopt_es.checks import check_sqlite
 from skillopt_es.config import load_config
 from skillopt_es.ports import CallFailed, FailureKind
-from skillopt_es.probes import fix_for
+from skillopt_es.sessions.checks import check_sqlite
+from skillopt_es.sessions.probes import fix_for
 
 
 @pytest.fixture

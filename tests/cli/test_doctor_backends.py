@@ -13,7 +13,7 @@ import yaml
 from support.model_server import Answer, Handler, ModelServer
 from support.wires import FORMATS, Said
 
-from skillopt_es.doctor import Examination, examine
+from skillopt_es.sessions.doctor import Examination, examine
 
 KEY = "sk-doctor-0123456789abcdefWXYZ"
 READY = Said(text='{"ready": true}')

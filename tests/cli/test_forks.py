@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from support.in_process import Cli, called
 
-from skillopt_es.accounts import minutes_of
-from skillopt_es.audit.durations import Moment, durations
 from skillopt_es.events.catalog import TextsErased
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.runs.durations import Moment, durations
+from skillopt_es.sessions.accounts import minutes_of
 
 
 @pytest.fixture

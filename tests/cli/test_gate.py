@@ -11,11 +11,11 @@ from support.in_process import Cli
 from support.logs import events_of
 from support.scripted import config
 
-from skillopt_es.calibrating import calibrated, draw, subject
-from skillopt_es.evaluation import Evaluated
+from skillopt_es.audit.calibrating import calibrated, draw, subject
 from skillopt_es.events.catalog import RolloutCompleted, SkillScored
-from skillopt_es.session import start
-from skillopt_es.training.calibration import Calibration
+from skillopt_es.gate.calibration import Calibration
+from skillopt_es.sessions.evaluation import Evaluated
+from skillopt_es.sessions.session import start
 
 ONCE = ("train.num_epochs=1", "optimizer.use_slow_update=false", "evaluation.eval_test=false")
 AGAIN = (*ONCE, "evaluation.gate_rule=confirm")

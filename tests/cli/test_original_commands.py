@@ -20,7 +20,7 @@ from skillopt_es.cli import original_commands
 from skillopt_es.cli.original_commands import eval_words, train_words
 from skillopt_es.config.original import FATES, FLAT, Retired, Secret
 from skillopt_es.events.catalog import RunStarted
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 KEYS = Path(__file__).parents[1] / "config" / "original" / "keys.txt"
 OTHERS = {"val": made_searchqa(14, size=200)[12:], "test": made_searchqa(16, size=200)[14:]}

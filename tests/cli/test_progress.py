@@ -20,12 +20,12 @@ from skillopt_es.cli import progress as module
 from skillopt_es.cli.progress import STAGES, Progress, rollout_words
 from skillopt_es.cli.signals import until_stopped
 from skillopt_es.config.once import GivenTwice, load_once
+from skillopt_es.engine.in_flight import InFlight
+from skillopt_es.engine.tasks import Job, Rollouts, Unit
 from skillopt_es.events.values import Purpose, SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.session import start
-from skillopt_es.training.in_flight import InFlight
-from skillopt_es.training.tasks import Job, Rollouts, Unit
+from skillopt_es.sessions.session import start
 
 
 def test_every_question_to_the_optimizer_has_a_name() -> None:

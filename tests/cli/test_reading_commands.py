@@ -35,7 +35,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.session import read_state, start
+from skillopt_es.sessions.session import read_state, start
 
 
 @pytest.fixture

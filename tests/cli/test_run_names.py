@@ -11,7 +11,7 @@ import pytest
 from support.event_runs import create
 from support.in_process import Cli
 
-from skillopt_es.runs import fork_folder, new_run_folder
+from skillopt_es.runs.folders import fork_folder, new_run_folder
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 RACERS = 8

@@ -9,7 +9,7 @@ import pytest
 from support.in_process import Cli
 from support.scripted import ScriptedWorld, config
 
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 
 
 @pytest.fixture(scope="module")

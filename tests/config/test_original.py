@@ -17,7 +17,7 @@ from skillopt_es.config.sections import MODEL_KEYS
 from skillopt_es.config.translation import KNOWN
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
-from skillopt_es.wiring import ENVIRONMENTS, MODELS, open_environment, open_model, registered
+from skillopt_es.sessions.wiring import ENVIRONMENTS, MODELS, open_environment, open_model, registered
 
 ORIGINAL = Path(__file__).parent / "original"
 MODELS_NAMED = ("model.optimizer=o", "model.target=t")

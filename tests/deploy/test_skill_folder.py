@@ -21,7 +21,7 @@ from skillopt_es.deploy.folder import skill_folder
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
-from skillopt_es.session import read_state
+from skillopt_es.sessions.session import read_state
 
 
 @pytest.fixture

@@ -14,17 +14,17 @@ from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
 from skillopt_es.estimating.plan import kind_of, plan_of
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.overview import spent
 from skillopt_es.ports import ChatReply
-from skillopt_es.session import start
-from skillopt_es.start import run_started
-from skillopt_es.training.run_data import RunData
+from skillopt_es.runs.overview import spent
+from skillopt_es.sessions.session import start
+from skillopt_es.sessions.start import run_started
 
 PRICED = ["prices.unit=USD per 1M tokens", "prices.models={t: {input: 1, output: 4}, o: {input: 2, output: 8}}"]
 SETTINGS = {

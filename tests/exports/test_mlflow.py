@@ -18,8 +18,8 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.exports.metrics import numbers_of
 from skillopt_es.exports.quiet import quiet
-from skillopt_es.run_settings import Settings, settings_in
-from skillopt_es.session import read_state
+from skillopt_es.runs.run_settings import Settings, settings_in
+from skillopt_es.sessions.session import read_state
 
 EXPERIMENT = "desk"
 

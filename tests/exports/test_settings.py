@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skillopt_es.run_settings import shareable
+from skillopt_es.runs.run_settings import shareable
 
 
 def test_what_could_hold_a_secret_stays_here() -> None:

@@ -15,7 +15,7 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.exports.metrics import RunNumbers, numbers_of
 from skillopt_es.exports.spans import Span, spans_of
-from skillopt_es.overview import spent
+from skillopt_es.runs.overview import spent
 
 
 def spans(run: Path) -> tuple[Span, ...]:

@@ -16,7 +16,7 @@ from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import EditsRanked, Event
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.session import read_state, start
+from skillopt_es.sessions.session import read_state, start
 
 # In the order in which the original writes them.
 RECORD = [

@@ -27,7 +27,7 @@ from skillopt_es.interchange.imported_edits import with_origins
 from skillopt_es.interchange.imported_run import imported_run
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import fold
-from skillopt_es.runs import is_run
+from skillopt_es.runs.folders import is_run
 
 
 @pytest.fixture

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-_TRAINING = "tests/training"
-_RUNS = ("tests/test_golden.py", f"{_TRAINING}/test_gate.py", f"{_TRAINING}/test_gate_draws.py")
+_RUNS = ("tests/test_golden.py", "tests/gate/test_verdicts.py", "tests/gate/test_draws.py")
 
 TARGETS: Mapping[str, Sequence[str]] = {
     "adapters/models/retry.py": ("tests/adapters/models/test_retry.py",),
@@ -20,13 +19,13 @@ TARGETS: Mapping[str, Sequence[str]] = {
     "skillopt_es/skill/regions.py": ("tests/skill/test_regions.py", "tests/skill/test_edits.py"),
     "skillopt_es/skill/rewriting.py": ("tests/skill/test_rewriting.py",),
     "skillopt_es/skill/schedule.py": ("tests/skill/test_schedule.py",),
-    "skillopt_es/training/budget.py": (f"{_TRAINING}/test_budget_sums.py",),
-    "skillopt_es/training/early_stop.py": (f"{_TRAINING}/test_early_stop.py",),
-    "skillopt_es/training/gate.py": _RUNS,
-    "skillopt_es/training/gate_compare.py": (f"{_TRAINING}/test_gate_compare.py", f"{_TRAINING}/test_gate_rules.py"),
-    "skillopt_es/training/gate_draws.py": _RUNS,
-    "skillopt_es/training/gate_rules.py": (f"{_TRAINING}/test_gate_rules.py",),
-    "skillopt_es/training/purse.py": (f"{_TRAINING}/test_purse.py",),
-    "skillopt_es/training/sampling.py": (f"{_TRAINING}/test_sampling.py", f"{_TRAINING}/test_comparison.py"),
-    "skillopt_es/training/scores.py": (f"{_TRAINING}/test_scores.py",),
+    "skillopt_es/engine/budget.py": ("tests/engine/test_budget_sums.py",),
+    "skillopt_es/gate/early_stop.py": ("tests/gate/test_early_stop.py",),
+    "skillopt_es/gate/verdicts.py": _RUNS,
+    "skillopt_es/gate/compare.py": ("tests/gate/test_compare.py", "tests/gate/test_rules.py"),
+    "skillopt_es/gate/draws.py": _RUNS,
+    "skillopt_es/gate/rules.py": ("tests/gate/test_rules.py",),
+    "skillopt_es/engine/purse.py": ("tests/engine/test_purse.py",),
+    "skillopt_es/engine/sampling.py": ("tests/engine/test_sampling.py", "tests/programs/classic/test_comparison.py"),
+    "skillopt_es/engine/scores.py": ("tests/engine/test_scores.py",),
 }

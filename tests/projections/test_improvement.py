@@ -10,10 +10,10 @@ from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, SlowUpdateApplied
-from skillopt_es.overview import Spent, spent
 from skillopt_es.projections.improvement import Improvement, improvement_of
 from skillopt_es.projections.usage import Usage
-from skillopt_es.session import start
+from skillopt_es.runs.overview import Spent, spent
+from skillopt_es.sessions.session import start
 
 PRICED = ["prices.unit=USD per 1M tokens", "prices.models={t: {input: 1, output: 4}, o: {input: 2, output: 8}}"]
 

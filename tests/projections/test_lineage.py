@@ -13,7 +13,7 @@ from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.log import EventLog
 from skillopt_es.projections.lineage import TYPES, Lineage, lineage
 from skillopt_es.projections.trainer import fold
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 
 SETTINGS = {
     "gated": ["optimizer.slow_update_gate_with_selection=true"],

@@ -20,7 +20,7 @@ from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, summarize
 from skillopt_es.projections.tables import rebuild_tables
 from skillopt_es.projections.trainer import evolve
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 
 VARIANTS = [
     (),

@@ -13,7 +13,7 @@ from support.scripted import ScriptedWorld, config
 from skillopt_es.events.catalog import CandidateGated, Event, SlowUpdateApplied, StepSkipped
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve, fold
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 
 _EVENTS: list[Event] = []
 

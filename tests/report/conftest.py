@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from skillopt_es.audit.reading import Reading
 from skillopt_es.report.facts import Facts, facts_of
 from skillopt_es.report.page import page
+from skillopt_es.runs.reading import Reading
 
 
 def facts(folder: Path) -> Facts:

@@ -35,7 +35,7 @@ from skillopt_es.ports import ChatRequest, Splits
 from skillopt_es.projections.usage import Tally, Usage
 from skillopt_es.report.page import MARK, page
 from skillopt_es.report.top import used
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 
 PageOf = Callable[[Path], str]
 HOSTILE = "</script></style></title><script>alert(1)</script><img src=x onerror=alert(2)>\"'&lt;"

@@ -9,7 +9,7 @@ from pathlib import Path
 from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 from support.forgetful import ON, UPSTREAM, forgetful_world
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.scripted_modes import MODES, SKILL, rewriting_world

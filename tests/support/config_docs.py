@@ -16,7 +16,7 @@ from skillopt_es.config.original import ALIASES, FATES, MOVED, ElsewhereNamed, R
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.translation import KNOWN
 from skillopt_es.config.values import described
-from skillopt_es.wiring import ENVIRONMENTS, registered
+from skillopt_es.sessions.wiring import ENVIRONMENTS, registered
 
 ROOT = Path(__file__).parent.parent.parent
 FILE = ROOT / "docs" / "config.md"

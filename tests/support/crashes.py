@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from attrs import define
 
+from skillopt_es.engine.tasks import Task
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.training.tasks import Task
 
 
 @define

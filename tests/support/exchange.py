@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from skillopt_es.audit.check import CheckReport, check
 from skillopt_es.cli.result_folder import export_results
 from skillopt_es.events.catalog import GapFound
 from skillopt_es.events.journal import Journal
@@ -16,7 +17,6 @@ from skillopt_es.interchange.folder import read_folder
 from skillopt_es.interchange.imported_run import imported_run
 from skillopt_es.interchange.importing import write_run
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.training.check import CheckReport, check
 from support.scripted import NOON
 
 

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from skillopt_es.events.values import digest_of
 from skillopt_es.projections.snapshot import snapshot
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.session import read_state, start
+from skillopt_es.sessions.session import read_state, start
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -34,8 +34,8 @@ from skillopt_es.ports import (
     TrajectoryRecord,
     Usage,
 )
-from skillopt_es.session import Session
-from skillopt_es.wiring import World
+from skillopt_es.sessions.session import Session
+from skillopt_es.sessions.wiring import World
 
 KINDS = ("apple", "birch", "cedar", "daisy", "elder", "fern")
 

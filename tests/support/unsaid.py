@@ -17,7 +17,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.events.values import digest_of
 from skillopt_es.ports import ChatRequest, Splits
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 from support.scripted import (
     ScriptedEnvironment,
     ScriptedItem,

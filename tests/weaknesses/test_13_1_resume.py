@@ -17,6 +17,7 @@ from support.logs import call_slots, decisions_of, events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, ticking
 
 from skillopt_es.config import load_config
+from skillopt_es.engine.tasks import Task
 from skillopt_es.errors import DataError, Interrupted
 from skillopt_es.events.catalog import (
     EditsRanked,
@@ -36,9 +37,8 @@ from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.projections.usage import usage_of
-from skillopt_es.session import Session, read_state, resume, start
+from skillopt_es.sessions.session import Session, read_state, resume, start
 from skillopt_es.skill.schedule import edit_budget
-from skillopt_es.training.tasks import Task
 
 Questions = dict[str, tuple[str, ...]]
 SHORT = ["train.num_epochs=1", "env.limit=12"]

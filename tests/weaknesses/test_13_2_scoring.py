@@ -32,7 +32,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import Measured
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.trainer import fold
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 
 
 def train(folder: Path, *overrides: str, world: ScriptedWorld | None = None) -> list[Event]:

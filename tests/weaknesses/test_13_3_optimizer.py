@@ -37,13 +37,13 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Edit, FailurePattern, SkillTree
 from skillopt_es.ports import Ask, CallFailed, ChatReply, ChatRequest, Episode, Item
+from skillopt_es.programs.classic.prompt_text import buffer_section
 from skillopt_es.projections.state import Attempt
 from skillopt_es.projections.trainer import fold
 from skillopt_es.prompts import system_prompt
-from skillopt_es.session import start
+from skillopt_es.sessions.session import start
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import MARKERS
-from skillopt_es.training.prompt_text import buffer_section
 
 
 def train(folder: Path, *overrides: str, world: ScriptedWorld | None = None) -> list[Event]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from support.logs import events_of, rows_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
+from skillopt_es.engine.evidence import Evidence
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
@@ -29,8 +30,7 @@ from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.projections.usage import usage_of
 from skillopt_es.prompts import system_prompt
-from skillopt_es.session import start
-from skillopt_es.training.evidence import Evidence
+from skillopt_es.sessions.session import start
 
 
 def train(folder: Path, *overrides: str, world: ScriptedWorld | None = None) -> list[Event]:

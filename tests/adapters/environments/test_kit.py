@@ -24,8 +24,8 @@ from skillopt_es.ports import (
     Splits,
     TrajectoryRecord,
 )
+from skillopt_es.sessions.wiring import ENVIRONMENTS, registered
 from skillopt_es.testing.environments import ENVIRONMENT_CHECKS
-from skillopt_es.wiring import ENVIRONMENTS, registered
 
 
 @pytest.mark.parametrize("check", ENVIRONMENT_CHECKS)

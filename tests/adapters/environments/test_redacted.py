@@ -29,7 +29,7 @@ from skillopt_es.ports import (
     Tool,
     TrajectoryRecord,
 )
-from skillopt_es.wiring import known_secrets, open_environment
+from skillopt_es.sessions.wiring import known_secrets, open_environment
 
 KEY = "sk-canary-Zx81Qw7mnbvcpL"
 SKILL = SkillTree({"SKILL.md": "Be brief.\n"})

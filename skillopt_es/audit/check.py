@@ -1,0 +1,362 @@
+"""
+`replay --check`: derives every recorded decision again from the recorded evidence, with the code that made it.
+
+Evidence is what came from outside: the first event, that a writer came or went, and what each item measured. All else
+is asked of the planner and performed anew, with answers from the journal alone, and must come out as it is recorded.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from attrs import define, field, frozen
+from attrs import evolve as changed
+
+from skillopt_es.audit.check_evaluation import check_evaluation, is_evaluation
+from skillopt_es.engine.calls import RecordedCalls
+from skillopt_es.engine.differences import (
+    ILLEGAL,
+    Mismatch,
+    all_of,
+    cannot_go_on,
+    differences,
+    mapping_differences,
+    mismatch,
+)
+from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Rollouts, Unit
+from skillopt_es.events.catalog import (
+    EditsRanked,
+    Event,
+    EvidenceRetracted,
+    LearningRateChosen,
+    MetaSkillWritten,
+    PatchesMerged,
+    PatchProposed,
+    Recorded,
+    RolloutCompleted,
+    RunForked,
+    RunImported,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    SealedTestOpened,
+    SkillRewritten,
+    SlowUpdateProposed,
+    TextsErased,
+)
+from skillopt_es.events.errors import LogDamaged, TextErased
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import SkillTree
+from skillopt_es.interchange.recheck import Recheck
+from skillopt_es.programs.classic.forks import contradiction, gate_values, skills_in, under_way
+from skillopt_es.programs.classic.perform import Ports, perform
+from skillopt_es.programs.classic.planner import next_task
+from skillopt_es.projections.held_out import HeldOut
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
+from skillopt_es.sessions.session import recorded_run
+from skillopt_es.sessions.start import planned_steps
+from skillopt_es.sessions.wiring import REAL_WORLD
+
+# Of each answer of the optimizer: what names its question, and what is not there when it could not be reached.
+_QUESTIONS: Mapping[type[Event], tuple[tuple[str, ...], Mapping[str, object]]] = {
+    PatchProposed: (("patch", "step", "items", "kind"), {"edits": (), "suggestions": (), "drafts": (), "notes": ()}),
+    PatchesMerged: (("merge", "step", "group", "level", "inputs"), {"edits": (), "suggestions": (), "drafts": ()}),
+    LearningRateChosen: (("step", "available"), {"budget": 0}),
+    EditsRanked: (("step", "budget", "pool"), {"chosen": ()}),
+    SkillRewritten: (("step",), {"text": "", "changes": ()}),
+    SlowUpdateProposed: (("epoch", "pairs"), {"guidance": "", "candidate": None}),
+    MetaSkillWritten: (("epoch",), {"content": ""}),
+}
+
+
+def _not_reached(event: Event) -> bool:
+    """Whether an event says that the optimizer could not be reached."""
+    if type(event) not in _QUESTIONS:
+        return False
+    return getattr(event, "result", "") == "failed" or bool(getattr(event, "failed", ""))
+
+
+@frozen(kw_only=True)
+class CheckReport:
+    """
+    How much was derived again, and every event that came out differently, in order.
+
+    `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
+    `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
+    """
+
+    events: int
+    decisions: int
+    rollouts: int
+    status: str
+    evidence: int = 0
+    mismatches: tuple[Mismatch, ...] = ()
+    unchecked: Mapping[str, int] = field(factory=dict)
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        """The first event that came out differently, if any."""
+        return self.mismatches[0] if self.mismatches else None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every decision follows."""
+        return not self.mismatches
+
+
+async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | None = None) -> CheckReport:
+    """
+    Walks a log to its end, or to an event.
+
+    An event that does not follow is noted, and taken as it is recorded: what comes after is derived from there, so a
+    later difference is one more that this code would decide otherwise, unless the first has brought the order down.
+    """
+    events = log.read(until=until)
+    first = next(events, None)
+    if first is None:
+        return CheckReport(events=0, decisions=0, rollouts=0, status="new")
+    if not isinstance(first.event, RunStarted):
+        raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
+    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
+        return _check_imported(log, until)
+    run = recorded_run(first.event, folder)
+    if is_evaluation(first.event):
+        found = check_evaluation(run, events)
+        return CheckReport(
+            events=found.events,
+            decisions=found.decisions,
+            rollouts=found.rollouts,
+            status="evaluation",
+            mismatches=found.mismatches,
+        )
+    executor = REAL_WORLD.executor(lambda: False)
+    texts = _Noticing(log, log.erasures.texts)
+    ports = Ports(
+        calls=RecordedCalls(journal, texts), evidence=Evidence(texts, journal), executor=executor, rollouts=None
+    )
+    walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
+    wrong = await walk.all(first, first.event, events)
+    return CheckReport(
+        events=walk.events,
+        decisions=walk.decisions,
+        rollouts=walk.rollouts,
+        status=walk.state.status,
+        evidence=walk.held_out.evidence,
+        mismatches=all_of(wrong),
+        unchecked={"decisions whose evidence was erased": walk.erased} if walk.erased else {},
+    )
+
+
+@define
+class _Noticing:
+    """The texts of a log; notices when one was asked for that was erased, also if it has come back since."""
+
+    log: EventLog
+    erased: frozenset[str]
+    missed: bool = False
+
+    def text(self, digest: str) -> str:
+        """The text, or what is shown in its place."""
+        self.missed = self.missed or digest in self.erased
+        return self.log.text(digest)
+
+
+def _check_imported(log: EventLog, until: int | None) -> CheckReport:
+    """What an imported run's evidence still decides, derived again."""
+    walk = Recheck()
+    walk.run(log.read(until=until))
+    return CheckReport(
+        events=walk.events,
+        decisions=walk.derived,
+        rollouts=walk.rollouts,
+        status=walk.state.status,
+        mismatches=all_of(walk.problems),
+        unchecked=walk.unchecked,
+    )
+
+
+@define
+class _Walk:
+    """The state so far, and what is still to come of the task under way: rollouts, or decisions made again."""
+
+    run: RunData
+    folder: Path
+    ports: Ports
+    evidence: _Noticing
+    redacted: frozenset[int]
+    state: TrainerState = field(factory=TrainerState)
+    coming: deque[Unit | Event] = field(factory=deque)
+    held_out: HeldOut = field(factory=HeldOut)
+    texts: dict[str, SkillTree] = field(factory=dict)
+    events: int = 0
+    decisions: int = 0
+    rollouts: int = 0
+    erased: int = 0
+    blind: tuple[int, int] | None = None
+
+    async def all(self, first: Recorded, started: RunStarted, others: Iterator[Recorded]) -> list[Mismatch]:
+        """Every event that does not follow."""
+        found: list[Mismatch] = []
+        wrong, recorded = self.leak(first) or self.start(first, started), first
+        while True:
+            if wrong is not None:
+                found.append(wrong)
+                try:
+                    self._take(recorded.event)
+                except ILLEGAL as error:
+                    return [*found, cannot_go_on(recorded, error)]
+            following = next(others, None)
+            if following is None:
+                return found
+            recorded = following
+            try:
+                wrong = self.leak(recorded) or await self.step(recorded)
+            except ILLEGAL as error:
+                if not found:  # in a log whose events all followed so far, it is ours to mend
+                    raise
+                wrong = mismatch(recorded, f"cannot be derived from what is recorded before it ({error})")
+
+    def _take(self, event: Event) -> None:
+        """An event as it is recorded, though it does not follow; what was due is planned anew after it."""
+        self.coming.clear()
+        self.state = evolve(self.state, event)
+        if isinstance(event, RunForked | RunResumed):
+            self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
+
+    def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
+        """The first event: only the number of steps follows from the rest of it."""
+        self.texts[event.skill.hash] = event.skill
+        train = self.run.config.train
+        steps = planned_steps(train, len(event.splits.train))
+        wanted = {"steps_per_epoch": steps, "total_steps": steps * train.num_epochs}
+        return self._compared(recorded, wanted)
+
+    def leak(self, recorded: Recorded) -> Mismatch | None:
+        """Whether an event lets a validation or test item be evidence; looked at apart from what follows."""
+        what = self.held_out.problem(recorded.event)
+        return mismatch(recorded, what) if what else None
+
+    async def step(self, recorded: Recorded) -> Mismatch | None:
+        """One more event: folded if it follows, else what is wrong with it."""
+        event = recorded.event
+        self.texts.update({skill.hash: skill for skill in skills_in(event)})
+        if isinstance(event, RunForked) and self.state.completed is None:
+            return self._forked(recorded, event)
+        if isinstance(event, SealedTestOpened) and event.by == "eval":
+            self.coming.clear()
+            return self._compared(recorded, {"look": self.state.looks.count + 1})
+        if self._is_evidence(event):
+            self.coming.clear()  # a writer stopped or took over: the next one plans anew
+            self._fold(event)
+            if isinstance(event, RunResumed) and event.overrides:
+                self.run = recorded_run(self.run.started, self.folder, self.state.overrides)
+            if isinstance(event, EvidenceRetracted):
+                assert self.state.started is not None
+                self.run = changed(self.run, started=self.state.started)
+            return None
+        if self.state.status == "paused":
+            return mismatch(recorded, "follows a pause without a RunResumed")
+        try:
+            due = await self._next()
+        except TextErased:
+            self.evidence.missed = True
+            due = None
+        wrong = self._follows(recorded, due)
+        if wrong is not None and self._is_blind(recorded):
+            self._take_on_trust(recorded)
+            return None
+        return wrong
+
+    def _is_blind(self, recorded: Recorded) -> bool:
+        """Whether what is derived in this step goes back to texts that were erased."""
+        here = (self.state.epochs_done, self.state.steps_done)
+        redacted = recorded.seq in self.redacted and not isinstance(recorded.event, RolloutCompleted)
+        if self.evidence.missed or redacted:
+            self.blind, self.evidence.missed = here, False
+        return self.blind == here
+
+    def _take_on_trust(self, recorded: Recorded) -> None:
+        """The event as it stands, in the place of one that nobody can derive any more; what follows is planned anew."""
+        self.coming.clear()
+        self.erased += 1
+        self._fold(recorded.event)
+
+    def _forked(self, recorded: Recorded, event: RunForked) -> Mismatch | None:
+        """That a fork begins here, and what it changes, is evidence; what measured skills then count follows."""
+        self.coming.clear()
+        overrides = {**self.state.overrides, **{setting.key: setting.value for setting in event.overrides}}
+        run = recorded_run(self.run.started, self.folder, overrides)
+        why = contradiction(self.state, self.run.config, run.config)
+        if why:
+            return mismatch(recorded, f"changes what cannot change here: {why}")
+        values = gate_values(self.state, self.texts, self.run.config.evaluation, run)
+        self.run = run
+        return self._compared(recorded, {"seq": recorded.seq - 1, "values": values})
+
+    def _follows(self, recorded: Recorded, due: Unit | Event | None) -> Mismatch | None:
+        """The event against what had to come."""
+        event = recorded.event
+        match due:
+            case None:
+                return mismatch(recorded, "stands where nothing was left to do")
+            case Unit() as unit if isinstance(event, RolloutCompleted):
+                self.rollouts += 1
+                wanted = {"place": unit.place, "item": unit.item, "purpose": unit.purpose, "skill": unit.skill.hash}
+                return self._compared(recorded, wanted)
+            case Unit() as unit:
+                return mismatch(recorded, f"stands where {unit.item} was to be tried at {unit.place}")
+            case derived if type(event) is type(derived) and _not_reached(event):
+                # That the optimizer was not there is evidence; asked again later, the same slot has an answer too.
+                same, nothing = _QUESTIONS[type(event)]
+                return self._compared(recorded, {**nothing, **{name: getattr(derived, name) for name in same}})
+            case derived:
+                return self._derived(recorded, derived)
+
+    def _is_evidence(self, event: Event) -> bool:
+        """Whether nothing but the outside world can say that this happened."""
+        if isinstance(event, RunResumed):
+            return self.state.completed is None
+        if isinstance(event, TextsErased):
+            return True
+        if isinstance(event, EvidenceRetracted):
+            return self.state.forked is not None and not under_way(self.state)
+        outside = ("interrupt", "error", "handoff", "budget")
+        return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
+
+    async def _next(self) -> Unit | Event | None:
+        """What must be recorded next; None when the run is complete."""
+        if not self.coming:
+            task = next_task(self.state, self.run)
+            if isinstance(task, Rollouts):
+                self.coming.extend(task.units)
+            elif task is not None:
+                async for emission in perform(task, self.state, self.run, self.ports):
+                    self.coming.extend(emission.events)
+        return self.coming.popleft() if self.coming else None
+
+    def _derived(self, recorded: Recorded, derived: Event) -> Mismatch | None:
+        self.decisions += 1
+        if recorded.event == derived:
+            self._fold(recorded.event)
+            return None
+        if type(recorded.event) is not type(derived):
+            return mismatch(recorded, f"stands where a {type(derived).__name__} follows from the evidence")
+        return mismatch(recorded, "", differences(recorded.event, derived))
+
+    def _compared(self, recorded: Recorded, wanted: Mapping[str, object]) -> Mismatch | None:
+        """Folds the event if its fields are as wanted."""
+        found = {name: getattr(recorded.event, name) for name in wanted}
+        if found != wanted:
+            return mismatch(recorded, "", mapping_differences(found, wanted))
+        self._fold(recorded.event)
+        return None
+
+    def _fold(self, event: Event) -> None:
+        self.state = evolve(self.state, event)
+        self.events += 1

@@ -1,0 +1,232 @@
+"""
+`retract --erase`: takes the texts about an item out of a run's log, and says what it knows to be left.
+
+Which texts those are, `audit/own_words.py` finds. The files of skills stay: who erased one could not tell any more
+which skill an event means.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from attrs import frozen
+
+from skillopt_es.audit.descent import Evidence
+from skillopt_es.audit.own_words import SHORTEST, OwnWords, own_words
+from skillopt_es.counting import counted
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.catalog import RunImported, TextsErased
+from skillopt_es.events.codec import canonical_json
+from skillopt_es.events.erase import Eraser
+from skillopt_es.events.erasures import ERASED
+from skillopt_es.events.errors import LogError
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.schema import LOG_FILE
+from skillopt_es.events.values import Json
+from skillopt_es.programs.classic.forks import skills_in
+from skillopt_es.projections.tables import TABLES_FILE
+from skillopt_es.runs.folders import run_folders
+
+_PROSE = frozenset(
+    [
+        "prediction",
+        "detail",
+        "message",
+        "content",
+        "target",
+        "instruction",
+        "title",
+        "motivation",
+        "text",
+        "changes",
+        "reasoning",
+        "description",
+        "note",
+        "notes",
+        "guidance",
+        "failed",
+        "fallback",
+        "risks",
+        "meta_skill",
+        "why",
+    ]
+)
+"""The fields of events in which models and graders say things; all others are names, numbers or the skill itself."""
+
+
+@frozen(kw_only=True)
+class Erased:
+    """What was erased from one run, and what is known to be left."""
+
+    run: str
+    seq: int | None
+    own: int
+    elsewhere: int
+    events: int
+    short: int
+    shared: int
+    skills: tuple[int, ...]
+    calls: int
+    files: tuple[str, ...]
+    relatives: tuple[str, ...]
+
+    def as_json(self) -> dict[str, Json]:
+        """For programs."""
+        return {
+            "run": self.run,
+            "event": self.seq,
+            "own_texts": self.own,
+            "other_texts": self.elsewhere,
+            "events": self.events,
+            "too_short_to_look_for": self.short,
+            "shared_with_other_items": self.shared,
+            "left_in_skills_of_events": list(self.skills),
+            "left_in_calls": self.calls,
+            "left_in_files": list(self.files),
+            "related_runs": list(self.relatives),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """For people."""
+        if self.seq is None:
+            yield f"erased      nothing more in {self.run}: it has no text of it that is not erased already"
+        else:
+            own = counted(self.own, "text")
+            yield (
+                f"erased      from {self.run}: {own} of its own, {self.elsewhere} others that say parts of "
+                f"it (prompts, answers), and parts of {counted(self.events, 'event')}; event {self.seq} says so"
+            )
+        if self.shared:
+            yield f"left        {self.shared} texts that other items use as well"
+        if self.short:
+            yield (
+                f"left        {self.short} lines of fewer than {SHORTEST} characters were not looked for in other "
+                "texts; `--also FILE` looks for what you name"
+            )
+        if self.skills:
+            yield f"left        the skill itself says parts of it: events {', '.join(map(str, self.skills[:8]))}"
+        if self.calls:
+            yield f"left        {self.calls} calls whose parameters or error messages say parts of it"
+        for name in self.files:
+            yield f"left        {name} in the run's folder says parts of it: remove it"
+        for name in self.relatives:
+            yield f"left        {name} is a fork or a parent of this run and has its own copies: erase there, too"
+        yield "not found   what says the same in other words, and copies outside this run: data files, backups, logs"
+
+
+def erase_evidence(
+    folder: Path,
+    evidence: Evidence,
+    *,
+    reason: str,
+    by: str,
+    now: Callable[[], datetime],
+    also: Sequence[str] = (),
+) -> Erased:
+    """
+    Takes the texts about the evidence, and all that say something of `also`, out of the run.
+
+    Raises RunBusy while another process writes it.
+    """
+    with Eraser(folder, now=now) as eraser:
+        log = eraser.log
+        if any(isinstance(each.event, RunImported) for each in log.read(until=2)):
+            raise ConfigError(
+                f"{folder.name} was imported, and its log has no calls from which an item's texts could be told",
+                hint="delete it, and import a folder from which they were removed",
+            )
+        found = own_words(evidence, log, also)
+        payloads = dict(_redacted(found, log))
+        skills = tuple(_in_skills(found, log))
+        seq = None
+        if found.erasable or payloads:
+            event = TextsErased(
+                items=(evidence.item,),
+                reason=reason,
+                by=by,
+                texts=tuple(sorted(found.erasable)),
+                events=(),
+                place=evidence.place,
+            )
+            seq = log.head().seq + 1
+            eraser.erase(event, payloads)
+        info = log.run
+        (folder / TABLES_FILE).unlink(missing_ok=True)  # made anew from the log when it is asked for
+        eraser.wipe()
+    return Erased(
+        run=folder.name,
+        seq=seq,
+        own=len(found.own),
+        elsewhere=len(found.elsewhere),
+        events=len(payloads),
+        short=found.short,
+        shared=found.shared,
+        skills=skills,
+        calls=found.calls,
+        files=tuple(_files(folder, found.pieces)),
+        relatives=tuple(_relatives(folder, info.run_id, info.parent_run)),
+    )
+
+
+# --- events, files and other runs ------------------------------------------------------------------------------------
+
+
+def _redacted(found: OwnWords, log: EventLog) -> Iterator[tuple[int, str]]:
+    """The events that say parts of it, with the payload that is to be left of each."""
+    for row in log.reader.rows("select seq, data from events order by seq"):
+        seq, data = int(str(row[0])), str(row[1])
+        if seq not in found.rollouts and not found.says(data):
+            continue
+        payload: Json = json.loads(data)
+        left = _without(payload, found, "", whole=seq in found.rollouts)
+        if left != payload:
+            yield seq, canonical_json(left)
+
+
+def _without(value: Json, found: OwnWords, name: str, *, whole: bool) -> Json:
+    """A payload with the mark in the place of what says parts of the evidence; an item's own words go as a whole."""
+    match value:
+        case str() if name in _PROSE and value not in ("", ERASED):
+            return ERASED if (whole and name in ("prediction", "detail")) or found.says(value) else value
+        case list():
+            return [_without(each, found, name, whole=whole) for each in value]
+        case dict():
+            return {
+                key: each if key in ("files", "$blob") else _without(each, found, key, whole=whole)
+                for key, each in value.items()
+            }
+        case _:
+            return value
+
+
+def _in_skills(found: OwnWords, log: EventLog) -> Iterator[int]:
+    """The events that bring a skill into the run which says parts of it."""
+    for recorded in log.read() if found.pieces else ():
+        if any(found.says(text) for skill in skills_in(recorded.event) for text in skill.files.values()):
+            yield recorded.seq
+
+
+def _files(folder: Path, pieces: tuple[str, ...]) -> Iterator[str]:
+    """Files beside the log that say parts of it, by their path in the run's folder."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.name.startswith(LOG_FILE):
+            raw = path.read_bytes()
+            if any(piece.encode() in raw for piece in pieces):
+                yield str(path.relative_to(folder))
+
+
+def _relatives(folder: Path, run_id: str, parent: str | None) -> Iterator[str]:
+    """The runs beside this one that share a part of it."""
+    for other in run_folders(folder.resolve().parent):
+        if other.name == folder.resolve().name:
+            continue
+        try:
+            with EventLog.open(other) as log:
+                known = log.run
+        except LogError:
+            continue  # a folder that cannot be read is no business of this run
+        if known.parent_run == run_id or known.run_id == parent or (parent is not None and known.parent_run == parent):
+            yield other.name

@@ -1,0 +1,395 @@
+"""
+What another rule, or other grades, would have decided for every candidate that a run recorded; nobody is asked.
+
+The run's events are folded once more, with the verdicts of the other rule in the place of the recorded ones. Up to the
+first verdict that differs, or the first other grade that analysts would have read, that is what would have happened.
+After it, the recorded candidates are those of another history: what the rule would say of them is an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+from attrs import define, evolve, field
+
+from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.scores import mean_score, most_score
+from skillopt_es.events.catalog import (
+    AppendixWritten,
+    BestPromoted,
+    CandidateGated,
+    Event,
+    EvidenceRetracted,
+    Recorded,
+    RolloutCompleted,
+    RunCompleted,
+    RunForked,
+    RunResumed,
+    RunStarted,
+    SkillScored,
+    SlowUpdateApplied,
+    StepSkipped,
+)
+from skillopt_es.events.values import NOT_TAKEN, Outcome, SkillTree
+from skillopt_es.gate.draws import Contest, final_contest, guidance_contest, judged, step_contest, too_large
+from skillopt_es.gate.rules import MoreDraws
+from skillopt_es.gate.stale import counts_as_measured
+from skillopt_es.gate.verdicts import is_better
+from skillopt_es.programs.classic.decisions import judge
+from skillopt_es.programs.classic.forks import gate_values, skills_in
+from skillopt_es.programs.classic.taint import untrusted_guidance, untrusted_parts
+from skillopt_es.projections.state import TrainerState, at_owed_epoch
+from skillopt_es.projections.trainer import evolve as after
+
+Judgement = CandidateGated | SlowUpdateApplied
+RunAt = Callable[[TrainerState], RunData]
+
+
+def regate(records: Iterable[Recorded], run_at: RunAt, graded: Regraded = AS_RECORDED) -> Regated:
+    """The verdicts of the rule in `run_at(state)`, which answers with the other rule's run for the settings so far."""
+    walk = _Walk(run_at, graded)
+    for recorded in records:
+        walk.step(recorded)
+    best, other = walk.recorded.best, walk.other.best
+    return Regated(
+        verdicts=tuple(walk.verdicts),
+        best_recorded="" if best is None else best.skill.hash,
+        best_derived="" if other is None else other.skill.hash,
+        told=walk.told,
+        read=walk.read,
+        evaluations=tuple(walk.evaluations),
+    )
+
+
+_SEEN = ("train", "slow_previous", "slow_current")
+"""What results are for that the optimizer reads one by one."""
+
+_NONE: Mapping[str, RolloutCompleted] = {}
+
+
+@define
+class _Walk:
+    """The run as recorded, and as the other rule would have it; equal but for values until the two part."""
+
+    run_at: RunAt
+    graded: Regraded = AS_RECORDED
+    recorded: TrainerState = field(factory=TrainerState)
+    other: TrainerState = field(factory=TrainerState)
+    run: RunData | None = None
+    texts: dict[str, SkillTree] = field(factory=dict)
+    verdicts: list[Verdict] = field(factory=list)
+    parted: bool = False
+    settled: bool = False
+    told: int | None = None
+    read: int | None = None
+    evaluations: list[Rescored] = field(factory=list)
+
+    def step(self, recorded: Recorded) -> None:
+        """One more event."""
+        event = recorded.event
+        self.texts.update({skill.hash: skill for skill in skills_in(event)})
+        followed = self._followed(recorded.seq, event)
+        self.recorded = after(self.recorded, event)
+        if followed is not None:
+            self.other = after(self.other, followed)
+        if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
+            self.run = self.run_at(self.recorded)
+
+    def _followed(self, seq: int, event: Event) -> Event | None:
+        """What the other history has in an event's place; None when it has nothing there."""
+        match event:
+            case RolloutCompleted():
+                return self._tried(seq, event)
+            case SkillScored():
+                return self._added_up(seq, event)
+            case RunForked():
+                old, new = self._run.config.evaluation, self.run_at(after(self.recorded, event))
+                return evolve(event, values=gate_values(self.other, self.texts, old, new))
+            case BestPromoted() | RunCompleted():
+                return self._ended(seq, event)
+            case (
+                CandidateGated()
+                | SlowUpdateApplied()
+                | AppendixWritten()
+                | StepSkipped(reason="too_large" | "untrusted_only")
+            ):
+                return self._judged_anew(seq, event)
+            case _:
+                return event
+
+    def _tried(self, seq: int, event: RolloutCompleted) -> Event:
+        """The result by the other grades."""
+        other = evolve(event, outcome=self.graded.outcomes.get(seq, event.outcome))
+        seen = event.purpose in _SEEN and other != event
+        if self.read is None and (seen or seq in self.graded.unknown):
+            self.read, self.parted = seq, True
+        return other
+
+    def _added_up(self, seq: int, event: SkillScored) -> Event:
+        """The score that follows from the other grades, and what it counts by the other rule."""
+        recorded, derived = _outcomes(self.recorded, event), _outcomes(self.other, event)
+        anew = most_score(derived, len(event.not_run)) if event.not_run else mean_score(derived)
+        score = event.score if recorded == derived else anew
+        self.evaluations.append(
+            Rescored(seq=seq, place=event.place, purpose=event.purpose, skill=event.skill,
+                     recorded=event.score, derived=score, bound=not event.exact)
+        )  # fmt: skip
+        if event.purpose != "selection":
+            return evolve(event, score=score)
+        return evolve(event, score=score, value=self._run.gate_value(score, self.texts[event.skill]))
+
+    def _judged_anew(self, seq: int, event: Judgement | AppendixWritten | StepSkipped) -> Event:
+        match event:
+            case CandidateGated():
+                return self._gated(seq, event)
+            case SlowUpdateApplied():
+                return self._guided(seq, event)
+            case AppendixWritten():
+                return self._noted(event)
+            case StepSkipped():
+                return self._was_refused(seq, event)
+
+    def _ended(self, seq: int, event: BestPromoted | RunCompleted) -> Event | None:
+        """Whether the final skill is the best is decided once: where it was promoted, or else where the run is over."""
+        if not self.settled:
+            self._promoted(seq, "promote" if isinstance(event, BestPromoted) else "keep")
+        return event if isinstance(event, RunCompleted) else None
+
+    @property
+    def _run(self) -> RunData:
+        assert self.run is not None
+        return self.run
+
+    def _was_refused(self, seq: int, event: StepSkipped) -> Event:
+        """A candidate that was refused untried: a rule that would try it misses its result."""
+        refused = self._refusal()
+        self._say(
+            Verdict(
+                seq=seq,
+                kind="candidate",
+                number=event.step,
+                recorded=event.reason,
+                derived=refused or None,
+                changed=False if refused else None,
+                why="" if refused else "the candidate was never measured",
+            )
+        )
+        return event
+
+    def _refusal(self) -> Literal["", "too_large", "untrusted_only"]:
+        """Why the rule refuses the open step's candidate untried; empty when it does not."""
+        assert self.other.step is not None
+        built = self.other.step.built
+        if built is None or not self._run.config.evaluation.use_gate:
+            return ""
+        if counts_as_measured(self.other, self._run, built.candidate):
+            return ""
+        if too_large(self._run, built.candidate):
+            return "too_large"
+        return "untrusted_only" if untrusted_parts(self.other, self._run) else ""
+
+    def _gated(self, seq: int, event: CandidateGated) -> Event:
+        refusal = self._refusal()
+        if refusal:
+            return self._refused(seq, event, refusal)
+        why = self._missing(event.candidate)
+        if why:
+            return self._unknown(seq, "candidate", event.step, event, why)
+        derived = judge("gate_candidate", self.other, self._run)
+        assert isinstance(derived, CandidateGated)
+        self._judged(seq, "candidate", event.step, event, derived, _outcome(event) != _outcome(derived))
+        if self.told is None and event.action == "reject" and _shown(event) != _shown(derived):
+            self.told = event.step
+        return derived
+
+    def _refused(self, seq: int, event: CandidateGated, reason: Literal["too_large", "untrusted_only"]) -> Event:
+        """What the rule refuses untried is no candidate of the other history."""
+        taken, _ = _outcome(event)
+        self._say(
+            Verdict(seq=seq, kind="candidate", number=event.step, recorded=event.action, derived=reason, changed=taken)
+        )
+        size = too_large(self._run, self.texts[event.candidate])
+        detail = size if reason == "too_large" else untrusted_parts(self.other, self._run)
+        return StepSkipped(step=event.step, reason=reason, detail=detail)
+
+    def _guided(self, seq: int, event: SlowUpdateApplied) -> Event:
+        """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""
+        if event.action not in ("accept", "accept_new_best", "reject", "indecisive"):
+            return (
+                evolve(event, candidate_value=self._value(event)) if self._same_current() else self._with_epoch(event)
+            )
+        why = self._missing(event.candidate, gated=True)
+        if why:
+            return self._unknown(seq, "guidance", event.epoch, event, why)
+        late = self.other.owed is not None and event.epoch == self.other.owed.epoch.number
+        derived = judge("apply_late_slow_update" if late else "apply_slow_update", self.other, self._run)
+        assert isinstance(derived, SlowUpdateApplied)
+        self._judged(seq, "guidance", event.epoch, event, derived, event.action != derived.action)
+        return derived
+
+    def _judged(
+        self, seq: int, kind: Kind, number: int, recorded: Judgement, derived: Judgement, changed: bool
+    ) -> None:
+        self._say(
+            Verdict(
+                seq=seq,
+                kind=kind,
+                number=number,
+                recorded=recorded.action,
+                derived=derived.action,
+                changed=changed,
+                value=derived.candidate_value,
+                against=derived.current_value,
+                bound=not derived.exact,
+            )
+        )
+
+    def _value(self, event: SlowUpdateApplied) -> float | None:
+        known = self.other.measured.get(event.candidate)
+        return None if known is None or event.candidate_value is None else known.value
+
+    def _noted(self, event: AppendixWritten) -> Event:
+        if not self._same_current():
+            return self._kept_notes(event)
+        known, current = self.other.measured.get(event.skill.hash), self.other.current
+        value = known.value if known is not None and event.value is not None else None
+        return evolve(event, value=value, previous_value=None if current is None else current.value)
+
+    def _kept_notes(self, event: AppendixWritten) -> Event:
+        """Another history's current text stays as it is; the notes count as written."""
+        assert self.other.current is not None
+        return evolve(event, skill=self.other.current.skill)
+
+    def _with_epoch(self, event: SlowUpdateApplied) -> Event:
+        """Another history's current text stays as it is; the epoch's guidance counts as settled."""
+        assert self.other.current is not None
+        return evolve(event, action="unchanged", skill=self.other.current.skill, stale_from="")
+
+    def _same_current(self) -> bool:
+        assert self.other.current is not None
+        assert self.recorded.current is not None
+        return self.other.current.skill.hash == self.recorded.current.skill.hash
+
+    def _missing(self, candidate: str, *, gated: bool = False) -> str:
+        """Which result the other rule would need and the run never had; empty when it has all."""
+        current = self.other.current
+        assert current is not None
+        step = self.other.step
+        built = None if gated or step is None else step.built
+        if gated and self._refused_unseen(candidate):
+            return ""
+        if built is not None and counts_as_measured(self.other, self._run, built.candidate):
+            return ""
+        compares = gated or self._run.config.evaluation.use_gate
+        in_part = compares and not current.stale_from and (candidate, 1) in self.other.partial
+        if candidate not in self.other.measured and not in_part:
+            return "the candidate was never measured"
+        if compares and (current.stale_from or current.skill.hash) not in self.other.measured:
+            return "the skill that would be current was never measured"
+        return self._undrawn(self._contest(candidate, gated=gated)) if compares and not current.stale_from else ""
+
+    def _refused_unseen(self, guidance: str) -> bool:
+        """Whether guidance is refused for what it is, whatever it would measure."""
+        return bool(too_large(self._run, self.texts[guidance])) or untrusted_guidance(self._at_guidance(), self._run)
+
+    def _contest(self, candidate: str, *, gated: bool) -> Contest:
+        if not gated:
+            return step_contest(self.other)
+        return guidance_contest(self._at_guidance(), self.texts[candidate])
+
+    def _at_guidance(self) -> TrainerState:
+        """The state as the guidance under way sees it, that of a finished epoch included."""
+        owed = self.other.owed
+        late = owed is not None and owed.epoch.proposed is not None
+        return at_owed_epoch(self.other) if late else self.other
+
+    def _undrawn(self, contest: Contest) -> str:
+        """Which draws the other rule would want that the run never made; empty when it has all."""
+        found = judged(self.other, self._run, contest)
+        if not isinstance(found, MoreDraws):
+            return ""
+        if found.candidate and (contest.candidate.hash, found.candidate) in self.other.partial:
+            return "the candidate was never measured on all items"
+        sides = (("candidate", found.candidate), ("current skill", found.current))
+        wanted = [f"draw {draw} of the {name}" for name, draw in sides if draw]
+        return f"{' and '.join(wanted)} {'was' if len(wanted) == 1 else 'were'} never made"
+
+    def _promoted(self, seq: int, recorded: str) -> None:
+        """Whether the final skill takes the best one's place, by either rule."""
+        current, best, run = self.other.current, self.other.best, self._run
+        assert current is not None
+        assert best is not None
+        self.settled = True
+        derived: str | None = "keep"
+        why = ""
+        if _may_promote(run) and current.skill.hash != best.skill.hash:
+            if current.skill.hash not in self.other.measured and (current.skill.hash, 1) not in self.other.partial:
+                derived = None
+                why = "the final skill was never measured"
+            elif why := self._undrawn(final_contest(self.other)):
+                derived = None
+            elif is_better(self.other, run, final_contest(self.other)):
+                derived = "promote"
+                self.other = evolve(self.other, best=current)
+        self._say(
+            Verdict(
+                seq=seq,
+                kind="promotion",
+                number=self.other.steps_done,
+                recorded=recorded,
+                derived=derived,
+                changed=None if derived is None else derived != recorded,
+                value=current.value,
+                against=best.value,
+                why=why,
+            )
+        )
+
+    def _unknown(self, seq: int, kind: Kind, number: int, event: Judgement, why: str) -> Event:
+        """Without the result, the other history follows the recorded verdict; from here on it is a guess."""
+        known, current = self.other.measured.get(event.candidate), self.other.current
+        self._say(
+            Verdict(
+                seq=seq,
+                kind=kind,
+                number=number,
+                recorded=event.action,
+                derived=None,
+                changed=None,
+                value=None if known is None else known.value,
+                against=None if current is None else current.value,
+                why=why,
+            )
+        )
+        return event
+
+    def _say(self, verdict: Verdict) -> None:
+        self.parted = self.parted or verdict.changed is None
+        self.verdicts.append(evolve(verdict, zone="estimate" if self.parted else "exact"))
+        self.parted = self.parted or verdict.changed is True
+
+
+def _outcomes(state: TrainerState, event: SkillScored) -> list[Outcome]:
+    """What was run of an evaluation, here and where the same draw was begun."""
+    begun = state.partial.get((event.skill, event.draw)) if event.begun_at else None
+    rows = {**(_NONE if begun is None else begun.rows), **state.rollouts.get(event.place, _NONE)}
+    return [row.outcome for row in rows.values()]
+
+
+def _may_promote(run: RunData) -> bool:
+    return run.config.evaluation.eval_test or run.config.evaluation.promote_without_tests
+
+
+def _shown(event: CandidateGated) -> tuple[str, str]:
+    """The scores of a refused candidate as later analysts of its epoch read them."""
+    before = "" if event.current_value is None else f"{event.current_value:.4f}"
+    return before, f"{event.candidate_value:.4f}"
+
+
+def _outcome(event: CandidateGated) -> tuple[bool, bool]:
+    """Whether a verdict takes the candidate, and as the best; what a rule calls it is no difference."""
+    better = event.best_value is None or event.candidate_value > event.best_value
+    best = event.action == "accept_new_best" or (event.action == "force_accept" and better)
+    return event.action not in NOT_TAKEN, best

@@ -1,0 +1,63 @@
+"""A run's log under another rule of the gate: the settings that were recorded, but for those that are asked about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from attrs import evolve
+
+from skillopt_es.audit.regate import regate
+from skillopt_es.audit.regated import Regated
+from skillopt_es.config import any_overrides, recorded_config
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.errors import ConfigError, NotInRun
+from skillopt_es.events.catalog import RunImported, RunStarted
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Json
+from skillopt_es.programs.classic.forks import GATE_KEYS
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.runs.moments import Events
+from skillopt_es.sessions.session import recorded_run
+
+
+def regated(folder: Path, overrides: Sequence[str] = ()) -> Regated:
+    """What the rule with these `--set` texts would have decided in a run; raises ConfigError for what is no rule."""
+    with EventLog.open(folder) as log:
+        return regated_log(log, folder, overrides)
+
+
+def regated_log(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
+    """The same of a log that is open, as far as it can be read."""
+    changed = _rule(overrides)
+    first = [recorded.event for recorded in log.read(until=2)]
+    if not first or not isinstance(first[0], RunStarted):
+        raise NotInRun(f"{folder.name} stopped before it began: it has judged nothing")
+    if not first[0].total_steps:
+        raise ConfigError(f"{folder.name} is an evaluation, not a training run: it has no gate")
+    if isinstance(first[-1], RunImported):
+        raise ConfigError(
+            f"{folder.name} was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"
+        )
+
+    def run_at(state: TrainerState) -> RunData:
+        assert state.started is not None
+        run = recorded_run(state.started, folder, state.overrides)
+        if not changed:
+            return run
+        config = recorded_config(dict(state.started.config), Path(run.config.folder), {**state.overrides, **changed})
+        return evolve(run, config=config)
+
+    return regate(log.read(), run_at)
+
+
+def _rule(overrides: Sequence[str]) -> dict[str, Json]:
+    changed = any_overrides(overrides)
+    allowed = [f"evaluation.{name}" for name in GATE_KEYS]
+    for key in changed:
+        if key not in allowed:
+            raise ConfigError(
+                f"--set {key}: only the gate's rule can be asked about afterwards",
+                hint=f"these can: {', '.join(allowed)}; `skillopt-es fork` can change more",
+            )
+    return changed

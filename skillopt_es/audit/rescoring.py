@@ -1,0 +1,284 @@
+"""
+`rescore`: the recorded answers of a run before another grader, and what the gate would have made of those grades.
+
+Each rollout is done once more by the environment with the other settings, and asks the journal in the place of a model.
+What was recorded answers only the very messages that it answered then, so nothing is made up: a rollout that would ask
+something else, or whose answer was erased, cannot be told.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import cast
+
+from attrs import frozen
+
+from skillopt_es.audit.regate import RunAt, regate
+from skillopt_es.audit.regated import Regated, Regraded
+from skillopt_es.config import any_overrides, recorded_config
+from skillopt_es.config.whereabouts import asked_from_here
+from skillopt_es.engine.call_records import wire_form
+from skillopt_es.engine.calls import Answer, answer_of
+from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.sampling import comparison_seed
+from skillopt_es.engine.tasks import Unit
+from skillopt_es.errors import ConfigError, NotInRun
+from skillopt_es.events.catalog import (
+    EpochPlanned,
+    EvidenceRetracted,
+    Recorded,
+    RolloutCompleted,
+    RunForked,
+    RunImported,
+    RunResumed,
+    RunStarted,
+)
+from skillopt_es.events.errors import SkillOptError, TextErased
+from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
+from skillopt_es.ports import CallFailed, ChatRequest, Environment, FailureKind, Item
+from skillopt_es.programs.classic.forks import skills_in
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve as after
+from skillopt_es.runs.moments import Events
+from skillopt_es.sessions.hiding import check_walls
+from skillopt_es.sessions.session import recorded_run
+from skillopt_es.sessions.wiring import REAL_WORLD, World
+
+
+@frozen(kw_only=True)
+class Grade:
+    """One recorded result beside that of the other grader; None, and why, where nobody can tell."""
+
+    seq: int
+    place: str
+    item: str
+    recorded: Outcome
+    derived: Outcome | None
+    why: str = ""
+
+    @property
+    def changed(self) -> bool:
+        """Whether the grades differ."""
+        return self.derived != self.recorded
+
+
+@frozen(kw_only=True)
+class Rescoring:
+    """Every answer's grades in order, and the evaluations and verdicts that follow from them."""
+
+    grades: tuple[Grade, ...]
+    regated: Regated
+
+
+async def rescored(folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD) -> Rescoring:
+    """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
+    with EventLog.open(folder) as log:
+        return await rescored_log(log, log, folder, overrides, world=world)
+
+
+async def rescored_log(
+    events: Events, log: EventLog, folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD
+) -> Rescoring:
+    """The same of a log that is open, as far as its events can be read."""
+    changed = _settings(overrides)
+    tried = _tried(events, folder)
+    started, overridden = tried.state.started, tried.state.overrides
+    assert started is not None
+    home = Path(tried.last.config.folder)
+    config = recorded_config(dict(started.config), home, {**overridden, **asked_from_here(changed, home)})
+    environment = world.environment(config)
+    try:
+        _check_environment(environment)
+        check_walls(environment, config, folder)
+        splits = environment.load()
+        items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
+        work = [_Again(each, items, environment, log, world) for each in tried.rollouts]
+        executor = world.executor(lambda: False)
+        async with aclosing(executor.stream(work, workers=jobs_at_once(config.env.workers))) as stream:
+            grades = tuple([grade async for done in stream for grade in done])
+    finally:
+        await environment.aclose()
+    if grades and all(each.derived is None for each in grades):
+        raise ConfigError(
+            f"no answer of {folder.name} can be graded with these settings; of the first: {grades[0].why}",
+            hint="settings that change what the target is asked need a run of their own",
+        )
+    untold = (each.seq for each in grades if each.derived is None)
+    graded = Regraded(
+        outcomes={each.seq: each.derived for each in grades if each.derived is not None},
+        unknown=frozenset(untold if changed else ()),  # the recorded grader's grade is the recorded one
+    )
+    return Rescoring(grades=grades, regated=regate(events.read(), _as_it_was(folder), graded))
+
+
+def _settings(overrides: Sequence[str]) -> dict[str, Json]:
+    changed = any_overrides(overrides)
+    for key in changed:
+        if not key.startswith("env.") or key == "env.name":
+            raise ConfigError(
+                f"--set {key}: only how an answer is graded can be asked about afterwards",
+                hint="that is what an environment's own keys say, such as env.grader; "
+                "`skillopt-es regate` asks about the gate's rule",
+            )
+    return changed
+
+
+def _check_environment(environment: Environment) -> None:
+    if not getattr(environment, "regrades", False):
+        raise ConfigError(
+            f"the answers of {environment.name} cannot be graded again from the log alone: what they do in its world"
+            " (a game, a program that is run, the web) is part of the grade",
+            hint="`skillopt-es eval` tries a skill anew; an environment whose grade depends on the answer alone says "
+            "so with `regrades = True`",
+        )
+
+
+def _as_it_was(folder: Path) -> RunAt:
+    def run_at(state: TrainerState) -> RunData:
+        assert state.started is not None
+        return recorded_run(state.started, folder, state.overrides)
+
+    return run_at
+
+
+# --- what was tried ------------------------------------------------------------------------------------------------
+
+
+@frozen
+class _Try:
+    """A recorded rollout as it was planned."""
+
+    seq: int
+    event: RolloutCompleted
+    unit: Unit
+    run: RunData
+
+
+@frozen
+class _Tried:
+    rollouts: tuple[_Try, ...]
+    state: TrainerState
+    last: RunData
+
+
+def _tried(log: Events, folder: Path) -> _Tried:
+    """All rollouts of a run that asked somebody, each with the skill, the seed and the settings of its time."""
+    state, rollouts = TrainerState(), list[_Try]()
+    texts: dict[str, SkillTree] = {}
+    seeds: dict[str, int] = {}
+    run: RunData | None = None
+    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
+        raise ConfigError(f"{folder.name} was imported: its log has no answers that could be graded again")
+    for recorded in log.read():
+        event = recorded.event
+        texts.update({skill.hash: skill for skill in skills_in(event)})
+        state = after(state, event)
+        if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
+            assert state.started is not None
+            run = recorded_run(state.started, folder, state.overrides)
+        if isinstance(event, EpochPlanned):
+            seeds.update(_seeds(event, state))
+        if isinstance(event, RolloutCompleted) and event.calls:
+            assert run is not None
+            rollouts.append(_planned(recorded, event, texts[event.skill], seeds, run))
+    if run is None:
+        raise NotInRun(f"{folder.name} stopped before it began: it has no answers")
+    return _Tried(tuple(rollouts), state, run)
+
+
+def _seeds(event: EpochPlanned, state: TrainerState) -> Iterator[tuple[str, int]]:
+    """The seed of each place of an epoch's training."""
+    assert state.started is not None
+    per_epoch = state.started.steps_per_epoch
+    share = len(event.batches) // per_epoch
+    for index, batch in enumerate(event.batches):
+        step = (event.epoch - 1) * per_epoch + index // share + 1
+        yield f"e{event.epoch}/s{step}/b{index % share}", batch.seed
+
+
+def _planned(
+    recorded: Recorded, event: RolloutCompleted, skill: SkillTree, seeds: Mapping[str, int], run: RunData
+) -> _Try:
+    seed = seeds.get(event.place, run.config.train.seed)
+    epoch, _, part = event.place.partition("/slow/")
+    if part in ("previous", "current"):
+        seed = comparison_seed(run.config.train.seed, int(epoch.removeprefix("e")))
+    unit = Unit(place=event.place, purpose=event.purpose, item=event.item, skill=skill, seed=seed)
+    return _Try(recorded.seq, event, unit, run)
+
+
+# --- graded again --------------------------------------------------------------------------------------------------
+
+
+class _NotRecordedError(SkillOptError):
+    """The rollout would ask what was never asked."""
+
+
+@frozen
+class _Again:
+    """One rollout, done once more over its recorded answers."""
+
+    tried: _Try
+    items: Mapping[str, Item]
+    environment: Environment
+    log: EventLog
+    world: World
+
+    async def __call__(self) -> Grade:
+        event, item = self.tried.event, self.items.get(self.tried.event.item)
+        if item is None:
+            return self._grade(None, "the data of these settings have no such item")
+        calls = _Answers(event, Journal(self.log.reader), self.log)
+        ports = RolloutPorts(
+            environment=self.environment, items=self.items, executor=self.world.executor(lambda: False), calls=calls
+        )
+        try:
+            again, _ = await rollout_job(self.tried.unit, self.tried.run, ports)()
+        except (_NotRecordedError, TextErased) as error:
+            return self._grade(None, error.message)
+        if isinstance(again.outcome, Failed) and isinstance(event.outcome, Measured):
+            return self._grade(None, f"not graded ({again.outcome.kind}): {again.outcome.message}")
+        return self._grade(again.outcome, "")
+
+    def _grade(self, derived: Outcome | None, why: str) -> Grade:
+        event = self.tried.event
+        return Grade(
+            seq=self.tried.seq, place=event.place, item=event.item, recorded=event.outcome, derived=derived, why=why
+        )
+
+
+@frozen
+class _Answers:
+    """The calls of one rollout, answered by what was recorded of it."""
+
+    event: RolloutCompleted
+    journal: Journal
+    log: EventLog
+
+    async def ask(self, role: Role, request: ChatRequest) -> Answer:
+        """The recorded answer or failure of this call, if it was asked the same."""
+        asked = _asked(wire_form(request))
+        rows = [row for row in self.journal.attempts(request.slot) if _asked(row.call.request) == asked]
+        used = [row for row in rows if row.ref in self.event.calls]
+        if used:
+            return answer_of(used[-1], self.log)
+        failed = [row for row in rows if row.call.outcome == "failed"]
+        if failed:
+            raise _failure(failed[-1])
+        raise _NotRecordedError("with these settings the target would have been asked something else")
+
+
+def _asked(request: str) -> tuple[Json, Json]:
+    """What a request says, without the limits that a resumed run may have changed."""
+    form: dict[str, Json] = json.loads(request)
+    return form["messages"], form.get("images")
+
+
+def _failure(row: CallRow) -> CallFailed:
+    return CallFailed(cast("FailureKind", row.call.error_kind), row.call.error_message)

@@ -1,0 +1,1 @@
+"""The engine: plans, performs, records and folds; it knows no stage of any program."""

@@ -1,0 +1,88 @@
+"""
+Rollouts ahead of time: while a candidate is judged, the next step's tasks are tried under the skill that stands now.
+
+A rejection makes them the next step's own; an acceptance makes them waste. The events of a run are the same either way,
+for the calls go to the journal alone, under the slots that the next step will ask at.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+
+from attrs import evolve, frozen
+
+from skillopt_es.engine.calls import Answer, LiveCalls
+from skillopt_es.engine.evaluations import missing, train_evaluations
+from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Decide, Rollouts, Score, Task, Unit
+from skillopt_es.events.values import Role
+from skillopt_es.ports import ChatRequest, NotStarted
+from skillopt_es.projections.state import TrainerState, step_after
+
+
+def units_ahead(task: Task, state: TrainerState) -> tuple[Unit, ...]:
+    """What the next step will try if the candidate that is being judged is rejected; nothing at any other time."""
+    if not isinstance(task, Rollouts) or state.step is None or state.step.built is None:
+        return ()
+    assert state.epoch is not None
+    assert state.current is not None
+    following = step_after(state, state.epoch, state.step.number + 1)
+    if following is None:
+        return ()
+    evaluations = train_evaluations(f"e{state.epoch.number}/s{following.number}", following, state.current)
+    return tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
+
+
+@frozen
+class _Ahead:
+    """The target's calls, made when nobody else wants the place."""
+
+    calls: LiveCalls
+
+    async def ask(self, role: Role, request: ChatRequest) -> Answer:
+        """The answer, which whoever asks the same later will have."""
+        return await self.calls.ask_ahead(role, request)
+
+
+class Ahead:
+    """Begins with the gate of a step, and ends with its verdict; `gave_up` is told what ended it before."""
+
+    def __init__(
+        self, run: RunData, ports: RolloutPorts, calls: LiveCalls, gave_up: Callable[[Exception], None]
+    ) -> None:
+        self._run = run
+        self._ports = evolve(ports, calls=_Ahead(calls))
+        self._calls = calls
+        self._gave_up = gave_up
+        self._step = 0
+        self._open: list[asyncio.Task[None]] = []
+
+    def planned(self, task: Task, state: TrainerState) -> None:
+        """To be told of each task before it is performed."""
+        units = units_ahead(task, state)
+        if units and state.step is not None and self._step != state.step.number:
+            self._step = state.step.number
+            self._calls.begin_ahead()
+            self._open.append(asyncio.create_task(self._try(units)))
+        elif not units and not isinstance(task, Score | Decide):
+            self._calls.no_more_ahead()
+
+    async def settled(self) -> None:
+        """Nothing new is begun; what is in flight is paid for, so it is let finish and recorded."""
+        self._calls.no_more_ahead()
+        await asyncio.gather(*self._open)
+
+    async def _try(self, units: Sequence[Unit]) -> None:
+        jobs = [rollout_job(unit, self._run, self._ports) for unit in units]
+        workers = jobs_at_once(self._run.config.env.workers)
+        try:
+            async with aclosing(self._ports.executor.stream(jobs, workers=workers)) as stream:
+                async for _ in stream:
+                    pass
+        except NotStarted:  # nobody wants it any more
+            pass
+        except Exception as error:  # noqa: BLE001 -- nobody needs it yet; who does asks again and meets it
+            self._gave_up(error)

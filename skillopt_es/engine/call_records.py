@@ -1,0 +1,156 @@
+"""What the journal's records of calls are made of: the question, the answer or the failure, and the tries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from attrs import asdict, evolve, frozen
+
+from skillopt_es.engine.steps import steps_text
+from skillopt_es.events.erasures import ErasedText
+from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall
+from skillopt_es.events.values import Role, text_digest
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, ToolCall, Try
+
+
+@frozen
+class Asked:
+    """What a finished call's record says of the question."""
+
+    role: Role
+    request: ChatRequest
+    model: str
+    recorded: str
+
+
+def wire_form(request: ChatRequest) -> str:
+    """What is recorded of a request: the digests of its messages and images, and parameters, as canonical JSON."""
+    params: dict[str, object] = {"max_tokens": request.max_tokens}
+    if request.temperature is not None:
+        params["temperature"] = request.temperature
+    if request.effort:
+        params["effort"] = request.effort
+    if request.schema is not None:
+        params["schema"] = request.schema
+    if request.tools:
+        params["tools"] = [asdict(tool) for tool in request.tools]
+        params["tool_choice"] = request.tool_choice
+    used = [_tool_use(number, message) for number, message in enumerate(request.messages)]
+    if any(used):
+        params["tool_use"] = [use for use in used if use]
+    messages = [[message.role, text_digest(message.content)] for message in request.messages]
+    recorded: dict[str, object] = {"messages": messages, "params": params}
+    images = [
+        [number, image.media_type, image.detail, image.digest]
+        for number, message in enumerate(request.messages)
+        for image in message.images
+    ]
+    if images:
+        recorded["images"] = images
+    return json.dumps(recorded, sort_keys=True, separators=(",", ":"))
+
+
+def _tool_use(number: int, message: Message) -> list[object]:
+    """What a message says of tools beside its text, with its place; nothing for most."""
+    if not message.tool_calls and not message.tool_call_id:
+        return []
+    return [number, message.tool_call_id, [asdict(call) for call in message.tool_calls]]
+
+
+def recorded_answer(reply: ChatReply) -> str:
+    """What the journal keeps of an answer: its text, and beside it the tools that it asks for."""
+    if reply.finish != "tools":
+        return reply.text
+    calls = [asdict(call) for call in reply.tool_calls]
+    return json.dumps({"text": reply.text, "tool_calls": calls}, ensure_ascii=False, sort_keys=True)
+
+
+def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
+    """Text and tool calls of a recorded answer; of one that was erased, what is shown in its place."""
+    if finish != "tools" or isinstance(recorded, ErasedText):
+        return recorded, ()
+    parsed = json.loads(recorded)
+    return parsed["text"], tuple(ToolCall(**call) for call in parsed["tool_calls"])
+
+
+def unanswered_call(asked: Asked) -> FinishedCall:
+    """The call as it will be recorded once somebody has answered it, but for the answer."""
+    return FinishedCall(
+        slot=asked.request.slot,
+        role=asked.role,
+        stage=asked.request.stage,
+        model=asked.model,
+        request=asked.recorded,
+        outcome="answered",
+    )
+
+
+def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool) -> FinishedCall:
+    """A call that was made and answered; `ahead` says that nobody wanted the answer yet."""
+    return evolve(
+        unanswered_call(asked),
+        response=text_digest(recorded_answer(reply)),
+        trace=text_digest(steps_text(reply.steps)) if reply.steps else None,
+        finish=reply.finish,
+        reply_model=reply.model,
+        request_id=reply.request_id,
+        input_tokens=reply.usage.input,
+        output_tokens=reply.usage.output,
+        cached_tokens=reply.usage.cached,
+        reasoning_tokens=reply.usage.reasoning,
+        latency_ms=reply.latency_ms,
+        tries=_tries((*_remark(ahead), *reply.tries)),
+    )
+
+
+def repeating_call(asked: Asked, earlier: CallRow) -> FinishedCall:
+    """A call that was not made: it has the answer of an earlier one, and cost nothing."""
+    remark = Try(kind=REPEATS, status=None, message=earlier.call.slot, waited_ms=0)
+    return evolve(
+        unanswered_call(asked),
+        response=earlier.call.response,
+        trace=earlier.call.trace,
+        finish=earlier.call.finish,
+        reply_model=earlier.call.reply_model,
+        input_tokens=0,
+        output_tokens=0,
+        cached_tokens=0,
+        reasoning_tokens=0,
+        tries=_tries((remark,)),
+    )
+
+
+def failed_call(asked: Asked, failure: CallFailed, *, ahead: bool) -> FinishedCall:
+    """A call that was made in vain."""
+    return evolve(
+        unanswered_call(asked),
+        outcome="failed",
+        error_kind=failure.kind,
+        error_message=failure.message,
+        request_id=failure.request_id,
+        latency_ms=failure.latency_ms,
+        tries=_tries((*_remark(ahead), *failure.tries)),
+    )
+
+
+def _remark(ahead: bool) -> tuple[Try, ...]:
+    return (Try(kind=AHEAD, status=None, message="", waited_ms=0),) if ahead else ()
+
+
+def _tries(tries: Sequence[Try]) -> str:
+    if not tries:
+        return "[]"
+    return json.dumps([_try(one) for one in tries], sort_keys=True, separators=(",", ":"))
+
+
+def _try(one: Try) -> dict[str, object]:
+    """A try as it is recorded; without a word about tokens when none were reported."""
+    row: dict[str, object] = {
+        "kind": one.kind,
+        "status": one.status,
+        "message": one.message,
+        "waited_ms": one.waited_ms,
+    }
+    used = {name: count for name, count in asdict(one.usage).items() if count is not None}
+    return {**row, "usage": used} if used else row

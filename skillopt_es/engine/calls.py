@@ -1,0 +1,359 @@
+"""
+Model calls through the journal: a recorded answer is used, any other call is made once and committed before use.
+
+A slot names the place of a call in the algorithm, the request digest everything that reaches the wire. The same slot
+with the same digest is answered from the journal; with another one it is a Divergence, unless asking again was allowed
+or the recorded one came along from the run that this one was forked from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
+from typing import Protocol, cast
+
+from attrs import evolve, frozen
+
+from skillopt_es.engine.budget import bound_of
+from skillopt_es.engine.call_records import (
+    Asked,
+    answered_call,
+    failed_call,
+    read_answer,
+    recorded_answer,
+    repeating_call,
+    unanswered_call,
+    wire_form,
+)
+from skillopt_es.engine.concurrency import Places
+from skillopt_es.engine.exchange import Exchange
+from skillopt_es.engine.in_flight import Held, InFlight
+from skillopt_es.engine.purse import CutShort, Purse
+from skillopt_es.engine.repeats import Repeats
+from skillopt_es.engine.steps import steps_text
+from skillopt_es.errors import BackendError, Divergence
+from skillopt_es.events.erasures import ErasedText
+from skillopt_es.events.errors import TextErased
+from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
+from skillopt_es.events.values import CallRef, Role, text_digest
+from skillopt_es.ports import (
+    CallFailed,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    FailureKind,
+    FinishReason,
+    NotStarted,
+    ToolCall,
+    Unanswered,
+)
+
+
+@frozen
+class Answer:
+    """A reply and where it is recorded; `acted` says that an agent did something on its way to it."""
+
+    text: str
+    finish: FinishReason
+    ref: CallRef
+    tool_calls: tuple[ToolCall, ...] = ()
+    acted: bool = False
+
+
+class Calls(Protocol):
+    """Answers to model requests, live or recorded."""
+
+    async def ask(self, role: Role, request: ChatRequest) -> Answer:
+        """The answer; raises CallFailed for this unit's failure, BackendError when every later call would fail too."""
+        ...
+
+
+class Journal(Protocol):
+    """The part of the journal that calls need."""
+
+    def answers(self, slot: str) -> Sequence[CallRow]:
+        """The successful calls of a slot."""
+        ...
+
+    def slots(self) -> Set[str]:
+        """The slots that have a successful call."""
+        ...
+
+    def has_answer_of(self, model: str) -> bool:
+        """Whether this very model has answered any call."""
+        ...
+
+
+class Recorder(Protocol):
+    """The part of the writer that calls need."""
+
+    async def record(self, call: FinishedCall, texts: Sequence[str], files: Sequence[bytes] = ()) -> CallRow:
+        """Commits a finished call with the texts and images that it names; it is durable when this returns."""
+        ...
+
+
+class LiveCalls:
+    """Calls against real models, each recorded before its answer can be seen."""
+
+    def __init__(
+        self,
+        models: Mapping[Role, ChatModel],
+        journal: Journal,
+        recorder: Recorder,
+        texts: Texts,
+        *,
+        workers: Mapping[Role, int],
+        ask_again: bool = False,
+        inherited: int = 0,
+        repeats: Repeats | None = None,
+        in_flight: InFlight | None = None,
+        stopping: Callable[[], bool] = lambda: False,
+        seen: Callable[[CallRow], None] = lambda row: None,
+        keep: Callable[[CallRef, Exchange], None] = lambda ref, exchange: None,
+        leave: Callable[[FinishedCall, ChatRequest], None] = lambda call, request: None,
+        purse: Purse | None = None,
+    ) -> None:
+        self._models = models
+        self._journal = journal
+        self._slots = journal.slots()
+        self._recorder = recorder
+        self._texts = texts
+        self._at_once = {role: Places(count) for role, count in workers.items()}
+        self._early: dict[str, _Early] = {}
+        self._may_ask_ahead = False
+        self._repeats = repeats
+        self._ask_again = ask_again
+        self._inherited = inherited
+        self._in_flight = in_flight or InFlight()
+        self._stopping = stopping
+        self._seen = seen
+        self._keep = keep
+        self._leave = leave
+        self._purse = purse
+        self._answering: set[str] = set()
+        self._under_way: Counter[str] = Counter()
+        self._ended = asyncio.Event()
+
+    async def ask(self, role: Role, request: ChatRequest) -> Answer:
+        """The answer, from the journal if it is there."""
+        asked = Asked(role, request, self._models[role].identity, wire_form(request))
+        known = self._known(request.slot, asked.model, asked.recorded)
+        if known is None:
+            known = await self._repeated(asked) or await self._early_answer(asked)
+        if known is None:
+            return await self._made(asked)
+        if self._repeats is not None:
+            self._repeats.asked_for(request.slot, request_digest(asked.model, asked.recorded))
+        return known
+
+    async def _early_answer(self, asked: Asked) -> Answer | None:
+        """The answer that the same question has had, or is about to have, ahead of its time."""
+        early = self._early.pop(asked.request.slot, None)
+        if early is None or early.asked != asked:
+            return None
+        await asyncio.wait((early.answer,))
+        failed = early.answer.cancelled() or early.answer.exception() is not None
+        return None if failed else early.answer.result()
+
+    async def ask_ahead(self, role: Role, request: ChatRequest) -> Answer:
+        """The answer to a question that may never be asked, when nobody else wants the place."""
+        asked = Asked(role, request, self._models[role].identity, wire_form(request))
+        known = self._known(request.slot, asked.model, asked.recorded)
+        if known is not None:
+            return known
+        earlier = self._repeatable(asked)
+        if earlier is not None:  # whoever asks will have it, too
+            return answer_of(earlier, self._texts)
+        if not self._may_ask_ahead:
+            raise NotStarted
+        answer = asyncio.ensure_future(self._made(asked, ahead=True))
+        self._early[request.slot] = _Early(asked, answer)
+        return await asyncio.shield(answer)
+
+    def begin_ahead(self) -> None:
+        """Questions may be put ahead from now on; the earlier answers that nobody came for are waste."""
+        self._early.clear()
+        self._may_ask_ahead = True
+
+    def no_more_ahead(self) -> None:
+        """Questions that nobody has asked so far, and that wait for a place, are not put any more."""
+        self._may_ask_ahead = False
+        for places in self._at_once.values():
+            places.send_away()
+
+    async def _repeated(self, asked: Asked) -> Answer | None:
+        """The answer that the same request has had elsewhere in the run, if it may serve again."""
+        earlier = self._repeatable(asked)
+        if earlier is None:
+            return None
+        row = await self._record(repeating_call(asked, earlier), [], [])
+        return answer_of(row, self._texts)
+
+    def _repeatable(self, asked: Asked) -> CallRow | None:
+        if self._repeats is None:
+            return None
+        earlier = self._repeats.find(asked.request, request_digest(asked.model, asked.recorded))
+        if earlier is None or isinstance(self._texts.text(earlier.call.response or ""), ErasedText):
+            return None
+        return earlier
+
+    async def _made(self, asked: Asked, *, ahead: bool = False) -> Answer:
+        role, request = asked.role, asked.request
+        model = self._models[role]
+        texts = [message.content for message in request.messages]
+        images = [image.data for message in request.messages for image in message.images]
+        try:
+            reply = await self._complete(asked, model, last=ahead)
+        except CutShort as cut:  # what it has used is recorded; whoever goes on asks again
+            if cut.failure.tries:
+                await self._record(failed_call(asked, cut.failure, ahead=ahead), texts, images)
+            raise NotStarted from cut
+        except Unanswered:
+            self._leave(unanswered_call(asked), request)
+            raise
+        except CallFailed as failure:
+            if failure.perhaps_request and await self._answers_others(model.identity):
+                failure.kind = "bad_request"
+            await self._record(failed_call(asked, failure, ahead=ahead), texts, images)
+            raise _as_backend_error(failure, role, request.slot) if failure.systemic else failure from failure.__cause__
+        did = [steps_text(reply.steps)] if reply.steps else []
+        row = await self._record(
+            answered_call(asked, reply, ahead=ahead), [*texts, recorded_answer(reply), *did], images
+        )
+        ref = row.ref
+        self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
+        return Answer(reply.text, reply.finish, ref, reply.tool_calls, acted=bool(reply.steps))
+
+    async def _complete(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
+        self._under_way[model.identity] += 1
+        try:
+            held = Held(self._at_once[asked.role], self._in_flight, self._stopping, last=last)
+            async with held:  # it ends before the answer is durable: the next call need not wait for that
+                if self._stopping():
+                    raise NotStarted
+                try:
+                    reply = await self._paid(asked, model, held, last=last)
+                except CallFailed as failure:
+                    if held.stopped:
+                        raise CutShort(failure) from failure
+                    raise
+            self._answering.add(model.identity)
+            return reply
+        finally:
+            self._under_way[model.identity] -= 1
+            self._ended.set()
+            self._ended = asyncio.Event()
+
+    async def _paid(self, asked: Asked, model: ChatModel, held: Held, *, last: bool) -> ChatReply:
+        """The answer, as far as the budget covers it; what is asked ahead is no reason to pause, nor to wait."""
+
+        async def ask(request: ChatRequest) -> ChatReply:
+            return await model.complete(evolve(request, rest=held.rest))
+
+        request = asked.request
+        if self._purse is None:
+            return await ask(request)
+        sizes = {text_digest(message.content): len(message.content.encode()) for message in request.messages}
+        bound = bound_of(asked.recorded, sizes.__getitem__, self._purse.tariffs[asked.role].most_output)
+        return await self._purse.pay(asked.role, request, bound, ask, ahead=last)
+
+    async def _answers_others(self, model: str) -> bool:
+        """Whether a model takes other questions; the calls under way are waited for, so that no race decides it."""
+        if self._journal.has_answer_of(model):
+            return True
+        while model not in self._answering and self._under_way[model]:
+            await self._ended.wait()
+        return model in self._answering
+
+    async def _record(self, call: FinishedCall, texts: Sequence[str], images: Sequence[bytes]) -> CallRow:
+        row = await self._recorder.record(call, texts, images)
+        if self._repeats is not None:
+            self._repeats.add(row)
+        self._seen(row)
+        return row
+
+    def _known(self, slot: str, model: str, recorded: str) -> Answer | None:
+        if slot not in self._slots:
+            return None
+        rows, digest = self._journal.answers(slot), request_digest(model, recorded)
+        same = [row for row in rows if row.call.request_digest == digest]
+        for row in reversed(same):  # the last one is what was used where a question was asked again
+            if not (self._ask_again and row.call.finish == "length"):
+                with suppress(TextErased):  # it is asked anew
+                    return answer_of(row, self._texts)
+        # past a fork point another request is a new call, and what was asked ahead may have been the wrong question
+        own = [row for row in rows if row.n > self._inherited and not row.call.ahead and row not in same]
+        if own and not self._ask_again:
+            raise Divergence(
+                f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
+                f"model {own[-1].call.model}) than is asked now ({digest[:12]})",
+                hint="a prompt, a model or the data changed since; `--ask-again` asks anew from here on",
+            )
+        return None
+
+
+def _as_backend_error(failure: CallFailed, role: Role, slot: str) -> BackendError:
+    return BackendError(
+        f"the {role} model at {slot}: {failure.message}",
+        kind=failure.kind,
+        status=failure.status,
+        request_id=failure.request_id,
+        hint=failure.hint,
+    )
+
+
+class RecordedCalls:
+    """Calls answered from the journal alone, by slot: for checking decisions against their evidence."""
+
+    def __init__(self, journal: AllCalls, texts: Texts) -> None:
+        self._journal = journal
+        self._texts = texts
+
+    async def ask(self, role: Role, request: ChatRequest) -> Answer:
+        """The recorded answer or the recorded failure of this slot; to this very request, if it was ever made."""
+        rows = self._journal.attempts(request.slot)
+        recorded = wire_form(request)
+        rows = [row for row in rows if row.call.request_digest == request_digest(row.call.model, recorded)] or rows
+        answered = [row for row in rows if row.call.outcome == "answered"]
+        if answered:
+            return answer_of(answered[-1], self._texts)
+        if rows:
+            failed = rows[-1].call
+            raise CallFailed(cast(FailureKind, failed.error_kind), failed.error_message)
+        raise CallFailed("transport", f"the journal has no call for {request.slot}")
+
+
+class AllCalls(Protocol):
+    """The journal with failed calls too."""
+
+    def attempts(self, slot: str) -> Sequence[CallRow]:
+        """Every recorded call of a slot, failed ones too."""
+        ...
+
+
+class Texts(Protocol):
+    """The texts of a log, by digest."""
+
+    def text(self, digest: str) -> str:
+        """The text with this digest."""
+        ...
+
+
+@frozen
+class _Early:
+    """A question that was put before anybody asked it."""
+
+    asked: Asked
+    answer: asyncio.Future[Answer]
+
+
+def answer_of(row: CallRow, texts: Texts) -> Answer:
+    """A recorded answer, read back."""
+    assert row.call.response is not None
+    recorded = texts.text(row.call.response)
+    if isinstance(recorded, ErasedText):
+        raise TextErased(f"the answer to {row.call.slot} was erased")
+    text, calls = read_answer(recorded, row.call.finish)
+    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, acted=row.call.trace is not None)

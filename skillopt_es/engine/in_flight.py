@@ -1,0 +1,95 @@
+"""Calls under way: how many there are, which of them only wait, and the places that those who wait leave to others."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Self
+
+from skillopt_es.engine.concurrency import Places
+from skillopt_es.ports import Wait
+
+_LOOK_EVERY = 0.2
+
+
+class InFlight:
+    """How many calls are on their way right now, and what the others wait for, for whoever wants to know."""
+
+    def __init__(self, waits: Callable[[Wait], None] = lambda wait: None) -> None:
+        self.count = 0
+        self.waiting = 0
+        self.waits = waits
+
+
+class Held:
+    """
+    One call's place: given back while the call waits, so that another can be made.
+
+    What is asked ahead of its time keeps its place, because nobody would give it back; so does what holds something
+    that others wait for. `stopped` says that a wait was broken off because the run is stopping.
+    """
+
+    def __init__(
+        self, places: Places, in_flight: InFlight, stopping: Callable[[], bool], *, last: bool = False
+    ) -> None:
+        self.stopped = False
+        self._places = places
+        self._in_flight = in_flight
+        self._stopping = stopping
+        self._last = last
+        self._inside = False
+
+    async def __aenter__(self) -> Self:
+        await self._places.enter(last=self._last)
+        self._came_in()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._inside:
+            self._went_out()
+
+    async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """Sleeps while others have the place; false when the run stops meanwhile."""
+        keeps = self._last or wait.holds
+        self._in_flight.waits(wait)
+        self._in_flight.waiting += 1
+        if not keeps:
+            self._went_out()
+        try:
+            self.stopped = not await self._slept(sleep)
+        finally:
+            self._in_flight.waiting -= 1
+        if self.stopped:
+            return False
+        if not keeps:
+            await self._places.enter(before=True)
+            self._came_in()
+        return True
+
+    async def _slept(self, sleep: Callable[[], Awaitable[object]]) -> bool:
+        """Whether it could sleep to its end: a wait of minutes must not keep a run from stopping."""
+        if self._stopping():
+            return False
+        sleeping = asyncio.ensure_future(sleep())
+        try:
+            while not sleeping.done():
+                await asyncio.wait((sleeping,), timeout=_LOOK_EVERY)
+                if not sleeping.done() and self._stopping():
+                    return False
+            await sleeping
+            return True
+        finally:
+            sleeping.cancel()
+            await asyncio.gather(sleeping, return_exceptions=True)
+
+    def _came_in(self) -> None:
+        self._inside = True
+        self._in_flight.count += 1
+
+    def _went_out(self) -> None:
+        self._inside = False
+        self._in_flight.count -= 1
+        self._places.leave()

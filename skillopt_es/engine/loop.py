@@ -1,0 +1,173 @@
+"""
+The loop: plan, perform, append, fold, until the plan is empty.
+
+On an empty log it is a new run, on any other a resume; there is no other resume code and no checkpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from typing import Literal, Protocol
+
+from skillopt_es.engine.ahead import Ahead
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Questions, Task
+from skillopt_es.errors import BackendError, Divergence, Interrupted
+from skillopt_es.events.catalog import CandidateGated, EpochCompleted, Event, RunPaused, StepSkipped
+from skillopt_es.events.journal import CallRow
+from skillopt_es.ports import Unanswered
+from skillopt_es.programs.classic.perform import Ports, perform
+from skillopt_es.programs.classic.planner import next_task
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve
+
+_MOST_AHEAD = 8
+
+
+class Log(Protocol):
+    """The part of the writer that the loop needs."""
+
+    async def append(self, events: Sequence[Event], *, expected: int, texts: Sequence[str] = ()) -> int:
+        """Commits the events after `expected`; the new head."""
+        ...
+
+    async def anchor(self) -> None:
+        """Notes the head outside the log."""
+        ...
+
+
+class Observer(Protocol):
+    """Whoever wants to see a run live; never changes it."""
+
+    def planned(self, task: Task, state: TrainerState) -> None:
+        """A task is about to begin."""
+        ...
+
+    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+        """An event is durable and folded."""
+        ...
+
+    def called(self, row: CallRow) -> None:
+        """A call to a model is durable."""
+        ...
+
+
+class Trainer:
+    """One run in one process."""
+
+    def __init__(
+        self,
+        *,
+        log: Log,
+        head: int,
+        state: TrainerState,
+        run: RunData,
+        ports: Ports,
+        observers: Sequence[Observer],
+        stopping: Callable[[], bool],
+        reached: Callable[[], str] = lambda: "",
+        ahead: Ahead | None = None,
+    ) -> None:
+        self._ahead = ahead
+        self._log = log
+        self._head = head
+        self.state = state
+        self._run = run
+        self._ports = ports
+        self._observers = observers
+        self._stopping = stopping
+        self._reached = reached
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def train(self) -> TrainerState:
+        """Goes on until the run is complete or paused; an error that stops the run is recorded and raised."""
+        try:
+            while self.state.status == "running":
+                task = next_task(self.state, self._run)
+                if task is None:
+                    break
+                await self._perform(task)
+                reached = self._reached()
+                if reached and self.state.status == "running":
+                    await self._pause("budget", reached)
+                elif self._stopping() and self.state.status == "running":
+                    raise Interrupted("stopped as asked; everything that was answered is recorded")
+        except Interrupted as interrupted:
+            await self._pause("interrupt", interrupted.message)
+            raise
+        except Unanswered as waiting:
+            await self._pause("handoff", waiting_for(waiting.questions))
+        except (BackendError, Divergence) as error:
+            await self._pause("error", error.message, error.hint)
+            raise
+        finally:
+            if self._ahead is not None:
+                await self._ahead.settled()
+            await self.settled()
+            await self._log.anchor()
+        return self.state
+
+    async def _perform(self, task: Task) -> None:
+        for observer in self._observers:
+            observer.planned(task, self.state)
+        if self._ahead is not None:
+            self._ahead.planned(task, self.state)
+        if isinstance(task, Questions):
+            await self.settled()  # they read back what the log has of the trajectories
+        async with aclosing(perform(task, self.state, self._run, self._ports)) as emissions:
+            async for emission in emissions:
+                await self.append(emission.events, emission.texts)
+
+    async def append(self, events: Sequence[Event], texts: Sequence[str] = ()) -> None:
+        """
+        Folds the events and hands them to the log.
+
+        The state may be a few batches ahead of the disk, so that the next calls need not wait for a commit. Nothing can
+        be recorded before what led to it: the log's writer commits in the order in which it is asked.
+        """
+        await self._settled_to(_MOST_AHEAD - 1)
+        states = []
+        for event in events:
+            self.state = evolve(self.state, event)
+            states.append(self.state)
+        expected, self._head = self._head, self._head + len(events)
+        self._waiting.append(asyncio.ensure_future(self._commit(events, states, texts, expected)))
+        await asyncio.sleep(0)  # lets the commit take its place in the writer's queue
+
+    async def settled(self) -> None:
+        """Waits until every batch is durable; the first thing that went wrong is raised here."""
+        await self._settled_to(0)
+
+    async def _settled_to(self, most: int) -> None:
+        while self._waiting and (len(self._waiting) > most or self._waiting[0].done()):
+            first = self._waiting[0]
+            await asyncio.wait((first,))
+            if first.exception() is not None:  # what follows it cannot have been written either
+                waiting, self._waiting = self._waiting, deque()
+                await asyncio.gather(*waiting, return_exceptions=True)
+                await first
+            self._waiting.popleft()
+
+    async def _commit(
+        self, events: Sequence[Event], states: Sequence[TrainerState], texts: Sequence[str], expected: int
+    ) -> None:
+        await self._log.append(events, expected=expected, texts=texts)
+        for seq, (event, state) in enumerate(zip(events, states, strict=True), start=expected + 1):
+            for observer in self._observers:
+                observer.happened(seq, event, state)
+        if any(isinstance(event, CandidateGated | StepSkipped | EpochCompleted) for event in events):
+            await self._log.anchor()
+
+    async def _pause(
+        self, reason: Literal["interrupt", "error", "handoff", "budget"], message: str, hint: str = ""
+    ) -> None:
+        await self.append([RunPaused(reason=reason, message=message, hint=hint)])
+        await self.settled()
+
+
+def waiting_for(questions: int) -> str:
+    """What a run says that pauses for answers from outside."""
+    return "1 question waits for its answer" if questions == 1 else f"{questions} questions wait for their answers"

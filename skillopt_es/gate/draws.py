@@ -1,0 +1,178 @@
+"""Two texts that the gate compares: what is there of both, what the rule says of it, and which draws it wants next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from attrs import evolve as replace
+from attrs import frozen
+
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.evaluations import begun_draw, measure, selection, units_of
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import Measured, SkillTree
+from skillopt_es.gate.compare import Draw, compare
+from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
+from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, judge, too_little_for
+from skillopt_es.projections.families import families_of
+from skillopt_es.projections.state import Measurement, TrainerState, open_step
+
+
+@frozen(kw_only=True)
+class Contest:
+    """A candidate and the text it has to beat, and the places of what is drawn of each for this comparison."""
+
+    candidate: SkillTree
+    current: SkillTree
+    candidate_place: str
+    current_place: str
+
+
+def step_contest(state: TrainerState) -> Contest:
+    """The open step's candidate against the current skill."""
+    step, place = open_step(state)
+    assert step.built is not None
+    assert state.current is not None
+    return Contest(
+        candidate=step.built.candidate,
+        current=state.current.skill,
+        candidate_place=f"{place}/gate",
+        current_place=f"{place}/current",
+    )
+
+
+def guidance_contest(state: TrainerState, candidate: SkillTree) -> Contest:
+    """The open epoch's guidance against the current skill."""
+    assert state.epoch is not None
+    assert state.current is not None
+    place = f"e{state.epoch.number}/slow"
+    return Contest(
+        candidate=candidate,
+        current=state.current.skill,
+        candidate_place=f"{place}/gate",
+        current_place=f"{place}/standing",
+    )
+
+
+def final_contest(state: TrainerState) -> Contest:
+    """The final skill against the best one."""
+    assert state.current is not None
+    assert state.best is not None
+    return Contest(
+        candidate=state.current.skill,
+        current=state.best.skill,
+        candidate_place="final/val",
+        current_place="final/best",
+    )
+
+
+def rule_of(config: RunConfig) -> Rule:
+    """The configured rule; `strict` never draws twice."""
+    evaluation = config.evaluation
+    return Rule(
+        name=evaluation.gate_rule,
+        draws=1 if evaluation.gate_rule == "strict" else evaluation.gate_draws,
+        standard_errors=evaluation.gate_standard_errors,
+        noise=evaluation.gate_noise,
+        no_regression=evaluation.no_regression,
+        min_items=evaluation.min_items,
+    )
+
+
+def too_little(config: RunConfig, validation_items: int) -> str:
+    """Why the configured rule cannot be carried by so many validation items; empty when it can."""
+    used = config.evaluation.sel_env_num
+    return too_little_for(rule_of(config), min(validation_items, used) if used else validation_items)
+
+
+def judged(state: TrainerState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
+    """What the configured rule says of a contest, from what was drawn so far."""
+    current, candidate = _sides(state, run, contest)
+    found = judge(rule_of(run.config), current, candidate, run.worth, known_of(state))
+    if isinstance(found, Ruling) or found.current:
+        return found
+    begun = state.partial.get((contest.candidate.hash, found.candidate))
+    if begun is None:
+        return found
+    seen = _begun(begun.rows)
+    if not cannot_win(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth):
+        return found
+    return lost_early(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth)
+
+
+def known_of(state: TrainerState) -> Known:
+    """What the run knows of its validation items so far, whatever the text."""
+    return Known(families=families_of(state.types), flipped=state.flipped)
+
+
+def leads(state: TrainerState, run: RunData, contest: Contest) -> bool:
+    """Whether the candidate's mean over all its draws is above that of the other text; both must have been measured."""
+    current, candidate = _sides(state, run, contest)
+    return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth).gain > 0
+
+
+def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
+    return Begun(
+        measured={item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)},
+        failed=frozenset(item for item, row in rows.items() if not isinstance(row.outcome, Measured)),
+    )
+
+
+def _sides(state: TrainerState, run: RunData, contest: Contest) -> tuple[Side, Side]:
+    current = _side(state.measured.get(contest.current.hash), contest.current, contest.current_place, run)
+    candidate = _side(state.measured.get(contest.candidate.hash), contest.candidate, contest.candidate_place, run)
+    return current, candidate
+
+
+def _side(known: Measurement | None, skill: SkillTree, place: str, run: RunData) -> Side:
+    if known is None:
+        return Side(bonus=run.bonus(skill))
+    drawn = [(known.place, known.items), *((each.place, each.items) for each in known.further)]
+    earlier = sum(not f"{at}/".startswith(f"{place}/") for at, _ in drawn)
+    return Side(draws=tuple(_in_order(items, run) for _, items in drawn), known=earlier, bonus=run.bonus(skill))
+
+
+def _in_order(items: Draw, run: RunData) -> Draw:
+    """The items in the order of the split, however they were recorded: sums must not depend on it."""
+    return {item: items[item] for item in run.selection_items if item in items}
+
+
+def draw_task(state: TrainerState, run: RunData, contest: Contest) -> Task | None:
+    """What has to be run before the rule can decide a contest; None when it can."""
+    found = judged(state, run, contest)
+    if isinstance(found, Ruling):
+        return None
+    current = [selection(run, contest.current_place, contest.current, draw=found.current)] if found.current else []
+    candidate = (
+        [selection(run, contest.candidate_place, contest.candidate, draw=found.candidate)] if found.candidate else []
+    )
+    if run.config.evaluation.early_stop == "off":
+        return measure(state, [*candidate, *current])
+    return measure(state, current) or _wave(state, run, contest, candidate[0])
+
+
+def _wave(state: TrainerState, run: RunData, contest: Contest, evaluation: Evaluation) -> Task:
+    """The next items of a candidate's draw, or its end; the current skill's draws for this round are all there."""
+    current, candidate = _sides(state, run, contest)
+    rule, begun = rule_of(run.config), begun_draw(state, evaluation)
+    here: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
+    before = {} if begun is None else begun.rows
+    theirs, _ = opposed(rule, current, candidate)
+    order = tuple(item for item in run_order(evaluation.items, theirs, run.worth) if item not in before)
+    waiting, whole = next_wave(order, here, run.config.evaluation.early_stop_wave)
+    if not waiting:
+        return Score(evaluation)
+    if whole and cannot_win(rule, current, candidate, _begun({**before, **here}), evaluation.items, run.worth):
+        return Score(replace(evaluation, stopped=True))
+    return Rollouts(tuple(units_of(evaluation, waiting)))
+
+
+def too_large(run: RunData, skill: SkillTree) -> str:
+    """Why a text is larger than a candidate may be; empty when it is not."""
+    most = run.config.evaluation.max_size
+    size = sum(map(len, skill.files.values()))
+    if not most or size <= most:
+        return ""
+    return f"{size} characters, and evaluation.max_size is {most}"

@@ -1,0 +1,195 @@
+"""The gate: whether a measured candidate takes the place of the current skill, or of the best."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.scores import mean_score
+from skillopt_es.events.catalog import CandidateGated, Event
+from skillopt_es.events.values import GateAction, GateRule, Score
+from skillopt_es.gate.draws import Contest, judged, leads, step_contest
+from skillopt_es.gate.rules import Ruling
+from skillopt_es.gate.stale import counts_as_measured, standing_value
+from skillopt_es.projections.state import Measurement, TrainerState, open_step
+
+
+@frozen(kw_only=True)
+class Weighed:
+    """A candidate beside the current skill, and the verdict; None for what there is not."""
+
+    action: GateAction
+    candidate_score: Score
+    candidate_value: float
+    current_score: Score | None
+    current_value: float | None
+    compared: int
+    won: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    rule: GateRule = "strict"
+    reason: str = ""
+    draws: int = 1
+    current_draws: int = 1
+    error: float | None = None
+    exact: bool = True
+
+
+def gate_candidate(state: TrainerState, run: RunData) -> Event:
+    """The verdict over the open step's measured candidate."""
+    step, place = open_step(state)
+    assert step.built is not None
+    assert state.current is not None
+    assert state.best is not None
+    contest = step_contest(state)
+    stale = state.current.stale_from
+    no_op = counts_as_measured(state, run, step.built.candidate)
+    measured_at = first_place(state, stale if no_op else step.built.candidate.hash)
+    found = weighed(state, run, contest, use_gate=run.config.evaluation.use_gate)
+    return CandidateGated(
+        step=step.number,
+        candidate=step.built.candidate.hash,
+        action=found.action,
+        metric=run.config.evaluation.gate_metric,
+        candidate_score=found.candidate_score,
+        candidate_value=found.candidate_value,
+        current_score=found.current_score,
+        current_value=found.current_value,
+        best_value=state.best.value,
+        compared=found.compared,
+        won=found.won,
+        lost=found.lost,
+        known_from="" if measured_at == f"{place}/gate" else measured_at,
+        stale_from=stale,
+        rule=found.rule,
+        reason=found.reason,
+        draws=found.draws,
+        current_draws=found.current_draws,
+        error=found.error,
+        exact=found.exact,
+    )
+
+
+def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
+    """A contest and its verdict; everything that the rule wants must have been drawn."""
+    assert state.current is not None
+    if state.current.stale_from or not use_gate:
+        return _against_what_is_known(state, run, contest, use_gate=use_gate)
+    ruling = judged(state, run, contest)
+    assert isinstance(ruling, Ruling)
+    candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
+    seen, rule = ruling.comparison, run.config.evaluation.gate_rule
+    scores = (seen.candidate, seen.current)
+    if rule == "strict" and candidate is not None:
+        common, *whole = on_common_items(candidate, current)
+        scores = (whole[0], whole[1]) if common == len(seen.items) else scores
+    return Weighed(
+        action=_action(state, run, contest, ruling),
+        candidate_score=scores[0],
+        candidate_value=seen.candidate_value,
+        current_score=scores[1],
+        current_value=seen.current_value,
+        compared=len(seen.items),
+        won=seen.won,
+        lost=seen.lost,
+        rule=rule,
+        reason="" if rule == "strict" and ruling.reason in ("better", "not_better") else ruling.reason,
+        draws=seen.candidate_draws,
+        current_draws=seen.current_draws,
+        error=seen.error,
+        exact=ruling.exact,
+    )
+
+
+def _action(state: TrainerState, run: RunData, contest: Contest, ruling: Ruling) -> GateAction:
+    assert state.best is not None
+    if ruling.verdict != "accept":
+        return ruling.verdict
+    best = state.best.skill
+    if best.hash == contest.current.hash or is_better(state, run, _against_best(contest, state)):
+        return "accept_new_best"
+    return "accept"
+
+
+def _against_best(contest: Contest, state: TrainerState) -> Contest:
+    assert state.best is not None
+    return Contest(
+        candidate=contest.candidate,
+        current=state.best.skill,
+        candidate_place=contest.candidate_place,
+        current_place=f"{contest.current_place}/best",
+    )
+
+
+def _against_what_is_known(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
+    """Without a gate, or against the score that stands for the current skill: one draw, and no rule to it."""
+    standing = state.current
+    assert standing is not None
+    no_op = counts_as_measured(state, run, contest.candidate)
+    candidate = state.measured[standing.stale_from if no_op else contest.candidate.hash]
+    current = state.measured.get(standing.stale_from or standing.skill.hash)
+    if current is None:
+        compared, candidate_score, current_score = len(candidate.items), candidate.score, None
+    else:
+        compared, candidate_score, current_score = on_common_items(candidate, current)
+    current_value = None if current_score is None else standing_value(standing, current_score, run)
+    value = standing.value if no_op else run.gate_value(candidate_score, contest.candidate)
+    assert value is not None
+    won, lost = _turned(candidate, current)
+    best = not no_op and is_better(state, run, _against_best(contest, state))
+    return Weighed(
+        action=verdict(value, current_value, best, use_gate=use_gate),
+        candidate_score=candidate_score,
+        candidate_value=value,
+        current_score=current_score,
+        current_value=current_value,
+        compared=compared,
+        won=won,
+        lost=lost,
+    )
+
+
+def verdict(value: float, current: float | None, better_than_best: bool, *, use_gate: bool) -> GateAction:
+    """A candidate must be strictly better than the current skill to be taken, than the best to be the best."""
+    if not use_gate:
+        return "force_accept"
+    assert current is not None
+    if value <= current:
+        return "reject"
+    return "accept_new_best" if better_than_best else "accept"
+
+
+def first_place(state: TrainerState, skill: str) -> str:
+    """Where a text was first measured, or begun to be."""
+    known = state.measured.get(skill)
+    return state.partial[skill, 1].place if known is None else known.place
+
+
+def is_better(state: TrainerState, run: RunData, contest: Contest) -> bool:
+    """Whether the rule takes a measured candidate; where it would have to draw first, whether its mean is higher."""
+    if contest.candidate.hash == contest.current.hash:
+        return False
+    if contest.current.hash not in state.measured:
+        return True
+    ruling = judged(state, run, contest)
+    return ruling.verdict == "accept" if isinstance(ruling, Ruling) else leads(state, run, contest)
+
+
+def on_common_items(candidate: Measurement, current: Measurement) -> tuple[int, Score, Score]:
+    """Both scores over the items that were measured under both skills."""
+    common = [item for item in candidate.items if item in current.items]
+    if len(common) == len(candidate.items) == len(current.items):
+        return len(common), candidate.score, current.score
+    left = mean_score([candidate.items[item] for item in common])
+    right = mean_score([current.items[item] for item in common])
+    return len(common), left, right
+
+
+def _turned(candidate: Measurement, current: Measurement | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The items that the candidate won and lost against the current skill, by their hard score."""
+    if current is None:
+        return (), ()
+    common = [item for item in candidate.items if item in current.items]
+    both = [(item, candidate.items[item].hard, current.items[item].hard) for item in common]
+    won = tuple(item for item, new, old in both if new > old)
+    lost = tuple(item for item, new, old in both if new < old)
+    return won, lost

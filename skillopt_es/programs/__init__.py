@@ -1,0 +1,1 @@
+"""Ways of training: one folder each."""

@@ -1,0 +1,1 @@
+"""SkillOpt's trainer: steps, epochs, a slow update and a meta skill."""

@@ -1,0 +1,98 @@
+"""Aggregate: patches become one, level by level; where the model does not help, they are joined as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import evolve
+
+from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.consult import consult
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import MergeJob
+from skillopt_es.events.catalog import PatchesMerged
+from skillopt_es.events.values import Draft, Edit, Evidence, Proposal, Suggestion
+from skillopt_es.programs.classic.modes import Group, mode_of
+from skillopt_es.programs.classic.prompt_text import memory_section, question, skill_section
+from skillopt_es.projections.state import StepState, TrainerState, proposals_in
+from skillopt_es.replies.answers import MergeReply
+from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.replies.proposals import not_empty, placed_in
+
+
+async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) -> PatchesMerged:
+    """What a merge comes to; `fallback` says why it is the inputs joined in order, `failed` why there is nothing."""
+    assert state.step is not None
+    assert state.current is not None
+    assert state.epoch is not None
+    mode = mode_of(run.config.optimizer)
+    groups = _groups(job, state.step)
+    labels = dict(labelled for _, group in groups for labelled in group)
+    source: Evidence = "success" if job.group == "success" else "failure"
+    request = question(
+        run.config,
+        slot=job.merge,
+        stage="merge",
+        prompt=f"merge_{job.group}{mode.prompts}",
+        sections=(
+            memory_section(state.epoch.meta_skill),
+            skill_section(state.current.skill),
+            f"## Proposed {mode.proposals}: {len(groups)} proposals"
+            + (f", merge level {job.level}" if job.level else ""),
+            mode.shown(groups),
+        ),
+        schema=mode.merge_schema,
+        max_tokens=mode.most_tokens(run.config.optimizer),
+    )
+
+    def read(text: str) -> MergeReply | Unusable:
+        return mode.read_merge(text, job.merge, labels, source)
+
+    again = run.config.optimizer.ask_again
+    careful = not_empty(placed_in(state.current.skill, read)) if again else read
+    consulted = await consult(calls, request, careful, again=again)
+    nothing = MergeReply(reasoning="")
+    reply = consulted.value or (nothing if consulted.failed else _joined(job.merge, tuple(labels.values())))
+    return PatchesMerged(
+        merge=job.merge,
+        step=state.step.number,
+        group=job.group,
+        level=job.level,
+        inputs=job.inputs,
+        edits=reply.edits,
+        suggestions=reply.suggestions,
+        drafts=reply.drafts,
+        reasoning=reply.reasoning,
+        fallback="" if consulted.failed else consulted.why,
+        failed=consulted.why if consulted.failed else "",
+        calls=consulted.calls,
+    )
+
+
+def _groups(job: MergeJob, step: StepState) -> list[Group]:
+    """The inputs under their names, with a label for each proposal, counted through."""
+    groups: list[Group] = []
+    number = 0
+    for position, name in enumerate(job.inputs):
+        made = step.merges[name] if name in step.merges else step.patches[name]
+        labelled = []
+        for proposal in proposals_in(made):
+            number += 1
+            labelled.append((f"E{number}", proposal))
+        title = ("failures", "successes")[position] if job.group == "final" else f"proposal {position + 1}"
+        groups.append((title, labelled))
+    return groups
+
+
+def _joined(merge: str, inputs: Sequence[Proposal]) -> MergeReply:
+    """All inputs in order, under this merge's ids."""
+    renamed = [
+        evolve(each, id=f"{merge}#{number}", origins=(each.id,), origins_assumed=False)
+        for number, each in enumerate(inputs, start=1)
+    ]
+    return MergeReply(
+        edits=tuple(each for each in renamed if isinstance(each, Edit)),
+        suggestions=tuple(each for each in renamed if isinstance(each, Suggestion)),
+        drafts=tuple(each for each in renamed if isinstance(each, Draft)),
+        reasoning="",
+    )

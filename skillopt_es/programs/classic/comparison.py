@@ -1,0 +1,55 @@
+"""One epoch's first and last skill on the same tasks: what turned, what did not, and which of it the optimizer sees."""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import Measured, Pair
+from skillopt_es.projections.state import TrainerState
+
+
+@frozen
+class Compared:
+    """One item's two rollouts."""
+
+    pair: Pair
+    previous: RolloutCompleted
+    current: RolloutCompleted
+
+
+_KEPT = {
+    "mixed": ("regressed", "persistent_fail", "improved", "stable_success"),
+    "changed": ("regressed", "improved"),
+    "unchanged": ("persistent_fail", "stable_success"),
+}
+
+
+def selected_pairs(state: TrainerState, run: RunData) -> tuple[Compared, ...]:
+    """The compared items that the pair policy keeps, at most as many as were asked for."""
+    optimizer = run.config.optimizer
+    kept = _KEPT[optimizer.longitudinal_pair_policy]
+    return tuple(row for row in compare(state, run) if row.pair.category in kept)[: optimizer.slow_update_samples]
+
+
+def compare(state: TrainerState, run: RunData) -> tuple[Compared, ...]:
+    """The drawn items that were measured under both skills, in drawn order."""
+    assert state.epoch is not None
+    assert state.epoch.comparison is not None
+    place = f"e{state.epoch.number}/slow"
+    current = state.rollouts[f"{place}/current"]
+    previous = state.rollouts.get(f"{place}/previous", current)
+    found = []
+    for item in state.epoch.comparison.items:
+        before, now = previous[item], current[item]
+        if isinstance(before.outcome, Measured) and isinstance(now.outcome, Measured):
+            pair = _pair(item, before=run.passes(before.outcome), now=run.passes(now.outcome))
+            found.append(Compared(pair, before, now))
+    return tuple(found)
+
+
+def _pair(item: str, *, before: bool, now: bool) -> Pair:
+    if before:
+        return Pair(item, "stable_success" if now else "regressed")
+    return Pair(item, "improved" if now else "persistent_fail")

@@ -1,0 +1,51 @@
+"""Consolidate: the optimizer says the same in fewer reminder notes; where it does not, they stay as they are."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.consult import consult
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import ConsolidateJob
+from skillopt_es.events.catalog import AppendixConsolidated
+from skillopt_es.programs.classic.prompt_text import question
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.replies.answers import CONSOLIDATION_SCHEMA
+from skillopt_es.replies.notes import read_consolidation
+
+
+async def consolidate(job: ConsolidateJob, state: TrainerState, run: RunData, calls: Calls) -> AppendixConsolidated:
+    """The shorter list, or the old one and why."""
+    assert state.step is not None
+    assert state.step.extended is not None
+    before = state.step.extended.notes
+    lines = [f"{number}. {note}" for number, note in enumerate(before, start=1)]
+    request = question(
+        run.config,
+        slot=job.slot,
+        stage="appendix",
+        prompt="consolidate_notes",
+        sections=(f"## Reminder notes ({len(before)})\n" + "\n".join(lines),),
+        schema=CONSOLIDATION_SCHEMA,
+    )
+    read = partial(read_consolidation, before=before)
+    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
+    reply = consulted.value
+    if reply is None:
+        return AppendixConsolidated(
+            step=state.step.number,
+            result="failed" if consulted.failed else "unusable",
+            before=before,
+            notes=before,
+            note=consulted.why,
+            calls=consulted.calls,
+        )
+    return AppendixConsolidated(
+        step=state.step.number,
+        result="consolidated",
+        before=before,
+        notes=reply.notes,
+        reasoning=reply.reasoning,
+        calls=consulted.calls,
+    )

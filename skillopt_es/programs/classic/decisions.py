@@ -1,0 +1,212 @@
+"""
+Decisions: pure functions from recorded facts to the event that states the decision.
+
+The same function decides in a run and when `replay --check` derives the decision again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from skillopt_es.engine import sampling, tasks
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.catalog import (
+    BestPromoted,
+    EditsRanked,
+    EpochPlanned,
+    Event,
+    MinibatchesPlanned,
+    RunCompleted,
+    RunPaused,
+    SealedTestOpened,
+    StepSkipped,
+)
+from skillopt_es.events.values import Evidence, Measured, Minibatch
+from skillopt_es.gate.draws import too_large
+from skillopt_es.gate.verdicts import gate_candidate
+from skillopt_es.programs.classic.appendix import extension, fate_of_notes, written
+from skillopt_es.programs.classic.candidate import built_candidate
+from skillopt_es.programs.classic.epoch_end import (
+    apply_late_slow_update,
+    apply_slow_update,
+    complete_epoch,
+    draw_comparison,
+    extend_comparison,
+    place_slow_block,
+    skip_first_memory,
+)
+from skillopt_es.programs.classic.prompt_text import called
+from skillopt_es.programs.classic.stopping import stop_training
+from skillopt_es.programs.classic.taint import untrusted_parts
+from skillopt_es.projections.state import StepState, TrainerState, open_step, proposals_of, unanswered
+from skillopt_es.skill.leaks import LeakGuard
+
+
+def decide(task: tasks.Decide, state: TrainerState, run: RunData, guard: Callable[[], LeakGuard]) -> Event:
+    """The event that a decision leads to; `guard` is over what analysts saw, for those that take in what they wrote."""
+    if task.step in _GUARDED:
+        return _GUARDED[task.step](state, run, guard())
+    return _DECISIONS[task.step](state, run)
+
+
+def judge(step: tasks.Step, state: TrainerState, run: RunData) -> Event:
+    """A verdict on what is written already; no guard has to look at it."""
+    return _DECISIONS[step](state, run)
+
+
+def _plan_epoch(state: TrainerState, run: RunData) -> Event:
+    train = run.config.train
+    epoch = state.epochs_done + 1
+    batches = sampling.epoch_batches(
+        run.started.splits.train,
+        epoch=epoch,
+        seed=train.seed,
+        batch_size=train.batch_size,
+        batches=run.started.steps_per_epoch * train.accumulation,
+    )
+    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_memory_in_force(state, run))
+
+
+def _memory_in_force(state: TrainerState, run: RunData) -> str:
+    last = state.epoch.meta if state.epoch is not None else None
+    lost = last is not None and last.result != "written" and not run.config.optimizer.keep_memory
+    return "" if lost else state.memory
+
+
+def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
+    step, place = open_step(state)
+    groups: list[Minibatch] = []
+    for index, batch in enumerate(step.batches):
+        at = f"{place}/b{index}"
+        if not batch.items:  # all of it was retracted
+            continue
+        rows = state.rollouts[at]
+        measured = [(item, outcome) for item in batch.items if isinstance(outcome := rows[item].outcome, Measured)]
+        failures = [item for item, outcome in measured if not run.passes(outcome)]
+        successes = [item for item, outcome in measured if run.passes(outcome)]
+        groups += _groups(at, "failure", sampling.shuffled(failures, batch.seed), run)
+        if not run.config.gradient.failure_only:
+            groups += _groups(at, "success", sampling.shuffled(successes, batch.seed + 1), run)
+    return MinibatchesPlanned(step=step.number, groups=tuple(groups))
+
+
+def _groups(place: str, kind: Evidence, items: list[str], run: RunData) -> list[Minibatch]:
+    return [
+        Minibatch(id=f"{place}/{kind}-{index}", kind=kind, place=place, items=chunk)
+        for index, chunk in enumerate(sampling.chunks(items, run.config.gradient.minibatch_size))
+    ]
+
+
+def choose_first(task: tasks.ChooseFirst, state: TrainerState) -> Event:
+    """The pool up to the budget: all of it where it fits, nothing where the budget is 0."""
+    step, _ = open_step(state)
+    return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=task.pool[: task.budget])
+
+
+def skip_step(task: tasks.SkipStep, state: TrainerState, run: RunData) -> Event:
+    """The step's end without a candidate, with what led to it."""
+    step, _ = open_step(state)
+    reports = step.built.reports if step.built else ()
+    what = "no edit" if step.extended else "nothing"
+    details = {
+        "nothing_to_fix": f"{len(step.patches)} analysts proposed {what}" if step.patches else "nothing to look at",
+        "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
+        "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "the budget is 0: no analyst was asked",
+        "no_rewrite": step.rewritten.note if step.rewritten else "",
+        "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
+        "too_large": too_large(run, step.built.candidate) if step.built else "",
+        "untrusted_only": untrusted_parts(state, run) if step.built else "",
+    }
+    detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
+    return StepSkipped(step=step.number, reason=task.reason, detail=detail)
+
+
+def _not_chosen(step: StepState, ranked: EditsRanked) -> str:
+    first = next((proposals_of(step)[name] for name in ranked.pool), None)
+    return f"budget {ranked.budget} of {len(ranked.pool)} {'edits' if first is None else called(first)}"
+
+
+def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
+    """The optimizer could not be reached: that is an outage, not a step with nothing to fix."""
+    step, place = open_step(state)
+    open_questions = unanswered(step)
+    if open_questions:
+        return RunPaused(
+            reason="optimizer", message=f"the optimizer could not be reached; first, for {open_questions[0]}"
+        )
+    notes = [patch.note for patch in step.patches.values()]
+    return RunPaused(
+        reason="optimizer", message=f"none of the {len(notes)} analysts of {place} gave an answer; first, {notes[0]}"
+    )
+
+
+def _extend_appendix(state: TrainerState, run: RunData, guard: LeakGuard) -> Event:
+    step, _ = open_step(state)
+    assert state.current is not None
+    return extension(step, state.current.skill, run, guard)
+
+
+def _build_candidate(state: TrainerState, run: RunData, guard: LeakGuard) -> Event:
+    """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
+    step, _ = open_step(state)
+    assert state.current is not None
+    return built_candidate(step, state.current.skill, guard, close_gaps=run.config.optimizer.close_gaps)
+
+
+def _write_appendix(state: TrainerState, run: RunData) -> Event:
+    return written(state, run)
+
+
+def _promote_best(state: TrainerState, run: RunData) -> Event:
+    assert state.current is not None
+    assert state.best is not None
+    value = state.measured[state.current.skill.hash].value
+    assert value is not None
+    return BestPromoted(
+        skill=state.current.skill.hash,
+        value=value,
+        previous=state.best.skill.hash,
+        previous_value=state.best.value,
+    )
+
+
+def _open_test(state: TrainerState, run: RunData) -> Event:
+    return SealedTestOpened(look=state.looks.count + 1, by="final")
+
+
+def _complete_run(state: TrainerState, run: RunData) -> Event:
+    assert state.current is not None
+    assert state.best is not None
+    best, final = state.best.skill.hash, state.current.skill.hash
+    tests = {skill: scored.score for skill, scored in state.tests.items()}
+    return RunCompleted(
+        best=best,
+        final=final,
+        test_initial=tests.get(run.started.skill.hash),
+        test_best=tests.get(best),
+        test_final=tests.get(final),
+    )
+
+
+_GUARDED: dict[tasks.Step, Callable[[TrainerState, RunData, LeakGuard], Event]] = {
+    "extend_appendix": _extend_appendix,
+    "build_candidate": _build_candidate,
+}
+_DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
+    "plan_epoch": _plan_epoch,
+    "plan_minibatches": _plan_minibatches,
+    "pause_for_optimizer": _pause_for_optimizer,
+    "gate_candidate": gate_candidate,
+    "write_appendix": _write_appendix,
+    "place_slow_block": place_slow_block,
+    "skip_first_memory": skip_first_memory,
+    "draw_comparison": draw_comparison,
+    "extend_comparison": extend_comparison,
+    "apply_slow_update": apply_slow_update,
+    "apply_late_slow_update": apply_late_slow_update,
+    "stop_training": stop_training,
+    "complete_epoch": complete_epoch,
+    "promote_best": _promote_best,
+    "open_test": _open_test,
+    "complete_run": _complete_run,
+}

@@ -1,0 +1,188 @@
+"""What an open step needs next: rollouts, analysts, merges, a choice, a candidate, its verdict."""
+
+from __future__ import annotations
+
+from skillopt_es.engine.evaluations import measure, train_evaluations, unmeasured
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import (
+    AnalyseJob,
+    ChooseFirst,
+    Decide,
+    Job,
+    LearningRateJob,
+    MergeJob,
+    Questions,
+    RankJob,
+    RewriteJob,
+    SkipStep,
+    Task,
+)
+from skillopt_es.events.catalog import PatchesMerged, PatchProposed
+from skillopt_es.events.values import Evidence
+from skillopt_es.gate.draws import draw_task, step_contest, too_large
+from skillopt_es.gate.stale import counts_as_measured
+from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
+from skillopt_es.programs.classic.taint import untrusted_parts
+from skillopt_es.projections.state import EpochState, StepState, TrainerState, proposals_in, unanswered
+from skillopt_es.skill.schedule import edit_budget
+
+
+def step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepState) -> Task:
+    """The next thing that the open step needs."""
+    place = f"e{epoch.number}/s{step.number}"
+    if step.groups is None:
+        assert state.current is not None
+        rollouts = measure(state, train_evaluations(place, step, state.current))
+        if rollouts is None and _nothing_allowed(state, run, step):
+            return SkipStep("no_edit_chosen")
+        return rollouts or Decide("plan_minibatches")
+    waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
+    if waiting:
+        return Questions(waiting)
+    if step.built is None and (step.ranked is None or step.ranked.failed):
+        return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
+    if step.built is None:
+        return _candidate_task(run, step, place)
+    return _gate_task(state, run, step, place)
+
+
+def _candidate_task(run: RunData, step: StepState, place: str) -> Task:
+    chosen = step.ranked.chosen if step.ranked is not None else ()
+    rewrites = run.config.optimizer.skill_update_mode == "rewrite_from_suggestions"
+    if chosen and rewrites and step.rewritten is None:
+        return Questions((RewriteJob(slot=f"{place}/rewrite", chosen=chosen),))
+    if unanswered(step):
+        return Decide("pause_for_optimizer")
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    if not chosen and run.config.evaluation.skip_unchanged:
+        return SkipStep("no_edit_chosen")
+    failed = step.rewritten is not None and step.rewritten.result != "written"
+    return SkipStep("no_rewrite") if failed else Decide("build_candidate")
+
+
+def _collected(run: RunData, step: StepState, place: str) -> Task | None:
+    """What the patches of a step lead to besides their edits; None when it is time for the edits."""
+    patches = [*step.patches.values()]
+    nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
+    if nobody or unanswered(step):
+        return Decide("pause_for_optimizer")
+    about_notes = notes_task(run, step, place)
+    if about_notes is not None or any(map(proposals_in, patches)):
+        return about_notes
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    broken = any(patch.result in ("unusable", "failed") for patch in patches)
+    return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
+
+
+def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
+    merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
+    if merges:
+        return Questions(merges)
+    pool = tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
+    return _choice(state, run, step, place, pool)
+
+
+def _choice(state: TrainerState, run: RunData, step: StepState, place: str, pool: tuple[str, ...]) -> Task:
+    """Which of the pool to apply: a question where there are more than the step may apply."""
+    if run.config.optimizer.skill_update_mode == "full_rewrite_minibatch":
+        return ChooseFirst(pool=pool, budget=1)  # drafts exclude each other; there is no learning rate over them
+    if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
+        return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
+    budget = _budget(state, run, step, len(pool))
+    if len(pool) <= budget or budget == 0:
+        return ChooseFirst(pool=pool, budget=budget)
+    return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
+
+
+def _nothing_allowed(state: TrainerState, run: RunData, step: StepState) -> bool:
+    """Whether a step may change nothing, whatever analysts would say: then none of them is asked."""
+    optimizer = run.config.optimizer
+    # Reminder notes are no edits; without an exact budget, 0 takes one edit.
+    if optimizer.use_skill_aware_reflection or not optimizer.exact_budget:
+        return False
+    if optimizer.skill_update_mode == "full_rewrite_minibatch":  # which has no learning rate
+        return False
+    by_schedule = optimizer.lr_control_mode == "fixed" and _budget(state, run, step, 0) == 0
+    return optimizer.learning_rate == 0 or by_schedule
+
+
+def _budget(state: TrainerState, run: RunData, step: StepState, available: int) -> int:
+    """How many edits a step may apply: as decided, without a cap, or by the schedule."""
+    optimizer = run.config.optimizer
+    if step.learning_rate is not None:
+        return step.learning_rate.budget if optimizer.exact_budget else max(1, step.learning_rate.budget)
+    if optimizer.lr_control_mode == "autonomous" or (optimizer.lr_control_mode == "none" and optimizer.exact_budget):
+        return available
+    return edit_budget(
+        optimizer.lr_scheduler,
+        highest=optimizer.learning_rate,
+        lowest=optimizer.min_learning_rate,
+        step=step.number if optimizer.schedule_by == "step" else state.counts.selections + 1,
+        total_steps=run.started.total_steps,
+    )
+
+
+def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job, ...], str]:
+    """The merges that can be made now; when none are left, the patch or merge that holds the pool ("" for none)."""
+    jobs: list[Job] = []
+    tops: list[str] = []
+    for kind in ("failure", "success"):
+        waiting, top = _group_plan(step, kind, place, batch_size)
+        jobs += waiting
+        if top and proposals_in(_node(step, top)):
+            tops.append(top)
+    if jobs or len(tops) < 2:
+        return tuple(jobs), tops[0] if tops else ""
+    final = f"{place}/final"
+    if final in step.merges:
+        return (), final
+    return (MergeJob(merge=final, group="final", level=0, inputs=tuple(tops)),), ""
+
+
+def _group_plan(step: StepState, kind: Evidence, place: str, batch_size: int) -> tuple[list[Job], str]:
+    """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
+    assert step.groups is not None
+    nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
+    level = 0
+    while len(nodes) > 1:
+        level += 1
+        waiting: list[Job] = []
+        merged: list[str] = []
+        for position in range(0, len(nodes), batch_size):
+            inputs = tuple(nodes[position : position + batch_size])
+            if len(inputs) == 1:
+                merged.append(inputs[0])
+                continue
+            name = f"{place}/{kind}-{level}-{position // batch_size}"
+            merged.append(name)
+            if name not in step.merges:
+                waiting.append(MergeJob(merge=name, group=kind, level=level, inputs=inputs))
+        if waiting:
+            return waiting, ""
+        nodes = merged
+    return [], nodes[0] if nodes else ""
+
+
+def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
+    return step.merges[name] if name in step.merges else step.patches[name]
+
+
+def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
+    assert step.built is not None
+    assert state.current is not None
+    candidate = step.built.candidate
+    if candidate.hash == step.built.parent and run.config.evaluation.skip_unchanged:
+        return SkipStep("unchanged")
+    if counts_as_measured(state, run, candidate):
+        return Decide("gate_candidate")
+    if run.config.evaluation.use_gate and too_large(run, candidate):
+        return SkipStep("too_large")
+    if run.config.evaluation.use_gate and untrusted_parts(state, run):
+        return SkipStep("untrusted_only")
+    if run.config.evaluation.use_gate and not state.current.stale_from:
+        drawing = draw_task(state, run, step_contest(state))
+    else:
+        drawing = measure(state, unmeasured(state, run, [(f"{place}/gate", candidate)]))
+    return drawing or Decide("gate_candidate")

@@ -1,0 +1,67 @@
+"""
+What comes next: a pure function of the state. The same state always has the same next task.
+
+A task names only what is still missing, so a run that stopped anywhere goes on exactly there.
+"""
+
+from __future__ import annotations
+
+from skillopt_es.engine.evaluations import measure, selection, test_evaluations, told_evaluation
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Decide, Task
+from skillopt_es.gate.draws import draw_task, final_contest
+from skillopt_es.gate.verdicts import is_better
+from skillopt_es.programs.classic.plan_epoch_end import epoch_end_task, late_advice_task
+from skillopt_es.programs.classic.plan_step import step_task
+from skillopt_es.programs.classic.stopping import should_stop
+from skillopt_es.projections.state import EpochState, TrainerState
+
+
+def next_task(state: TrainerState, run: RunData) -> Task | None:
+    """The next thing to do, or None when the run is complete."""
+    if state.completed is not None:
+        return None
+    initial = run.started.skill
+    if initial.hash not in state.measured:
+        return measure(state, [selection(run, "baseline", initial)])
+    told = measure(state, told_evaluation(state, run))
+    if told is not None:
+        return told
+    if state.stopped is not None:
+        return _final_task(state, run)
+    if should_stop(state, run):
+        return Decide("stop_training")
+    return late_advice_task(state, run) or _due_task(state, run)
+
+
+def _due_task(state: TrainerState, run: RunData) -> Task:
+    """What the epoch or the run needs next."""
+    if state.epoch is not None and state.epochs_done < state.epoch.number:
+        return _epoch_task(state, run, state.epoch)
+    if state.epochs_done < run.config.train.num_epochs:
+        return Decide("plan_epoch")
+    return _final_task(state, run)
+
+
+def _epoch_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+    if state.unwritten:
+        return Decide("write_appendix")
+    return epoch_end_task(state, run, epoch) if state.step is None else step_task(state, run, epoch, state.step)
+
+
+def _final_task(state: TrainerState, run: RunData) -> Task:
+    assert state.current is not None
+    assert state.best is not None
+    evaluation = run.config.evaluation
+    may_promote = evaluation.eval_test or evaluation.promote_without_tests
+    if may_promote and state.current.skill.hash != state.best.skill.hash:
+        contest = final_contest(state)
+        waiting = draw_task(state, run, contest)
+        if waiting is not None:
+            return waiting
+        if is_better(state, run, contest):
+            return Decide("promote_best")
+    testing = measure(state, test_evaluations(state, run))
+    if testing is not None and run.config.env.seal_test and not state.looks.final:
+        return Decide("open_test")
+    return testing or Decide("complete_run")

@@ -1,0 +1,121 @@
+"""Reflect: an analyst looks at one minibatch of trajectories and proposes edits, suggestions or a whole new skill."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.consult import Consulted, consult
+from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import AnalyseJob
+from skillopt_es.engine.trajectories import shown
+from skillopt_es.events.catalog import PatchProposed
+from skillopt_es.events.values import Minibatch
+from skillopt_es.ports import ChatRequest
+from skillopt_es.programs.classic.modes import mode_of
+from skillopt_es.programs.classic.prompt_text import (
+    buffer_section,
+    guide_section,
+    memory_section,
+    question,
+    skill_section,
+)
+from skillopt_es.programs.classic.skill_aware import (
+    MOST_NOTES,
+    analyst_prompts,
+    analyst_schema,
+    asks_for_notes,
+    budget_section,
+)
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.replies.answers import PatchReply
+from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.replies.proposals import placed_in
+
+
+async def analyse(
+    job: AnalyseJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
+) -> PatchProposed:
+    """The analyst's patch, or why there is none."""
+    assert state.step is not None
+    assert state.current is not None
+    group = job.group
+    optimizer = run.config.optimizer
+    mode = mode_of(optimizer)
+    most_notes = MOST_NOTES if asks_for_notes(optimizer, group.kind) else 0
+
+    def read(text: str) -> PatchReply | Unusable:
+        return mode.read_patch(text, group.id, group.kind, len(group.items), optimizer.learning_rate, most_notes)
+
+    careful = optimizer.ask_again and not most_notes  # notes hold without edits
+    request = analyst_request(group, state, run, evidence)
+    reader = placed_in(state.current.skill, read) if careful else read
+    consulted = await consult(calls, request, reader, again=optimizer.ask_again, silence_fails=True)
+    return _proposal(group, state.step.number, consulted)
+
+
+def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
+    reply = consulted.value
+    if reply is None:
+        return PatchProposed(
+            patch=group.id,
+            step=step,
+            kind=group.kind,
+            items=group.items,
+            result="failed" if consulted.failed else "unusable",
+            note=consulted.why,
+            calls=consulted.calls,
+        )
+    return PatchProposed(
+        patch=group.id,
+        step=step,
+        kind=group.kind,
+        items=group.items,
+        result=_result(reply),
+        edits=reply.edits,
+        suggestions=reply.suggestions,
+        drafts=reply.drafts,
+        notes=reply.notes,
+        patterns=reply.patterns,
+        reasoning=reply.reasoning,
+        calls=consulted.calls,
+    )
+
+
+def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "notes", "nothing"]:
+    if reply.edits:
+        return "edits"
+    if reply.suggestions:
+        return "suggestions"
+    if reply.drafts:
+        return "draft"
+    return "notes" if reply.notes else "nothing"
+
+
+def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidence: Evidence) -> ChatRequest:
+    """The question to one analyst."""
+    assert state.current is not None
+    assert state.epoch is not None
+    skill = state.current.skill
+    rows = state.rollouts[group.place]
+    most = run.config.gradient.max_trajectory_chars
+    blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text, run=run) for item in group.items]
+    word = "Failed" if group.kind == "failure" else "Successful"
+    return question(
+        run.config,
+        slot=group.id,
+        stage="analyst",
+        prompt=analyst_prompts(run.config.optimizer, group.kind),
+        sections=(
+            skill_section(skill),
+            buffer_section(state.buffer),
+            memory_section(state.epoch.meta_skill),
+            guide_section(run.started.guide),
+            f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
+            # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
+            budget_section(run.config.optimizer, group.kind),
+        ),
+        schema=analyst_schema(run.config.optimizer, group.kind),
+        max_tokens=mode_of(run.config.optimizer).most_tokens(run.config.optimizer),
+    )

@@ -1,0 +1,72 @@
+"""Rewrite: one question to the optimizer turns the chosen suggestions into a whole new skill."""
+
+from __future__ import annotations
+
+import json
+
+from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.consult import consult
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RewriteJob
+from skillopt_es.engine.trajectories import fenced
+from skillopt_es.events.catalog import SkillRewritten
+from skillopt_es.events.values import Json, Suggestion
+from skillopt_es.programs.classic.prompt_text import buffer_section, question, skill_section
+from skillopt_es.projections.state import TrainerState, proposals_of
+from skillopt_es.replies.drafts import REWRITE_SCHEMA, read_rewrite
+
+
+async def rewrite(job: RewriteJob, state: TrainerState, run: RunData, calls: Calls) -> SkillRewritten:
+    """The new text as the optimizer wrote it, or why there is none."""
+    assert state.step is not None
+    assert state.current is not None
+    by_id = proposals_of(state.step)
+    chosen = [each for each in (by_id[name] for name in job.chosen) if isinstance(each, Suggestion)]
+    rows = json.dumps([_row(each) for each in chosen], indent=1, ensure_ascii=False)
+    request = question(
+        run.config,
+        slot=job.slot,
+        stage="rewrite",
+        prompt="rewrite_skill",
+        sections=(
+            skill_section(state.current.skill),
+            f"## Selected suggestions ({len(chosen)})\n{fenced('suggestions', rows)}",
+            buffer_section(state.buffer),
+            _closing(state.current.skill.main, len(state.current.skill.files)),
+        ),
+        schema=REWRITE_SCHEMA,
+        max_tokens=run.config.optimizer.rewrite_max_completion_tokens,
+        effort=run.config.optimizer.rewrite_reasoning_effort,
+    )
+    consulted = await consult(calls, request, read_rewrite, again=run.config.optimizer.ask_again)
+    reply = consulted.value
+    if reply is None:
+        return SkillRewritten(
+            step=state.step.number,
+            result="failed" if consulted.failed else "unusable",
+            note=consulted.why,
+            calls=consulted.calls,
+        )
+    return SkillRewritten(
+        step=state.step.number,
+        result="written",
+        text=reply.text,
+        changes=reply.changes,
+        reasoning=reply.reasoning,
+        calls=consulted.calls,
+    )
+
+
+def _row(suggestion: Suggestion) -> dict[str, Json]:
+    return {
+        "type": suggestion.kind,
+        "title": suggestion.title,
+        "motivation": suggestion.motivation,
+        "instruction": suggestion.instruction,
+        "priority_hint": suggestion.priority,
+    }
+
+
+def _closing(main: str, files: int) -> str:
+    which = "the whole new skill" if files == 1 else f"the whole new text of {main}; the other files stay as they are"
+    return f"Write {which} into `new_skill`."

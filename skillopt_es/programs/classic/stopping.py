@@ -1,0 +1,53 @@
+"""
+Stop rules: when a training has come to an end before its last step, and why.
+
+A rule is looked at between two steps, also before the first. What a stop ends is the search: the end of the open epoch
+(its guidance and memory) is not done any more, for nothing would be trained with it; the final evaluation is.
+"""
+
+from __future__ import annotations
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.catalog import Event, TrainingStopped
+from skillopt_es.programs.classic.forks import under_way
+from skillopt_es.projections.state import TrainerState
+
+
+def should_stop(state: TrainerState, run: RunData) -> bool:
+    """Whether a rule ends the training here."""
+    train = run.config.train
+    if train.patience is None and train.target_score is None and not train.no_progress:
+        return False
+    if state.stopped is not None or state.unwritten or state.epochs_done == train.num_epochs or under_way(state):
+        return False
+    return _stop(state, run) is not None
+
+
+def stop_training(state: TrainerState, run: RunData) -> Event:
+    """The end, by the first rule that holds."""
+    stopped = _stop(state, run)
+    assert stopped is not None
+    return stopped
+
+
+def _stop(state: TrainerState, run: RunData) -> TrainingStopped | None:
+    assert state.best is not None
+    train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
+    if train.target_score is not None and value is not None and value >= train.target_score:
+        return TrainingStopped(
+            step=step, reason="target_score", best_value=value, since=since, limit=train.target_score
+        )
+    if train.patience is not None and step - since >= train.patience:
+        return TrainingStopped(step=step, reason="patience", best_value=value, since=since, limit=float(train.patience))
+    if train.no_progress and _epoch_changed_nothing(state):
+        return TrainingStopped(step=step, reason="no_progress", best_value=value, since=since)
+    return None
+
+
+def _epoch_changed_nothing(state: TrainerState) -> bool:
+    """Whether all steps of the open epoch are done and its first skill is still the current one."""
+    epoch = state.epoch
+    if epoch is None or state.step is not None or state.epochs_done == epoch.number:
+        return False
+    assert state.current is not None
+    return epoch.first_skill.hash == state.current.skill.hash

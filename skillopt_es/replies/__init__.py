@@ -1,0 +1,1 @@
+"""What models answer, read into typed values."""

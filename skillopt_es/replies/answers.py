@@ -1,0 +1,237 @@
+"""
+What optimizer models reply, parsed at the edge into typed values.
+
+Each reader takes a reply's text and gives the value or an `Unusable` that says what was wrong, in words for the model.
+A schema goes with each reader, for endpoints that can be held to one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from attrs import evolve, frozen
+
+from skillopt_es.events.values import Draft, Edit, EditOp, Evidence, FailurePattern, Json, Suggestion
+from skillopt_es.replies.envelope import read_envelope
+from skillopt_es.replies.json_reader import Unusable, read_object
+from skillopt_es.replies.parts import (
+    FAILURES,
+    INTEGER,
+    JUDGED_FAILURES,
+    STRING,
+    list_of,
+    object_of,
+    parents_of,
+    says_something,
+    source_of,
+    support_of,
+    text_in,
+)
+
+_OPS = ("append", "insert_after", "replace", "delete")
+
+
+@frozen(kw_only=True)
+class PatchReply:
+    """An analyst's proposal: edits, or what the other update modes have in their place."""
+
+    edits: tuple[Edit, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+    patterns: tuple[FailurePattern, ...]
+    reasoning: str
+    notes: tuple[str, ...] = ()
+
+
+@frozen(kw_only=True)
+class MergeReply:
+    """A merger's combined set, of what was proposed."""
+
+    edits: tuple[Edit, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    drafts: tuple[Draft, ...] = ()
+    reasoning: str
+
+
+@frozen(kw_only=True)
+class RankingReply:
+    """Which positions of the pool were chosen, in order."""
+
+    chosen: tuple[int, ...]
+    reasoning: str
+
+
+@frozen(kw_only=True)
+class LearningRateReply:
+    """How many edits the optimizer wants to apply."""
+
+    learning_rate: int
+    reasoning: str
+    confidence: str
+    risks: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class AdviceReply:
+    """Epoch-level text: slow-update guidance or the optimizer's memory."""
+
+    content: str
+    reasoning: str
+
+
+def read_patch(
+    text: str, *, patch: str, kind: Evidence, support: int, most: int, most_notes: int = 0
+) -> PatchReply | Unusable:
+    """An analyst's reply: at most `most` edits, each standing on the whole minibatch, and `most_notes` notes."""
+    reply = read_envelope(text, "edits", support=support, most_notes=most_notes)
+    if isinstance(reply, Unusable):
+        return reply
+    edits = []
+    for position, row in enumerate(_useful(reply.rows)[:most], start=1):
+        edit = _edit(row, name=f"{patch}#{position}", origins=(patch,), support=support, source=kind)
+        if isinstance(edit, Unusable):
+            return edit
+        edits.append(edit)
+    return PatchReply(edits=tuple(edits), patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes)
+
+
+def _useful(rows: Sequence[Json]) -> list[Json]:
+    """The edits without those that were said already or change nothing: none of them shall use up the budget."""
+    seen: set[str] = set()
+    useful = []
+    for row in rows:
+        if isinstance(row, dict):
+            said = [row.get(key) or "" for key in ("op", "file", "target", "content")]
+            op, _, target, content = said
+            nothing = content == target if op == "replace" else op != "delete" and not says_something(content)
+            if nothing or repr(said) in seen:
+                continue
+            seen.add(repr(said))
+        useful.append(row)
+    return useful
+
+
+def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, source: Evidence) -> Edit | Unusable:
+    if not isinstance(row, dict):
+        return Unusable("each edit must be an object with `op`, `target` and `content`")
+    op = row.get("op", "append")
+    if op not in _OPS:
+        return Unusable(f"`op` must be one of {', '.join(_OPS)}, not {op!r}")
+    return Edit(
+        id=name,
+        op=cast(EditOp, op),
+        content=text_in(row, "content"),
+        target=text_in(row, "target"),
+        file=text_in(row, "file"),
+        support=support,
+        source=source,
+        origins=origins,
+    )
+
+
+def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Evidence) -> MergeReply | Unusable:
+    """A merger's reply; `inputs` are the proposed edits under the labels that the prompt gave them."""
+    found = read_object(text)
+    if isinstance(found, Unusable):
+        return found
+    rows = found.get("edits")
+    if not isinstance(rows, list):
+        return Unusable("`edits` must be a list")
+    if len(rows) > 2 * len(inputs):  # each may name all of them as its origins: without a limit that is a square
+        return Unusable(f"`edits` has {len(rows)} edits, but only {len(inputs)} were proposed: merge them into fewer")
+    useful = _useful(rows)
+    if rows and not useful:
+        return Unusable("none of the `edits` would change anything")
+    edits = []
+    for position, row in enumerate(useful, start=1):
+        parents, assumed = parents_of(row, inputs)
+        edit = _edit(
+            row,
+            name=f"{merge}#{position}",
+            origins=tuple(parent.id for parent in parents),
+            support=support_of(row, parents),
+            source=source_of(row, parents, source),
+        )
+        if isinstance(edit, Unusable):
+            return edit
+        edits.append(evolve(edit, origins_assumed=assumed))
+    return MergeReply(edits=tuple(edits), reasoning=text_in(found, "reasoning"))
+
+
+def read_ranking(text: str, *, pool: int, budget: int) -> RankingReply | Unusable:
+    """A ranking's reply: valid positions, each once, at most `budget`."""
+    found = read_object(text)
+    if isinstance(found, Unusable):
+        return found
+    rows = found.get("selected_indices")
+    if not isinstance(rows, list):
+        return Unusable("`selected_indices` must be a list of whole numbers")
+    valid = [row for row in rows if isinstance(row, int) and not isinstance(row, bool) and 0 <= row < pool]
+    chosen = tuple(dict.fromkeys(valid))[:budget]
+    if not chosen:
+        return Unusable(f"`selected_indices` must name at least one index from 0 to {pool - 1}")
+    return RankingReply(chosen=chosen, reasoning=text_in(found, "reasoning"))
+
+
+def read_learning_rate(text: str) -> LearningRateReply | Unusable:
+    """The optimizer's number of edits, also when it is wrapped in words; never below 0."""
+    found = read_object(text)
+    if isinstance(found, Unusable):
+        return found
+    number = _whole_number(found.get("learning_rate"))
+    if number is None:
+        return Unusable("`learning_rate` must be a whole number of at least 0")
+    risks = found.get("risk_notes")
+    return LearningRateReply(
+        learning_rate=max(0, number),
+        reasoning=text_in(found, "reasoning"),
+        confidence=text_in(found, "confidence"),
+        risks=tuple(risk for risk in risks if isinstance(risk, str)) if isinstance(risks, list) else (),
+    )
+
+
+_WHOLE_NUMBER = re.compile(r"[-+]?\d+")
+
+
+def _whole_number(value: Json) -> int | None:
+    """A whole number, or the first one in a text ("5 edits" is 5); true and false are none."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    match = _WHOLE_NUMBER.search(str(value))
+    return int(match.group()) if match else None
+
+
+def read_advice(text: str, *, key: str) -> AdviceReply | Unusable:
+    """Epoch-level advice under its key, not blank."""
+    found = read_object(text)
+    if isinstance(found, Unusable):
+        return found
+    content = text_in(found, key).strip()
+    if not says_something(content):
+        return Unusable(f"`{key}` must be a text that is not empty")
+    return AdviceReply(content=content, reasoning=text_in(found, "reasoning"))
+
+
+# --- schemas -------------------------------------------------------------------------------------------------------
+
+
+_OP: dict[str, Json] = {"type": "string", "enum": list(_OPS)}
+_PATCH = object_of(reasoning=STRING, edits=list_of(object_of(op=_OP, target=STRING, content=STRING)))
+
+FAILURE_SCHEMA = object_of(failure_summary=FAILURES, patch=_PATCH)
+SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH)
+NOTED_FAILURE_SCHEMA = object_of(failure_summary=JUDGED_FAILURES, patch=_PATCH, appendix_notes=list_of(STRING))
+NOTED_SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH, appendix_notes=list_of(STRING))
+CONSOLIDATION_SCHEMA = object_of(reasoning=STRING, appendix_notes=list_of(STRING))
+MERGE_SCHEMA = object_of(
+    reasoning=STRING,
+    edits=list_of(object_of(op=_OP, target=STRING, content=STRING, **{"from": list_of(STRING)}, support_count=INTEGER)),
+)
+RANKING_SCHEMA = object_of(reasoning=STRING, selected_indices=list_of(INTEGER))
+LEARNING_RATE_SCHEMA = object_of(learning_rate=INTEGER, reasoning=STRING, confidence=STRING, risk_notes=list_of(STRING))
+SLOW_UPDATE_SCHEMA = object_of(reasoning=STRING, slow_update_content=STRING)
+META_SKILL_SCHEMA = object_of(reasoning=STRING, meta_skill_content=STRING)

@@ -1,0 +1,91 @@
+"""Pieces of the optimizer's replies that several readers share, and pieces of their schemas."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar, cast
+
+from skillopt_es.events.codec import clean_text
+from skillopt_es.events.values import Evidence, FailurePattern, Json, Proposal
+from skillopt_es.replies.notes import cause_of
+
+P = TypeVar("P", bound=Proposal)
+
+
+def says_something(text: Json) -> bool:
+    """Whether a text has a letter or a digit: some models copy the dots of the form they are shown."""
+    return isinstance(text, str) and any(map(str.isalnum, text))
+
+
+def text_in(row: Mapping[str, Json], key: str) -> str:
+    """The text under a key; empty when there is none."""
+    value = row.get(key)
+    # JSON can escape what UTF-8 cannot hold.
+    return clean_text(value) if isinstance(value, str) else ""
+
+
+def patterns_in(rows: Json, most: int, *, with_cause: bool = False) -> tuple[FailurePattern, ...]:
+    """An analyst's patterns; none can count more failures than the analyst was shown."""
+    if not isinstance(rows, list):
+        return ()
+    patterns = []
+    for row in rows:
+        if isinstance(row, dict) and text_in(row, "failure_type"):
+            count = row.get("count")
+            counted = count if isinstance(count, int) and not isinstance(count, bool) else 1
+            patterns.append(
+                FailurePattern(
+                    type=text_in(row, "failure_type"),
+                    count=max(1, min(counted, most)),
+                    description=text_in(row, "description"),
+                    cause=cause_of(row) if with_cause else "",
+                )
+            )
+    return tuple(patterns)
+
+
+def parents_of(row: Json, inputs: Mapping[str, P]) -> tuple[tuple[P, ...], bool]:
+    """The proposals that a merged one names as its sources; all, marked as assumed, if it names none that exist."""
+    named = row.get("from") if isinstance(row, dict) else None
+    labels = [label for label in named if isinstance(label, str)] if isinstance(named, list) else []
+    parents = tuple(inputs[label] for label in dict.fromkeys(labels) if label in inputs)
+    return (parents, False) if parents else (tuple(inputs.values()), True)
+
+
+def support_of(row: Json, parents: Sequence[Proposal]) -> int:
+    """How many trajectories stand behind a merged proposal: what was said, within what is possible."""
+    most = sum(parent.support for parent in parents)
+    said = row.get("support_count") if isinstance(row, dict) else None
+    if isinstance(said, int) and not isinstance(said, bool):
+        return max(1, min(said, most))
+    return max(1, most)
+
+
+def source_of(row: Json, parents: Sequence[Proposal], default: Evidence) -> Evidence:
+    """What kind of trajectories stands behind a merged proposal: as it says, else as its parents had it."""
+    said = row.get("source_type") if isinstance(row, dict) else None
+    if said in ("failure", "success"):
+        return cast(Evidence, said)
+    return "failure" if any(parent.source == "failure" for parent in parents) else default
+
+
+def object_of(**properties: Json) -> dict[str, Json]:
+    """The schema of an object with exactly these properties."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def list_of(item: Json) -> dict[str, Json]:
+    """The schema of a list."""
+    return {"type": "array", "items": item}
+
+
+STRING: dict[str, Json] = {"type": "string"}
+INTEGER: dict[str, Json] = {"type": "integer"}
+_CAUSE: dict[str, Json] = {"type": "string", "enum": ["SKILL_DEFECT", "EXECUTION_LAPSE"]}
+FAILURES = list_of(object_of(failure_type=STRING, count=INTEGER, description=STRING))
+JUDGED_FAILURES = list_of(object_of(failure_type=STRING, cause=_CAUSE, count=INTEGER, description=STRING))

@@ -1,0 +1,1 @@
+"""Run folders: finding them, reading them, and what is kept beside them."""

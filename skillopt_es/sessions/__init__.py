@@ -1,0 +1,1 @@
+"""One process that writes one log: opening the world, from config to closed files."""

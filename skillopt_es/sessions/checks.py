@@ -1,0 +1,187 @@
+"""What can be checked on this machine alone: SQLite, skill, data, and the place where runs are to be kept."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+import attrs
+from attrs import frozen
+
+from skillopt_es.config import RunConfig
+from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.events.errors import RunBusy, SkillOptError
+from skillopt_es.events.lock import RunLock
+from skillopt_es.events.writer import RunWriter
+from skillopt_es.ports import Environment, Item, Splits
+from skillopt_es.sessions.hiding import check_walls
+from skillopt_es.sessions.start import load_skill, refusals, shared_notes, size_notes
+from skillopt_es.sessions.trials import why_not_graded
+from skillopt_es.sessions.wiring import open_environment
+
+_WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
+_LITTLE_SPACE = 2**30
+_NO_SPACE = 100 * 2**20
+
+
+@frozen
+class Check:
+    """One thing that was looked at; `fix` is what to do about it."""
+
+    name: str
+    status: Literal["ok", "warning", "problem"]
+    message: str
+    fix: str = ""
+
+
+def problem(name: str, error: SkillOptError) -> Check:
+    """The check that failed with this error."""
+    return Check(name, "problem", error.message, error.hint)
+
+
+def check_sqlite(version: tuple[int, ...]) -> Check:
+    """Which SQLite this is; its WAL-reset bug needs two writers, and a log has one."""
+    shown = ".".join(map(str, version))
+    fixed = any(fix[:2] == version[:2] and version >= fix for fix in _WAL_RESET_FIXED)
+    if fixed or version >= _WAL_RESET_FIXED[-1]:
+        return Check("sqlite", "ok", f"SQLite {shown}")
+    return Check("sqlite", "ok", f"SQLite {shown} is fine here; do not write to log.db with other programs")
+
+
+def check_skill(config: RunConfig) -> Check:
+    """Whether the skill to start from can be read."""
+    try:
+        skill, notes = load_skill(config)
+    except SkillOptError as error:
+        return problem("skill", error)
+    if notes:
+        return Check("skill", "ok", "; ".join(notes))
+    return Check("skill", "ok", f"{config.path(config.env.skill_init)}, {len(skill.text):,} characters")
+
+
+async def check_data(config: RunConfig, *, runs: Path, try_grader: bool) -> AsyncIterator[Check]:
+    """Whether the environment opens, what it loads (counts, notes, items that are there twice), and how it grades."""
+    try:
+        environment = open_environment(config)
+    except SkillOptError as error:
+        yield problem("environment", error)
+        return
+    try:
+        yield _check_walls(environment, config, runs)
+        splits = environment.load()
+    except SkillOptError as error:
+        yield problem("data", error)
+    else:
+        yield Check("data", "ok", f"{len(splits.train)} train, {len(splits.val)} val, {len(splits.test)} test items")
+        for note in splits.notes:
+            yield Check("data", "warning", note, "change env.split_mode or the data, unless this is meant")
+        for check in _check_beginning(config, splits):
+            yield check
+        if try_grader:
+            yield await _check_grader(environment, splits)
+    finally:
+        await environment.aclose()
+
+
+def _check_walls(environment: Environment, config: RunConfig, runs: Path) -> Check:
+    """Whether the environment keeps the answers from the code that it runs."""
+    try:
+        check_walls(environment, config, runs / "a-run")
+    except ConfigError as error:
+        return problem("environment", error)
+    return Check("environment", "ok", f"{environment.name} opens")
+
+
+async def _check_grader(environment: Environment, splits: Splits) -> Check:
+    """Whether answers get a grade: a grader that breaks would cost a call for each item before anybody sees it."""
+    why = await why_not_graded(environment, splits)
+    if not why:
+        return Check("grader", "ok", "made-up answers get a grade")
+    return Check("grader", "problem", why, "correct this first: as it is, no answer of the target gets a score")
+
+
+def _check_beginning(config: RunConfig, splits: Splits) -> Iterator[Check]:
+    """What a run would refuse to begin with, and what it would tell of the data in its notes."""
+    refused = list(refusals(config, splits))
+    for why in refused:
+        yield problem("data" if isinstance(why, DataError) else "config", why)
+    for note in size_notes(config, len(splits.train)):
+        yield Check("data", "warning", note, "`--set train.train_size=0` says that this is meant")
+    if any(isinstance(why, DataError) for why in refused):
+        return
+    told = [Check("data", "warning", note, "drop one of each") for note in shared_notes(splits)]
+    yield from told or _check_twins(splits)
+
+
+def _check_twins(splits: Splits) -> Iterator[Check]:
+    """Warns of items that differ in their ids only; across splits they let a skill be scored on what it was taught."""
+    first: dict[tuple[str, ...], str] = {}
+    twins: list[tuple[str, str]] = []
+    for name, items in (("train", splits.train), ("val", splits.val), ("test", splits.test)):
+        for item in items:
+            content = _content(item)
+            here = f"{item.id} ({name})"
+            other = first.setdefault(content, here) if content else here
+            if other != here:
+                twins.append((other, here))
+    if twins:
+        verb = "items repeat another one" if len(twins) > 1 else "item repeats another one"
+        yield Check(
+            "data", "warning", f"{len(twins)} {verb} under a new id: first, {twins[0][1]} is {twins[0][0]}", "drop them"
+        )
+
+
+def _content(item: Item) -> tuple[str, ...]:
+    kind: type = type(item)
+    if not attrs.has(kind):
+        return ()
+    return tuple(repr(getattr(item, each.name)) for each in attrs.fields(kind) if each.name != "id" and each.eq)
+
+
+def check_folder(directory: Path) -> Check:
+    """Whether a log can be written and locked where the runs are to be: tried with a real one, which is removed."""
+    base = existing(directory)
+    try:
+        probe = Path(tempfile.mkdtemp(prefix=".skillopt-doctor-", dir=base))
+    except OSError as error:
+        return Check("folder", "problem", f"{base} cannot be written: {error.strerror}", "choose another --dir")
+    try:
+        return _tried(probe, base)
+    except SkillOptError as error:
+        return Check("folder", "problem", error.message.replace(str(probe), str(base)), error.hint)
+    finally:
+        shutil.rmtree(probe, ignore_errors=True)
+
+
+def _tried(probe: Path, base: Path) -> Check:
+    with RunWriter.create(probe, run_id="doctor", name="doctor", now=lambda: datetime.now(UTC)):
+        try:
+            RunLock(probe, start="").release()
+        except RunBusy:
+            return Check("folder", "ok", f"{base} takes a write-ahead log and a lock")
+    return Check(
+        "folder", "problem", f"{base} does not honour locks: two writers could meet", "keep runs on a local disk"
+    )
+
+
+def check_space(directory: Path) -> Check:
+    """How much room the runs have."""
+    free = shutil.disk_usage(existing(directory)).free
+    shown = f"{free / 2**30:,.1f} GiB free"
+    if free < _NO_SPACE:
+        return Check("space", "problem", shown, "free some space: a log that cannot be written pauses the run")
+    if free < _LITTLE_SPACE:
+        return Check("space", "warning", shown, "a long run may need more")
+    return Check("space", "ok", shown)
+
+
+def existing(directory: Path) -> Path:
+    """The folder itself, or the nearest one above it that is there."""
+    folder = directory.resolve()
+    while not folder.is_dir():
+        folder = folder.parent
+    return folder

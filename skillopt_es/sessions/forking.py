@@ -1,0 +1,130 @@
+"""Making a fork: a run of its own that begins with what another one has done, and may go on by other settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from attrs import frozen
+
+from skillopt_es.config import RunConfig, any_overrides, recorded_config
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.errors import ConfigError, NotInRun
+from skillopt_es.events.catalog import Event, RunForked
+from skillopt_es.events.create import ForkPoint
+from skillopt_es.events.errors import RunExists
+from skillopt_es.events.log import EventLog, RunInfo
+from skillopt_es.events.schema import LOG_FILE
+from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
+from skillopt_es.events.writer import RunWriter
+from skillopt_es.programs.classic.forks import contradiction, gate_values, skills_in, under_way
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.trainer import evolve, fold
+from skillopt_es.runs.moments import seq_of
+from skillopt_es.sessions.session import recorded_run
+from skillopt_es.version import software_version
+
+
+@frozen
+class Fork:
+    """A fork that was made, and the state in which it begins."""
+
+    folder: Path
+    opening: RunForked
+    state: TrainerState
+
+
+def make_fork(
+    parent: Path,
+    seq: int,
+    folder: Path,
+    *,
+    overrides: Sequence[str] = (),
+    then: Sequence[Event] = (),
+    now: Callable[[], datetime],
+) -> Fork:
+    """
+    A fork of the run in `parent` after event `seq`, whole or not at all; nobody is asked anything yet.
+
+    It stands beside its parent, because a run's relative paths are seen from its folder. The parent may be running.
+    `then` are events that the fork has from its beginning, after that which says whose fork it is.
+    """
+    if (folder / LOG_FILE).exists():
+        raise RunExists(f"there is a run at {folder} already", hint="`--name` gives the fork another name")
+    state, texts, info = _shared(parent, seq)
+    before = _forkable(state, parent, seq)
+    changed = any_overrides(overrides)
+    config = recorded_config(dict(before.started.config), Path(before.config.folder), {**state.overrides, **changed})
+    why = contradiction(state, before.config, config)
+    if why:
+        what = f"{_named(changed)} cannot change after event {seq} of {parent.name}"
+        raise ConfigError(f"{what}: {why}", hint=_hint(parent, seq, before.config, config))
+    values = gate_values(state, texts, before.config.evaluation, RunData(config=config, started=before.started))
+    made: list[RunForked] = []
+
+    def opening(calls: int) -> Sequence[Event]:
+        event = RunForked(
+            software=software_version(),
+            parent=parent.name,
+            parent_id=info.run_id,
+            seq=seq,
+            inherited=calls,
+            values=values,
+            overrides=tuple(Setting(key, value) for key, value in changed.items()),
+        )
+        made.append(event)
+        return (event, *then)
+
+    run_id = digest_of(f"{folder.name} {now().isoformat()} {info.run_id} {seq}".encode())[:16]
+    point = ForkPoint(parent, seq, opening)
+    RunWriter.create(folder, run_id=run_id, name=folder.name, now=now, fork=point).close()
+    return Fork(folder, made[0], fold((made[0], *then), state))
+
+
+def _shared(parent: Path, seq: int) -> tuple[TrainerState, dict[str, SkillTree], RunInfo]:
+    """What both runs have in common: the state, all texts by hash, and whose it is."""
+    state, texts = TrainerState(), {}
+    with EventLog.open(parent) as log:
+        for recorded in log.read(until=seq):
+            state = evolve(state, recorded.event)
+            texts.update({skill.hash: skill for skill in skills_in(recorded.event)})
+        return state, texts, log.run
+
+
+def _forkable(state: TrainerState, parent: Path, seq: int) -> RunData:
+    """The run as it is recorded; raises NotInRun or ConfigError for what cannot go on another way."""
+    if state.started is None:
+        raise NotInRun(f"{parent.name} stopped before it began: there is nothing to fork")
+    if not state.started.total_steps:
+        raise ConfigError(f"{parent.name} is an evaluation, not a training run: it cannot be forked")
+    if state.imported is not None:
+        raise ConfigError(
+            f"{parent.name} was imported from results of {state.imported.source}: it can be read, but not continued",
+            hint="`skillopt-es export` writes its skill, from which a new run can start",
+        )
+    if state.completed is not None:
+        raise ConfigError(
+            f"{parent.name} is complete at event {seq}: nothing is left to do another way",
+            hint=f"fork it earlier, such as at --until step {max(1, state.steps_done - 1)}",
+        )
+    return recorded_run(state.started, parent, state.overrides)
+
+
+def _named(changed: dict[str, Json]) -> str:
+    return ", ".join(f"--set {key}" for key in changed)
+
+
+def _hint(parent: Path, seq: int, old: RunConfig, new: RunConfig) -> str:
+    """What to do instead: the last moment before `seq` at which the change is allowed, if there is one."""
+    state, allowed, done = TrainerState(), list[int](), 0
+    with EventLog.open(parent) as log:
+        for recorded in log.read(until=seq):
+            state = evolve(state, recorded.event)
+            if state.started is not None and not under_way(state) and not contradiction(state, old, new):
+                allowed.append(recorded.seq)
+                done = state.steps_done
+        if not allowed:
+            return "a new run can change it"
+        at_step = done and seq_of(log, ("step", done)) in allowed
+    return f"`--until {f'step {done}' if at_step else f'seq {allowed[-1]}'}` is the last moment before"

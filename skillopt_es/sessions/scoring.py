@@ -1,0 +1,184 @@
+"""What a skill reaches on whole splits: tried, recorded as a pass unless the log has it already, and added up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from attrs import evolve, frozen
+
+from skillopt_es.engine import scores
+from skillopt_es.engine.calls import RecordedCalls
+from skillopt_es.engine.loop import Trainer, waiting_for
+from skillopt_es.engine.rollout import RolloutPorts, run_rollouts
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Evaluation, Rollouts, Unit
+from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
+from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
+from skillopt_es.events.journal import CallRow
+from skillopt_es.events.values import CallRef, Measured, Score, Split
+from skillopt_es.events.writer import RunWriter
+from skillopt_es.ports import Unanswered
+from skillopt_es.projections.prices import prices_in
+from skillopt_es.projections.usage import Usage, usage_of
+from skillopt_es.sessions.recorded_scores import passes, standing_rows
+
+Progress = Callable[[Split, int, int], None]
+
+
+@frozen(kw_only=True)
+class SplitResult:
+    """
+    One split: its score, or the `pause` that says what keeps it from being one; and every item's row.
+
+    `usage` is of the calls behind the result, those included that failed just now; `made` of them were made just now.
+    """
+
+    split: Split
+    place: str
+    score: Score
+    by_type: Mapping[str, Score]
+    pause: RunPaused | None
+    rows: tuple[RolloutCompleted, ...]
+    usage: Usage
+    made: int
+
+    @property
+    def problem(self) -> str:
+        """Why this is no score; empty when it is one."""
+        return "" if self.pause is None else self.pause.message
+
+
+class Scoring:
+    """Scores a skill on splits and records what was found."""
+
+    def __init__(
+        self,
+        run: RunData,
+        trainer: Trainer,
+        rollouts: RolloutPorts,
+        writer: RunWriter,
+        reached: Callable[[], str] = lambda: "",
+    ) -> None:
+        self._run = run
+        self._trainer = trainer
+        self._rollouts = rollouts
+        self._writer = writer
+        self._reached = reached
+
+    async def results(self, evaluations: Sequence[Evaluation], progress: Progress) -> list[SplitResult]:
+        """One result an evaluation; what stops the work, or keeps a result from being a score, is recorded."""
+        try:
+            found = [await self._result(evaluation, progress) for evaluation in evaluations]
+        except (BackendError, Interrupted) as error:
+            reached = self._reached() if isinstance(error, Interrupted) else ""
+            await self._trainer.append([_paused(error, reached)])
+            await self._trainer.settled()
+            if reached:
+                raise BudgetReached(reached) from None
+            raise
+        except Unanswered as waiting:
+            message = waiting_for(waiting.questions)
+            await self._trainer.append([RunPaused(reason="handoff", message=message)])
+            await self._trainer.settled()
+            raise AwaitingAnswers(message) from None
+        pauses = [result.pause for result in found if result.pause is not None]
+        if pauses:
+            message = "; ".join(pause.message for pause in pauses)
+            await self._trainer.append([RunPaused(reason=pauses[0].reason, message=message)])
+        await self._trainer.settled()
+        return found
+
+    async def _result(self, evaluation: Evaluation, progress: Progress) -> SplitResult:
+        journaled, first = len(self._writer.journal), evaluation.place
+        standing = standing_rows(self._trainer.state, self._run, evaluation)
+        rows, texts = await (self._graded(evaluation, standing) if standing else self._tried(evaluation, progress))
+        evaluation = evolve(evaluation, place=await self._recorded(evaluation.place, rows, texts))
+        state = self._trainer.state
+        event = scores.score(evaluation, state, self._run)
+        scored = isinstance(event, SkillScored)
+        if scored and evaluation.place not in state.scored:
+            await self._trainer.append([event])
+        used = self._calls(rows, journaled, first)
+        return SplitResult(
+            split=evaluation.split,
+            place=first,
+            score=scores.mean_score([row.outcome for row in rows]),
+            by_type=event.by_type if isinstance(event, SkillScored) else {},
+            pause=event if isinstance(event, RunPaused) else None,
+            rows=tuple(rows),
+            usage=usage_of(used, prices_in(self._run.config.resolved)).total,
+            made=sum(row.n > journaled for row in used),
+        )
+
+    async def _graded(
+        self, evaluation: Evaluation, standing: Sequence[RolloutCompleted]
+    ) -> tuple[list[RolloutCompleted], list[str]]:
+        """The rows of a score that stands, their recorded answers graded anew; nobody is asked."""
+        measured = evolve(evaluation, items=tuple(row.item for row in standing if isinstance(row.outcome, Measured)))
+        calls = RecordedCalls(self._writer.journal, self._writer.log)
+        texts: list[str] = []
+        graded: dict[str, RolloutCompleted] = {}
+        async for emission in run_rollouts(Rollouts(_units(measured)), self._run, evolve(self._rollouts, calls=calls)):
+            graded |= {event.item: event for event in emission.events if isinstance(event, RolloutCompleted)}
+            texts += emission.texts
+        if len(graded) < len(measured.items):
+            raise Interrupted("stopped as asked; everything that was answered is recorded")
+        rows = [graded.get(row.item, row) for row in standing]
+        kept = zip(rows, standing, strict=True)
+        return [new if isinstance(new.outcome, Measured) else old for new, old in kept], texts
+
+    async def _tried(self, evaluation: Evaluation, progress: Progress) -> tuple[list[RolloutCompleted], list[str]]:
+        """Every item's row; the journal answers what was asked before."""
+        units = _units(evaluation)
+        rows: list[RolloutCompleted] = []
+        texts: list[str] = []
+        async for emission in run_rollouts(Rollouts(units), self._run, self._rollouts):
+            rows += [event for event in emission.events if isinstance(event, RolloutCompleted)]
+            texts += emission.texts
+            progress(evaluation.split, len(rows), len(units))
+        if len(rows) < len(units):
+            raise Interrupted("stopped as asked; everything that was answered is recorded")
+        return rows, texts
+
+    async def _recorded(self, first: str, rows: Sequence[RolloutCompleted], texts: Sequence[str]) -> str:
+        """The place at which the log has exactly these rows; they are appended if there is none."""
+        known = self._trainer.state.rollouts
+        places = passes(self._trainer.state, first)
+        for place in places:
+            if list(known[place].values()) == [evolve(row, place=place) for row in rows]:
+                return place
+        place = f"{first}/{len(places) + 1}" if places else first
+        await self._trainer.append([evolve(row, place=place) for row in rows], texts)
+        return place
+
+    def _calls(self, rows: Sequence[RolloutCompleted], journaled: int, place: str) -> list[CallRow]:
+        journal = self._writer.journal
+        used = {row.n: row for ref in _refs(rows) for row in journal.attempts(ref.slot) if row.digest == ref.digest}
+        failed = (row for row in journal.read(journaled) if row.call.outcome == "failed")
+        used.update({row.n: row for row in failed if row.call.slot.startswith(f"{place}/item/")})
+        return list(used.values())
+
+
+def _units(evaluation: Evaluation) -> tuple[Unit, ...]:
+    return tuple(
+        Unit(
+            place=evaluation.place,
+            purpose=evaluation.purpose,
+            item=item,
+            skill=evaluation.skill,
+            seed=evaluation.seed,
+        )
+        for item in evaluation.items
+    )
+
+
+def _paused(error: BackendError | Interrupted, reached: str) -> RunPaused:
+    if reached:
+        return RunPaused(reason="budget", message=reached)
+    if isinstance(error, Interrupted):
+        return RunPaused(reason="interrupt", message=error.message)
+    return RunPaused(reason="error", message=error.message, hint=error.hint)
+
+
+def _refs(rows: Sequence[RolloutCompleted]) -> list[CallRef]:
+    return [ref for row in rows for ref in row.calls]

@@ -1,0 +1,183 @@
+"""The first event of a run: config, data and skill, checked together before anything is paid for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+from pathlib import Path
+
+from skillopt_es.config import RunConfig, TrainConfig
+from skillopt_es.config.places import recorded_place
+from skillopt_es.counting import counted
+from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.errors import SkillOptError
+from skillopt_es.events.values import SkillTree, SplitIds
+from skillopt_es.gate.draws import too_little
+from skillopt_es.ports import Splits
+from skillopt_es.sessions.shared_items import Shared, shared
+from skillopt_es.sessions.skill_origin import origin_of
+from skillopt_es.version import software_version
+
+
+def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str = "") -> RunStarted:
+    """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
+    for why in refusals(config, splits):
+        raise why
+    skill, notes = load_skill(config)
+    steps = planned_steps(config.train, len(splits.train))
+    return RunStarted(
+        software=software_version(),
+        config=config.resolved,
+        folder=recorded_place(config.folder, folder),
+        skill=skill,
+        splits=split_ids(splits),
+        steps_per_epoch=steps,
+        total_steps=steps * config.train.num_epochs,
+        notes=(*notes, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
+        guide=guide,
+    )
+
+
+def refusals(config: RunConfig, splits: Splits) -> Iterator[SkillOptError]:
+    """Why a run would not begin with these items, one reason after another; a run is refused for the first."""
+    empty = [name for name, items in (("train", splits.train), ("validation", splits.val)) if not items]
+    for name in empty:
+        yield DataError(f"the {name} split is empty", hint="a run needs training and validation items")
+    yield from _what_splits_share(config, shared(splits))
+    if empty:
+        return  # the rest is about how many there are
+    yield from _another_size(config, len(splits.train))
+    yield from _too_few_to_judge(config, len(splits.val))
+    yield from _nothing_to_trust(config)
+    yield from _answers_that_differ(config)
+
+
+def _what_splits_share(config: RunConfig, found: Shared) -> Iterator[DataError]:
+    if found.ids:
+        yield DataError(
+            f"{len(found.ids)} items stand in two splits: first, {found.ids[0]}",
+            hint="keep each in one split: what was trained on must not be scored",
+        )
+    elif found.inputs and config.env.same_input == "refuse":
+        yield DataError(
+            _same_inputs(found),
+            hint="drop one of each; or set env.same_input: warn, and scores count what was trained on",
+        )
+
+
+def shared_notes(splits: Splits) -> tuple[str, ...]:
+    """Notes about tasks that two splits share under different ids, where that is allowed."""
+    found = shared(splits)
+    return (f"{_same_inputs(found)}; scores count what was trained on",) if found.inputs else ()
+
+
+def _same_inputs(found: Shared) -> str:
+    more = f" and {len(found.inputs) - 5} more" if len(found.inputs) > 5 else ""
+    return f"the same input stands in two splits under different ids: {', '.join(found.inputs[:5])}{more}"
+
+
+def _another_size(config: RunConfig, size: int) -> Iterator[ConfigError]:
+    configured = config.train.train_size
+    if configured and configured != size and not _fewer_than_released(config, size):
+        yield ConfigError(
+            f"{config.place('train.train_size')}train.train_size is {configured}, "
+            f"but the train split has {counted(size, 'item')}",
+            hint="set train.train_size to 0: then it is as many as there are",
+        )
+
+
+def _fewer_than_released(config: RunConfig, size: int) -> bool:
+    """Whether a file of the original names the size of a split that these items are not."""
+    return config.released_size and config.train.train_size > size
+
+
+def size_notes(config: RunConfig, size: int) -> tuple[str, ...]:
+    """What is to be told where the original's own file says that there are more training items."""
+    if not _fewer_than_released(config, size):
+        return ()
+    configured = f"{config.place('train.train_size')}train.train_size is {config.train.train_size}"
+    said = f"{configured}, the size of the released split"
+    return (f"{said}; this one has {counted(size, 'item')}, and that is what counts here (the original refuses it)",)
+
+
+def _too_few_to_judge(config: RunConfig, validation_items: int) -> Iterator[ConfigError]:
+    """The gate's rule cannot be carried by so few validation items."""
+    why = too_little(config, validation_items)
+    if not why:
+        return
+    rule = why.partition(":")[0].partition(" ")[0]
+    draws = ("evaluation.gate_draws",) if rule == "evaluation.gate_rule" else ()
+    limit = ("evaluation.sel_env_num",) if config.evaluation.sel_env_num else ()
+    split = ("env.split_ratio",) if config.env.split_mode == "ratio" else ("env.split_mode",)
+    decided = ", ".join(f"{key} ({config.origin(key)})" for key in (rule, *draws, *limit, *split))
+    yield ConfigError(f"{config.place(rule)}{why}", hint=f"what decides this: {decided}")
+
+
+def _nothing_to_trust(config: RunConfig) -> Iterator[ConfigError]:
+    if config.evaluation.no_untrusted_only and config.env.trust == "untrusted":
+        yield ConfigError(
+            f"{config.place('evaluation.no_untrusted_only')}evaluation.no_untrusted_only refuses whatever comes of "
+            "untrusted attempts, and env.trust says that all of them are",
+            hint="turn it off, or say of each untrusted item that it is (its field `trust`)",
+        )
+
+
+def _answers_that_differ(config: RunConfig) -> Iterator[ConfigError]:
+    """Nobody repeats answers where each is a draw of its own."""
+    if config.train.reuse == "identical" and 0 not in (
+        config.target_model.temperature,
+        config.optimizer_model.temperature,
+    ):
+        yield ConfigError(
+            f"{config.place('train.reuse')}train.reuse is identical, but neither model is asked at temperature 0",
+            hint="set model.temperature: 0, or leave train.reuse at never",
+        )
+
+
+def planned_steps(train: TrainConfig, size: int) -> int:
+    """How many steps an epoch over so many training items has."""
+    return ceil(size / (train.batch_size * train.accumulation))
+
+
+def split_ids(splits: Splits) -> SplitIds:
+    """The ids and digests of loaded splits, as recorded."""
+    return SplitIds(
+        train=tuple(item.id for item in splits.train),
+        val=tuple(item.id for item in splits.val),
+        test=tuple(item.id for item in splits.test),
+        digests=splits.digests,
+    )
+
+
+def load_skill(config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
+    """The initial skill and notes about how it was read."""
+    if not config.env.skill_init:
+        return SkillTree(files={"SKILL.md": ""}), ("env.skill_init is empty: started from an empty skill",)
+    path = config.path(config.env.skill_init)
+    text, origin = read_skill(path), origin_of(path)
+    notes = (origin,) if origin else ()
+    if "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        notes = (*notes, f"{path.name}: line ends were made \\n")
+    return SkillTree(files={path.name: text}, main=path.name), notes
+
+
+def read_skill(path: Path) -> str:
+    """A skill file's text; raises DataError saying what is wrong with it."""
+    if path.is_dir():
+        inner = path / "SKILL.md"
+        raise DataError(
+            f"{path} is a folder, and a skill is one text file",
+            hint=f"set env.skill_init to {inner}" if inner.exists() else "set env.skill_init to a SKILL.md",
+        )
+    try:
+        return path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise DataError(
+            f"{path}: no such skill file", hint="fix env.skill_init, or leave it empty to start from nothing"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path}: not UTF-8 text (byte {error.start})", hint="save the skill as UTF-8") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None

@@ -1,0 +1,66 @@
+"""Records of calls: what is the same in all of them, and the remark that stands before a call's tries."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from skillopt_es.engine.call_records import (
+    Asked,
+    answered_call,
+    failed_call,
+    repeating_call,
+    unanswered_call,
+    wire_form,
+)
+from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall, remark
+from skillopt_es.events.values import text_digest
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, Try, Usage
+
+REQUEST = ChatRequest(slot="baseline/item/a", stage="rollout", messages=(Message("user", "q"),), max_tokens=9)
+ASKED = Asked("target", REQUEST, "m", wire_form(REQUEST))
+BUSY = Try(kind="server", status=503, message="busy", waited_ms=5)
+REPLY = ChatReply(text="a", finish="stop", model="m-1", usage=Usage(input=3, output=1), tries=(BUSY,))
+FAILURE = CallFailed("server", "busy", tries=(BUSY,))
+ANSWERED = answered_call(ASKED, REPLY, ahead=False)
+EARLIER = CallRow(n=1, attempt=1, call=ANSWERED, recorded_at="", prev_hash="", hash="")
+
+
+@pytest.mark.parametrize(
+    ("call", "said", "tries"),
+    [
+        (unanswered_call(ASKED), None, []),
+        (ANSWERED, None, ["server"]),
+        (answered_call(ASKED, REPLY, ahead=True), AHEAD, ["ahead", "server"]),
+        (failed_call(ASKED, FAILURE, ahead=False), None, ["server"]),
+        (failed_call(ASKED, FAILURE, ahead=True), AHEAD, ["ahead", "server"]),
+        (repeating_call(ASKED, EARLIER), REPEATS, ["repeats"]),
+    ],
+    ids=["unanswered", "answered", "answered-ahead", "failed", "failed-ahead", "repeating"],
+)
+def test_every_record_says_what_was_asked_and_its_remark_is_read_back(
+    call: FinishedCall, said: str | None, tries: list[str]
+) -> None:
+    """The remark comes before the tries, and no try is taken for one."""
+    asked = (call.slot, call.role, call.stage, call.model, call.request)
+    assert asked == ("baseline/item/a", "target", "rollout", "m", ASKED.recorded)
+    assert call.request_digest == ANSWERED.request_digest
+    assert [one["kind"] for one in json.loads(call.tries)] == tries
+    assert remark(call.tries) == said
+    assert (call.ahead, call.repeats) == (said == AHEAD, said == REPEATS)
+
+
+def test_what_a_try_says_is_no_remark() -> None:
+    """Only its place and its kind make one."""
+    said = Try(kind="server", status=None, message='[{"kind":"ahead"', waited_ms=0)
+    assert remark(json.dumps([{"kind": said.kind, "message": said.message}, {"kind": "ahead"}])) is None
+    assert remark("[]") is None
+
+
+def test_a_repeated_answer_is_the_earlier_one_at_no_cost() -> None:
+    """Its tokens are counted once, where it was made."""
+    call = repeating_call(ASKED, EARLIER)
+    assert (call.response, call.finish, call.reply_model) == (text_digest("a"), "stop", "m-1")
+    assert (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens) == (0, 0, 0, 0)
+    assert (ANSWERED.input_tokens, ANSWERED.cached_tokens) == (3, None)

@@ -1,0 +1,311 @@
+"""The rules of the gate over draws alone."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillopt_es.events.values import Measured
+from skillopt_es.gate.rules import (
+    NOTHING_KNOWN,
+    Draw,
+    Known,
+    MoreDraws,
+    Rule,
+    Ruling,
+    Side,
+    judge,
+    too_little_for,
+)
+
+STRICT = Rule()
+CONFIRM = Rule(name="confirm", draws=2)
+PAIRED = Rule(name="paired", draws=3, standard_errors=1.5)
+BY_ITEM = Rule(name="paired", draws=3, standard_errors=1.5, noise="items")
+
+
+def hard(hard: float, soft: float) -> float:
+    return hard
+
+
+def draw(results: str) -> Draw:
+    """`1` for a solved item, `0` for another, `-` for one that was not measured."""
+    return {f"v{index}": Measured(float(each), float(each)) for index, each in enumerate(results) if each != "-"}
+
+
+def side(*results: str, known: int = 0, bonus: float = 0.0) -> Side:
+    return Side(draws=tuple(map(draw, results)), known=known, bonus=bonus)
+
+
+def ruled(rule: Rule, current: Side, candidate: Side, known: Known = NOTHING_KNOWN) -> tuple[str, str]:
+    found = judge(rule, current, candidate, hard, known)
+    assert isinstance(found, Ruling), found
+    return found.verdict, found.reason
+
+
+@pytest.mark.parametrize("rule", [STRICT, CONFIRM, PAIRED])
+def test_without_a_draw_the_rule_asks_for_the_first(rule: Rule) -> None:
+    assert judge(rule, side("01"), Side(), hard) == MoreDraws(candidate=1, current=0)
+    assert judge(rule, Side(), Side(), hard) == MoreDraws(candidate=1, current=1)
+
+
+def test_a_rule_of_which_nothing_is_said_is_one_draw_without_a_clause() -> None:
+    assert Rule() == Rule(
+        name="strict", draws=1, standard_errors=0.0, noise="families", no_regression=None, min_items=0
+    )
+    assert Side() == Side(draws=(), known=0, bonus=0.0)
+
+
+@pytest.mark.parametrize("rule", [STRICT, CONFIRM, PAIRED])
+def test_a_text_that_was_drawn_is_not_asked_for_again(rule: Rule) -> None:
+    assert judge(rule, Side(), side("01"), hard) == MoreDraws(candidate=0, current=1)
+
+
+def test_each_rule_asks_only_for_what_the_other_text_has() -> None:
+    assert judge(CONFIRM, side("0110", "0110", known=1), side("1101"), hard) == MoreDraws(candidate=2, current=0)
+    assert judge(PAIRED, side("0110"), side("1110", "1110"), hard) == MoreDraws(candidate=0, current=2)
+    assert judge(PAIRED, side("0110", "0110"), side("1110"), hard) == MoreDraws(candidate=2, current=0)
+
+
+def test_a_ruling_counts_the_draws_of_its_rounds_and_no_more() -> None:
+    for ours in (("1101", "1110", "1111"), ("1101", "0000", "1111")):
+        found = judge(CONFIRM, side("0110", "0110", "0000", known=1), side(*ours), hard)
+        assert isinstance(found, Ruling)
+        assert (found.comparison.candidate_draws, found.comparison.current_draws) == (2, 2)
+        assert found.exact
+    once = judge(STRICT, side("0110", "0000", known=1), side("1101", "0000"), hard)
+    assert isinstance(once, Ruling)
+    assert (once.verdict, once.comparison.candidate_draws, once.comparison.current_draws) == ("accept", 1, 1)
+
+
+def test_a_gain_as_small_as_a_rounding_is_none() -> None:
+    assert ruled(PAIRED, side("00", "00", "00"), side("00", "00", "00", bonus=1e-9)) == ("reject", "not_better")
+    assert ruled(PAIRED, side("00", "00", "00"), side("00", "00", "00", bonus=2e-9)) == ("accept", "beyond_noise")
+
+
+def test_a_gain_that_is_just_the_noise_is_within_it() -> None:
+    current, candidate = side("0101", "0110", "0101"), side("1111", "1011", "1101")
+    seen = judge(PAIRED, current, candidate, hard)
+    assert isinstance(seen, Ruling)
+    assert seen.comparison.error is not None
+    just = Rule(name="paired", draws=3, standard_errors=seen.comparison.gain / seen.comparison.error)
+    assert ruled(just, current, candidate) == ("indecisive", "within_noise")
+
+
+def test_where_nothing_was_measured_twice_the_noise_is_not_known() -> None:
+    rule = Rule(name="paired", draws=2, standard_errors=1.5)
+    assert ruled(rule, side("0-", "-0"), side("1-", "-1")) == ("indecisive", "few_items")
+
+
+@pytest.mark.parametrize("rule", [STRICT, CONFIRM, PAIRED])
+def test_a_tie_is_no_win(rule: Rule) -> None:
+    assert ruled(rule, side("0110", known=1), side("1001")) == ("reject", "not_better")
+
+
+def test_strict_takes_a_win_in_one_draw() -> None:
+    assert ruled(STRICT, side("0110", known=1), side("1101")) == ("accept", "better")
+
+
+def test_confirm_asks_for_a_fresh_draw_of_both_texts() -> None:
+    assert judge(CONFIRM, side("0110", "0100", known=2), side("1101"), hard) == MoreDraws(candidate=2, current=3)
+
+
+def test_confirm_asks_only_for_the_side_that_is_missing() -> None:
+    assert judge(CONFIRM, side("0110", known=1), side("1101", "1101"), hard) == MoreDraws(candidate=0, current=2)
+
+
+def test_confirm_takes_what_wins_again_and_is_undecided_about_what_does_not() -> None:
+    assert ruled(CONFIRM, side("0110", "0110", known=1), side("1101", "1110")) == ("accept", "confirmed")
+    assert ruled(CONFIRM, side("0110", "0110", known=1), side("1111", "1010")) == ("indecisive", "not_confirmed")
+
+
+def test_the_confirming_round_uses_fresh_draws_only() -> None:
+    lucky = side("1111", "0000", known=1)
+    assert ruled(CONFIRM, side("0110", "0001", known=1), lucky) == ("indecisive", "not_confirmed")
+
+
+def test_confirm_compares_the_newest_earlier_draws_first() -> None:
+    assert ruled(CONFIRM, side("0000", "0111", known=2), side("0011")) == ("reject", "not_better")
+
+
+def test_paired_takes_a_lasting_gain_of_a_world_in_which_nothing_flips() -> None:
+    assert ruled(PAIRED, side("0110", "0110", "0110", known=3), side("1110", "1110", "1110")) == (
+        "accept",
+        "beyond_noise",
+    )
+
+
+def test_paired_does_not_draw_on_where_nothing_flips() -> None:
+    twice = side("0110", "0110", known=2)
+    assert ruled(PAIRED, twice, side("1110", "1110")) == ("accept", "beyond_noise")
+    assert judge(PAIRED, twice, side("1110", "1111"), hard) == MoreDraws(candidate=3, current=3)
+
+
+def test_paired_draws_on_where_an_item_ever_flipped_though_two_draws_agree() -> None:
+    """A coin gives the same twice, every other time: no error is no proof."""
+    current, candidate = side("0110", "0110", known=2), side("1110", "1110")
+    coin = Known(flipped=frozenset({"v0"}))
+    assert judge(PAIRED, current, candidate, hard, coin) == MoreDraws(candidate=3, current=3)
+    elsewhere = Known(flipped=frozenset({"another item"}))
+    assert ruled(PAIRED, current, candidate, elsewhere) == ("accept", "beyond_noise")
+
+
+def test_items_that_flip_together_are_more_noise_than_as_many_that_flip_alone() -> None:
+    """Six items of one family, of which all pass or none; two others are gained for good."""
+    current = side("00000000", "11111100", "00000000", known=3)
+    candidate = side("11111111", "00000011", "11111111")
+    family = Known(families={f"v{n}": "f" for n in range(6)})
+    assert ruled(PAIRED, current, candidate) == ("accept", "beyond_noise")
+    assert ruled(PAIRED, current, candidate, family) == ("indecisive", "within_noise")
+
+
+def test_two_items_of_a_family_that_flip_against_each_other_are_noise_all_the_same() -> None:
+    """Their sum never moves; each of them does."""
+    current, candidate = side("0110", "1010", "0110", known=3), side("0111", "1011", "0111")
+    found = judge(PAIRED, current, candidate, hard, Known(families={"v0": "f", "v1": "f"}))
+    assert isinstance(found, Ruling)
+    assert found.comparison.error == pytest.approx((4 / 3 / 3) ** 0.5 / 4)
+
+
+def test_families_of_one_item_each_are_the_items() -> None:
+    """The same error, also where items were not measured in each draw."""
+    ours, theirs = side("1101", "0-11", "1011"), side("0-01", "0111", "00-1", known=3)
+    alone = judge(PAIRED, theirs, ours, hard, Known(families={f"v{n}": f"f{n}" for n in range(4)}))
+    assert alone == judge(PAIRED, theirs, ours, hard)
+
+
+def test_an_older_log_has_the_noise_that_it_ran_under() -> None:
+    """Each item by itself, and no third draw where two agree, whatever is known of the items."""
+    known = Known(families={f"v{n}": "f" for n in range(6)}, flipped=frozenset({"v0"}))
+    twice = side("0110", "0110", known=2)
+    assert ruled(BY_ITEM, twice, side("1110", "1110"), known) == ("accept", "beyond_noise")
+    current = side("00000000", "11111100", "00000000", known=3)
+    assert ruled(BY_ITEM, current, side("11111111", "00000011", "11111111"), known) == ("accept", "beyond_noise")
+
+
+def test_paired_asks_for_the_draws_that_the_texts_do_not_have_yet() -> None:
+    assert judge(PAIRED, side("0110", known=1), side("1110"), hard) == MoreDraws(candidate=2, current=2)
+    assert judge(PAIRED, side("0110", "0110", "0110", known=3), side("1110"), hard) == MoreDraws(candidate=2, current=0)
+
+
+def test_paired_does_not_draw_on_what_is_not_ahead() -> None:
+    assert ruled(PAIRED, side("0110", "0111", known=2), side("1110", "0010")) == ("reject", "not_better")
+
+
+def test_paired_is_undecided_within_the_noise() -> None:
+    current = side("010101", "101010", "010101", known=3)
+    assert ruled(PAIRED, current, side("101011", "010101", "101010")) == ("indecisive", "within_noise")
+
+
+def test_an_item_that_flips_is_neither_won_nor_lost() -> None:
+    found = judge(PAIRED, side("0101", "0110", "0101"), side("1111", "1011", "1101"), hard)
+    assert isinstance(found, Ruling)
+    assert found.comparison.won == ("v0",)
+    assert found.comparison.lost == ()
+
+
+def test_a_lost_item_too_many_refuses_a_win() -> None:
+    rule = Rule(no_regression=0)
+    assert ruled(rule, side("0011", known=1), side("1101")) == ("reject", "items_lost")
+    assert ruled(Rule(no_regression=1), side("0011", known=1), side("1101")) == ("accept", "better")
+
+
+def test_too_few_measured_items_decide_nothing() -> None:
+    assert ruled(Rule(min_items=4), side("0-11", known=1), side("1111")) == ("indecisive", "few_items")
+    assert ruled(Rule(min_items=4), side("0011", known=1), side("1111")) == ("accept", "better")
+
+
+def test_items_that_one_text_was_not_measured_on_do_not_count() -> None:
+    assert ruled(STRICT, side("-001", known=1), side("1001")) == ("reject", "not_better")
+
+
+def test_what_a_text_adds_to_its_value_counts_in_every_rule() -> None:
+    current = side("0110", "0110", "0110", known=1)
+    for rule in (STRICT, CONFIRM, PAIRED):
+        assert ruled(rule, current, side("0110", "0110", "0110", bonus=0.01))[0] == "accept"
+
+
+def test_what_cannot_carry_a_rule_is_said_with_what_would_be_enough() -> None:
+    assert too_little_for(STRICT, 1) == ""
+    assert "enough are 5 items, or evaluation.gate_draws: 5" in too_little_for(PAIRED, 3)
+    assert "from 4 validation items with 3 draws; enough are 5 items, or evaluation.gate_draws: 4" in too_little_for(
+        PAIRED, 4
+    )
+    assert too_little_for(PAIRED, 5) == ""
+    assert too_little_for(Rule(min_items=8), 8) == ""
+    assert too_little_for(Rule(no_regression=7), 8) == ""
+    assert "there are 8 validation items" in too_little_for(Rule(min_items=9), 8)
+    assert "give at most 7" in too_little_for(Rule(no_regression=8), 8)
+
+
+results = st.text(alphabet="01", min_size=12, max_size=12)
+
+
+@given(st.lists(results, min_size=3, max_size=4), st.lists(results, min_size=3, max_size=4))
+def test_no_rule_takes_a_text_that_is_not_ahead_over_the_draws_it_used(ours: list[str], theirs: list[str]) -> None:
+    for rule in (STRICT, CONFIRM, PAIRED):
+        found = judge(rule, side(*theirs, known=1), side(*ours), hard)
+        assert isinstance(found, Ruling)
+        if found.verdict == "accept":
+            assert found.comparison.gain > 0
+
+
+def accepted(rule: Rule, gain: int, trials: int) -> float:
+    """How often a rule takes a text that solves `gain` of 40 items more, where 12 others pass now and then."""
+    chance = random.Random(5)
+
+    def drawn(solved: int) -> Draw:
+        flaky = "".join(str(int(chance.random() < (0.2, 0.8)[index % 2])) for index in range(12))
+        return draw(flaky + "1" * (14 + solved) + "0" * (14 - solved))
+
+    taken = 0
+    for _ in range(trials):
+        ours, theirs = [drawn(gain)], [drawn(0)]
+        while isinstance(
+            found := judge(rule, Side(draws=tuple(theirs), known=1), Side(draws=tuple(ours)), hard), MoreDraws
+        ):
+            ours += [drawn(gain)] * bool(found.candidate)
+            theirs += [drawn(0)] * bool(found.current)
+        taken += found.verdict == "accept"
+    return taken / trials
+
+
+def test_confirm_seldom_takes_a_text_that_changes_nothing_and_mostly_sees_ten_points() -> None:
+    assert accepted(STRICT, 0, 600) > 0.35
+    assert accepted(CONFIRM, 0, 600) <= 0.18
+    assert accepted(CONFIRM, 4, 300) >= 0.88
+
+
+def test_paired_takes_less_than_confirm_and_sees_as_much() -> None:
+    assert accepted(PAIRED, 0, 400) <= 0.1
+    assert accepted(PAIRED, 4, 200) >= 0.88
+
+
+def test_a_null_of_families_that_flip_together_is_taken_no_more_often_than_one_of_items() -> None:
+    """40 items in 10 families, of which three flip as one; strict would take two of five."""
+    families = {f"v{n}": f"f{n // 4}" for n in range(40)}
+
+    def null(rule: Rule, trials: int = 300) -> float:
+        chance, taken = random.Random(5), 0
+
+        def drawn() -> Draw:
+            together = [str(int(chance.random() < (0.2, 0.8, 0.5)[n])) * 4 for n in range(3)]
+            return draw("".join(together) + "1" * 14 + "0" * 14)
+
+        for _ in range(trials):
+            ours, theirs = [drawn()], [drawn()]
+            while isinstance(
+                found := judge(
+                    rule, Side(draws=tuple(theirs), known=1), Side(draws=tuple(ours)), hard, Known(families=families)
+                ),
+                MoreDraws,
+            ):
+                ours += [drawn()] * bool(found.candidate)
+                theirs += [drawn()] * bool(found.current)
+            taken += found.verdict == "accept"
+        return taken / trials
+
+    assert null(PAIRED) <= 0.1 < null(BY_ITEM)

@@ -1,0 +1,230 @@
+"""The gate over what was measured: with a rule, without one, and against a score that stands for another text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from support.scripted import ScriptedEnvironment, config
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.values import Measured, Score, SkillTree
+from skillopt_es.gate import verdicts as gate
+from skillopt_es.gate.draws import Contest, rule_of, too_large, too_little
+from skillopt_es.projections.persistent import Ledger
+from skillopt_es.projections.state import Drawn, Measurement, Standing, TrainerState
+from skillopt_es.sessions.start import run_started
+
+TEXTS = {name: SkillTree(files={"SKILL.md": f"# {name}\n"}) for name in ("current", "candidate", "best", "old")}
+CURRENT, CANDIDATE, BEST, OLD = TEXTS.values()
+RunOf = Callable[..., RunData]
+
+
+@pytest.fixture(scope="module")
+def run_of(tmp_path_factory: pytest.TempPathFactory) -> RunOf:
+    """The data of a run with these settings; its validation items are v0, v1, …"""
+    folder = tmp_path_factory.mktemp("gate")
+
+    def made(*overrides: str) -> RunData:
+        settings = config(folder, overrides)
+        return RunData(config=settings, started=run_started(settings, ScriptedEnvironment().load(), Path(folder)))
+
+    return made
+
+
+def measured(*draws: str, place: str = "there", unmeasured: int = 0) -> Measurement:
+    """`1` for a solved item, `0` for another, `-` for one that was not measured; one text a draw."""
+
+    def items(results: str) -> dict[str, Measured]:
+        return {f"v{at}": Measured(float(each), float(each)) for at, each in enumerate(results) if each != "-"}
+
+    def score(results: str) -> Score:
+        solved, count = results.count("1"), len(results) - results.count("-")
+        return Score(hard=solved / count, soft=solved / count, measured=count, unmeasured=unmeasured)
+
+    first, *others = draws
+    further = tuple(Drawn(score=score(each), place=f"{place}/d", items=items(each)) for each in others)
+    return Measurement(score=score(first), value=score(first).hard, place=place, items=items(first), further=further)
+
+
+def state_of(
+    known: Mapping[str, Measurement], *, best: SkillTree = BEST, standing: Standing | None = None
+) -> TrainerState:
+    """A state in which these texts were measured."""
+    ledger: Ledger[str, Measurement] = Ledger()
+    for name, each in known.items():
+        ledger = ledger.put(TEXTS[name].hash, each)
+    current = Standing(skill=CURRENT, value=0.5) if standing is None else standing
+    return TrainerState(current=current, best=Standing(skill=best), measured=ledger)
+
+
+def weighed(state: TrainerState, run: RunData, candidate: SkillTree = CANDIDATE) -> gate.Weighed:
+    """The verdict of the run's gate."""
+    contest = Contest(candidate=candidate, current=CURRENT, candidate_place="e1/s1/gate", current_place="e1/s1/current")
+    return gate.weighed(state, run, contest, use_gate=run.config.evaluation.use_gate)
+
+
+def test_without_a_gate_every_candidate_is_taken(run_of: RunOf) -> None:
+    """Beside the current skill on the items of both, where that was measured, and alone where it was not."""
+    run = run_of("evaluation.use_gate=false")
+    ours = measured("101-1", unmeasured=1)
+    beside = weighed(state_of({"current": measured("0110-"), "candidate": ours}), run)
+    assert (beside.action, beside.compared, beside.won, beside.lost) == ("force_accept", 3, ("v0",), ("v1",))
+    assert (beside.candidate_value, beside.current_value) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    alone = weighed(state_of({"candidate": ours}), run)
+    assert (alone.action, alone.compared, alone.won, alone.lost) == ("force_accept", 4, (), ())
+    assert (alone.candidate_score, alone.candidate_value) == (ours.score, 0.75)
+    assert (alone.current_score, alone.current_value) == (None, None)
+    assert (alone.rule, alone.reason, alone.draws, alone.current_draws) == ("strict", "", 1, 1)
+    assert (alone.error, alone.exact) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("ours", "best", "action"),
+    [
+        ("1111", "1110", "accept_new_best"),
+        ("1110", "1111", "accept"),
+        ("1110", None, "accept_new_best"),
+        ("1100", "0000", "reject"),
+        ("1000", "0000", "reject"),
+    ],
+)
+def test_a_score_that_stands_for_the_current_text_has_to_be_exceeded(
+    run_of: RunOf, ours: str, best: str | None, action: str
+) -> None:
+    """It is that of an older text, and counts as it was taken; a best text that nobody measured is exceeded."""
+    stale = Standing(skill=CURRENT, value=0.5, stale_from=OLD.hash)
+    known = {"old": measured("0000"), "candidate": measured(ours), **({} if best is None else {"best": measured(best)})}
+    found = weighed(state_of(known, standing=stale), run_of())
+    assert (found.action, found.current_value, found.candidate_value) == (action, 0.5, ours.count("1") / 4)
+    assert found.current_score == known["old"].score
+    assert found.won == tuple(f"v{at}" for at, each in enumerate(ours) if each == "1")
+
+
+def test_a_candidate_that_is_the_current_text_counts_what_stands_for_it(run_of: RunOf) -> None:
+    """It is as good as it was, and so it is no better."""
+    stale = Standing(skill=CURRENT, value=0.5, stale_from=OLD.hash, origin="slow_update_epoch_1")
+    found = weighed(state_of({"old": measured("1110")}, standing=stale), run_of(), CURRENT)
+    assert (found.action, found.candidate_value, found.current_value) == ("reject", 0.5, 0.5)
+    assert (found.candidate_score, found.compared, found.won, found.lost) == (measured("1110").score, 4, (), ())
+
+
+@pytest.mark.parametrize(
+    ("ours", "best", "action"),
+    [("1110", "1111", "accept"), ("1111", "1110", "accept_new_best"), ("1110", None, "accept_new_best")],
+)
+def test_a_candidate_that_wins_is_the_best_if_it_also_beats_that(
+    run_of: RunOf, ours: str, best: str | None, action: str
+) -> None:
+    """By the same rule."""
+    known = {
+        "current": measured("1100"),
+        "candidate": measured(ours),
+        **({} if best is None else {"best": measured(best)}),
+    }
+    assert weighed(state_of(known), run_of()).action == action
+
+
+def test_a_candidate_that_beats_the_best_text_where_that_is_the_current_one_is_the_best(run_of: RunOf) -> None:
+    """Nothing else has to be compared."""
+    known = {"current": measured("1100"), "candidate": measured("1110")}
+    assert weighed(state_of(known, best=CURRENT), run_of()).action == "accept_new_best"
+
+
+@pytest.mark.parametrize(("best", "action"), [("1100", "accept_new_best"), ("1110", "accept"), ("1111", "accept")])
+def test_where_the_rule_would_have_to_draw_the_best_text_again_its_mean_decides(
+    run_of: RunOf, best: str, action: str
+) -> None:
+    """No draw is made for that alone."""
+    known = {
+        "current": measured("1000", "1000", place="e1/s1/current"),
+        "candidate": measured("1110", "1110", place="e1/s1/gate"),
+        "best": measured(best),
+    }
+    found = weighed(state_of(known), run_of("evaluation.gate_rule=confirm"))
+    assert (found.action, found.reason, found.draws, found.current_draws) == (action, "confirmed", 2, 2)
+
+
+def test_a_text_is_not_better_than_itself(run_of: RunOf) -> None:
+    """Whatever it was measured at."""
+    contest = Contest(candidate=CURRENT, current=CURRENT, candidate_place="a", current_place="b")
+    assert gate.is_better(state_of({}), run_of(), contest) is False
+
+
+def test_one_draw_against_one_states_the_scores_as_they_were_taken(run_of: RunOf) -> None:
+    """With what failed; but over the items of both, where they are not the same or not all asked for."""
+    ours, theirs = measured("1110", unmeasured=2), measured("1000", unmeasured=1)
+    whole = weighed(state_of({"current": theirs, "candidate": ours}), run_of())
+    assert (whole.candidate_score, whole.current_score) == (ours.score, theirs.score)
+    fewer = weighed(state_of({"current": theirs, "candidate": ours}), run_of("evaluation.sel_env_num=2"))
+    assert fewer.compared == 2
+    assert fewer.candidate_score == Score(hard=1.0, soft=1.0, measured=2)
+    assert fewer.current_score == Score(hard=0.5, soft=0.5, measured=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "ours", "action", "reason"),
+    [
+        ((), "0000", "reject", ""),
+        ((), "1110", "accept_new_best", ""),
+        (("evaluation.no_regression=0",), "0111", "reject", "items_lost"),
+        (("evaluation.min_items=5",), "1110", "indecisive", "few_items"),
+        (("evaluation.gate_rule=confirm",), "0000", "reject", "not_better"),
+    ],
+)
+def test_the_reason_is_stated_where_the_scores_do_not_say_it(
+    run_of: RunOf, settings: tuple[str, ...], ours: str, action: str, reason: str
+) -> None:
+    """One draw that is better or not speaks for itself."""
+    found = weighed(state_of({"current": measured("1000"), "candidate": measured(ours)}), run_of(*settings))
+    assert (found.action, found.reason) == (action, reason)
+
+
+@pytest.mark.parametrize(
+    ("value", "current", "best", "action"),
+    [
+        (0.6, 0.5, True, "accept_new_best"),
+        (0.6, 0.5, False, "accept"),
+        (0.5, 0.5, False, "reject"),
+        (0.4, 0.5, True, "reject"),
+        (0.1, 0.0, True, "accept_new_best"),
+        (0.0, 0.0, False, "reject"),
+        (-0.1, -0.5, True, "accept_new_best"),
+    ],
+)
+def test_a_candidate_must_be_strictly_better(value: float, current: float, best: bool, action: str) -> None:
+    """Than the current skill to be taken, than the best to be the best; 0 is a score like any other."""
+    assert gate.verdict(value, current, best, use_gate=True) == action
+    assert gate.verdict(value, current, best, use_gate=False) == "force_accept"
+
+
+def test_candidate_and_current_are_compared_on_the_same_items() -> None:
+    """An item that one of them was not measured on counts for neither."""
+    hard = Measured(1, 1)
+    soft = Measured(0, 0)
+    candidate = Measurement(score=Score(1, 1, 2, 1), value=1, place="g", items={"a": hard, "b": hard})
+    current = Measurement(score=Score(0.5, 0.5, 2, 1), value=0.5, place="b", items={"b": hard, "c": soft})
+    count, left, right = gate.on_common_items(candidate, current)
+    assert (count, left.hard, right.hard) == (1, 1.0, 1.0)
+
+
+def test_one_draw_is_all_that_strict_makes(run_of: RunOf) -> None:
+    """Whatever number of draws the config has for other rules."""
+    assert rule_of(run_of("evaluation.gate_draws=3").config).draws == 1
+    assert rule_of(run_of("evaluation.gate_draws=3", "evaluation.gate_rule=confirm").config).draws == 3
+
+
+def test_a_rule_is_refused_that_the_items_in_use_cannot_carry(run_of: RunOf) -> None:
+    """Those that a gate uses, of those that there are."""
+    assert "there are 4 validation items" in too_little(run_of("evaluation.min_items=5").config, 4)
+    assert too_little(run_of("evaluation.min_items=5").config, 5) == ""
+    six = run_of("evaluation.gate_rule=paired", "evaluation.gate_draws=3", "evaluation.sel_env_num=6").config
+    assert "from 3 validation items" in too_little(six, 3)
+    assert too_little(six, 10) == ""
+
+
+@pytest.mark.parametrize(("most", "why"), [(0, ""), (10, ""), (9, "10 characters, and evaluation.max_size is 9")])
+def test_a_text_may_be_as_large_as_the_limit(run_of: RunOf, most: int, why: str) -> None:
+    """0 is no limit."""
+    assert too_large(run_of(f"evaluation.max_size={most}"), CURRENT) == why
