@@ -6,7 +6,6 @@ import json
 
 import click
 
-from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
 from skillopt_es.cli.terminal import Toned, say, width
 from skillopt_es.engine.call_records import shown_step, steps_of
@@ -18,6 +17,7 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.presenting.escaping import shown_inline
+from skillopt_es.presenting.numbers import shown_time
 from skillopt_es.projections.plain import plain_call, plain_event
 from skillopt_es.runs.lookup import Found, FoundCalls, FoundSkill
 
