@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -15,9 +14,8 @@ import click
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
 from skillopt_es.cli.options import OFFLINE_DEMO, directory_option, json_option, run_argument, tell_of
-from skillopt_es.cli.terminal import print_warning
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.sessions.session import Session
+from skillopt_es.sessions.opening import Session
 
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
 Work = Callable[[Session], Awaitable[TrainerState]]
@@ -135,12 +133,12 @@ def _drive(
     opening: str = "",
 ) -> int:
     """Runs a session with progress and signals; the exit code."""
+    from attrs import evolve
+
     from skillopt_es.cli.process import prepare_process
     from skillopt_es.cli.progress import open_progress
-    from skillopt_es.cli.signals import until_stopped
+    from skillopt_es.cli.signals import command_session
     from skillopt_es.cli.summary import print_outcome, resume_hint
-    from skillopt_es.cli.waiting import WaitTeller
-    from skillopt_es.engine.in_flight import InFlight
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.runs.run_log import RunLogFile
 
@@ -150,19 +148,13 @@ def _drive(
             progress.say(notice)
         progress.opening = opening
 
-        in_flight = InFlight(WaitTeller(progress.say))
-
         async def go() -> TrainerState:
-            async with until_stopped(progress.say, in_flight) as stopping:
+            async with command_session(progress.say) as session:
                 return await work(
-                    Session(
-                        now=lambda: datetime.now(UTC),
-                        clock=time.monotonic,
+                    evolve(
+                        session,
                         observers=(progress, log_file),
                         ahead_gave_up=log_file.ahead_gave_up,
-                        warn=print_warning,
-                        stopping=stopping,
-                        in_flight=in_flight,
                         ask_again=ask_again,
                         accept_loss=accept_loss,
                         overrides=overrides,
