@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, tell_of
+from skillopt_es.cli.options import directory_option, json_option
+from skillopt_es.cli.printing import print_json, print_table, tell_of
 from skillopt_es.cli.terminal import field, say
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
