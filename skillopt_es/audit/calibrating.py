@@ -21,7 +21,7 @@ from skillopt_es.gate.flips import Flips, Tried
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.sessions.evaluation import OWN_BUDGET, Evaluated, EvaluationRequest, evaluate, evaluation_name
 from skillopt_es.sessions.opening import Session
-from skillopt_es.sessions.scoring import Progress
+from skillopt_es.programs.evaluation.scoring import Progress
 from skillopt_es.sessions.session import read_state
 
 

@@ -81,34 +81,6 @@ def _not_reached(event: Event) -> bool:
     return getattr(event, "result", "") == "failed" or bool(getattr(event, "failed", ""))
 
 
-@frozen(kw_only=True)
-class CheckReport:
-    """
-    How much was derived again, and every event that came out differently, in order.
-
-    `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
-    `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
-    """
-
-    events: int
-    decisions: int
-    rollouts: int
-    status: str
-    evidence: int = 0
-    mismatches: tuple[Mismatch, ...] = ()
-    unchecked: Mapping[str, int] = field(factory=dict)
-
-    @property
-    def mismatch(self) -> Mismatch | None:
-        """The first event that came out differently, if any."""
-        return self.mismatches[0] if self.mismatches else None
-
-    @property
-    def ok(self) -> bool:
-        """Whether every decision follows."""
-        return not self.mismatches
-
-
 async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | None = None) -> CheckReport:
     """
     Walks a log to its end, or to an event.
@@ -166,20 +138,6 @@ class _Noticing:
         return self.log.text(digest)
 
 
-def _check_imported(log: EventLog, until: int | None) -> CheckReport:
-    """What an imported run's evidence still decides, derived again."""
-    walk = Recheck()
-    walk.run(log.read(until=until))
-    return CheckReport(
-        events=walk.events,
-        decisions=walk.derived,
-        rollouts=walk.rollouts,
-        status=walk.state.status,
-        mismatches=all_of(walk.problems),
-        unchecked=walk.unchecked,
-    )
-
-
 @define
 class _Walk:
     """The state so far, and what is still to come of the task under way: rollouts, or decisions made again."""
@@ -217,7 +175,7 @@ class _Walk:
             try:
                 wrong = self.leak(recorded) or await self.step(recorded)
             except ILLEGAL as error:
-                if not found:  # in a log whose events all followed so far, it is ours to mend
+                if not found:  # in a log whose events all followed so far, it is ours to fix
                     raise
                 wrong = mismatch(recorded, f"cannot be derived from what is recorded before it ({error})")
 

@@ -27,8 +27,8 @@ from skillopt_es.presenting.numbers import shown_usage
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import is_silent
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
-from skillopt_es.sessions.recorded_scores import draw_of
-from skillopt_es.sessions.scoring import SplitResult
+from skillopt_es.programs.evaluation.scoring import draw_of
+from skillopt_es.programs.evaluation.scoring import SplitResult
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.cli.options import directory_option, json_option, moment_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted

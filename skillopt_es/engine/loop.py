@@ -12,12 +12,16 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Literal, Protocol
 
+from attrs import frozen
+
 from skillopt_es.engine.ahead import Ahead
+from skillopt_es.engine.rollout import RolloutPorts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Questions, Task
 from skillopt_es.errors import BackendError, Divergence, Interrupted
 from skillopt_es.events.catalog import CandidateGated, EpochCompleted, Event, RunPaused, StepSkipped
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Unanswered
 from skillopt_es.programs.classic.perform import Ports, perform
 from skillopt_es.programs.classic.planner import next_task
@@ -166,6 +170,17 @@ class Trainer:
     ) -> None:
         await self.append([RunPaused(reason=reason, message=message, hint=hint)])
         await self.settled()
+
+
+@frozen(kw_only=True)
+class Work:
+    """A trainer that may go on, with what it works through."""
+
+    trainer: Trainer
+    rollouts: RolloutPorts
+    writer: RunWriter
+    reached: Callable[[], str]
+    """Why the budget lets nothing start any more; empty as long as it does."""
 
 
 def waiting_for(questions: int) -> str:

@@ -14,7 +14,7 @@ from skillopt_es.interchange.layout import EVALUATION
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
-from skillopt_es.sessions.recorded_scores import draw_of
+from skillopt_es.programs.evaluation.scoring import draw_of
 
 _SPLITS: Mapping[Split, str] = {"train": "train", "val": "valid_seen", "test": "valid_unseen"}
 

@@ -6,7 +6,7 @@ from skillopt_es.events.catalog import AppendixConsolidated, AppendixExtended, A
 from skillopt_es.events.values import AppendixOrder
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.original import Step
-from skillopt_es.interchange.original_edits import noted_by_original
+from skillopt_es.programs.imported.original_edits import noted_by_original
 from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix
 
 

@@ -23,7 +23,7 @@ from skillopt_es.interchange.imported_notes import write_notes
 from skillopt_es.interchange.imported_steps import follow_text, import_step
 from skillopt_es.interchange.layout import BEST
 from skillopt_es.interchange.original import Original
-from skillopt_es.interchange.original_edits import noted_by_original
+from skillopt_es.programs.imported.original_edits import noted_by_original
 
 
 @frozen

@@ -41,8 +41,14 @@ from skillopt_es.sessions.opening import (
     open_work,
     open_world,
 )
-from skillopt_es.sessions.recorded_scores import drawn_at, next_draw, standing_rows
-from skillopt_es.sessions.scoring import Progress, Scoring, SplitResult
+from skillopt_es.programs.evaluation.scoring import (
+    Progress,
+    Scoring,
+    SplitResult,
+    drawn_at,
+    next_draw,
+    standing_rows,
+)
 from skillopt_es.sessions.seal import Look, Seal, opened
 from skillopt_es.sessions.start import split_ids
 from skillopt_es.version import software_version

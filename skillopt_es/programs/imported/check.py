@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 
 from attrs import define, field
 
-from skillopt_es.engine.differences import ILLEGAL, Mismatch, cannot_go_on, mismatch
+from skillopt_es.engine.differences import ILLEGAL, CheckReport, Mismatch, all_of, cannot_go_on, mismatch
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
@@ -38,7 +39,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Draft, Edit, Proposal, Score, text_digest
-from skillopt_es.interchange.original_edits import (
+from skillopt_es.programs.imported.original_edits import (
     applied_by_original,
     guided_by_original,
     rewritten_by_original,
@@ -65,6 +66,20 @@ _UNKNOWABLE: Mapping[type[Event], str] = {
 }
 
 
+def check_imported(events: Iterable[Recorded], folder: Path) -> CheckReport:
+    """Walks a log; nothing in its folder is needed for that."""
+    walk = Recheck()
+    walk.run(events)
+    return CheckReport(
+        events=walk.events,
+        decisions=walk.derived,
+        rollouts=walk.rollouts,
+        status=walk.state.status,
+        mismatches=all_of(walk.problems),
+        unchecked=walk.unchecked,
+    )
+
+
 @define
 class Recheck:
     """The walk over an imported run's events."""
@@ -85,7 +100,7 @@ class Recheck:
                     self.problems.append(mismatch(recorded, problem))
                 self.state = evolve(self.state, recorded.event)
             except ILLEGAL as error:
-                if not self.problems:  # in a log whose events all followed so far, it is ours to mend
+                if not self.problems:  # in a log whose events all followed so far, it is ours to fix
                     raise
                 self.problems.append(cannot_go_on(recorded, error))
                 return

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from attrs import evolve as changed
-from attrs import frozen
 
 from skillopt_es.engine import scores
 from skillopt_es.engine.differences import (
     ILLEGAL,
+    CheckReport,
     Mismatch,
     all_of,
     cannot_go_on,
     differences,
     mismatch,
 )
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.events.catalog import (
     Recorded,
@@ -32,23 +33,11 @@ from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
 
 
-@frozen(kw_only=True)
-class EvaluationWalk:
-    """How far an evaluation's log follows."""
-
-    events: int
-    decisions: int
-    rollouts: int
-    mismatches: tuple[Mismatch, ...]
-
-
-def is_evaluation(started: RunStarted) -> bool:
-    """Whether a log's first event begins an evaluation, which has no steps, and no training run."""
-    return started.total_steps == 0 and started.steps_per_epoch == 0
-
-
-def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk:
-    """Walks the events after the first one; what does not follow is noted and taken as it is recorded."""
+def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
+    """Walks a log; what does not follow is noted and taken as it is recorded."""
+    started = next(events).event
+    assert isinstance(started, RunStarted)
+    run = recorded_run(started, folder)
     # How much may be missing is a setting of each `eval`; that a score was given is evidence, not which it is.
     shares = changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1, max_unanswered_share=1)
     anything = changed(run.config, rollout=shares)
@@ -67,11 +56,13 @@ def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk
         try:
             state = evolve(state, recorded.event)
         except ILLEGAL as error:
-            if not found:  # in a log whose events all followed so far, it is ours to mend
+            if not found:  # in a log whose events all followed so far, it is ours to fix
                 raise
             found.append(cannot_go_on(recorded, error))
             break
-    return EvaluationWalk(events=seen + 1, decisions=scored, rollouts=rollouts, mismatches=all_of(found))
+    return CheckReport(
+        events=seen + 1, decisions=scored, rollouts=rollouts, status="evaluation", mismatches=all_of(found)
+    )
 
 
 def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch | None:
