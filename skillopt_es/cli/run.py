@@ -16,11 +16,11 @@ from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
 from skillopt_es.cli.options import OFFLINE_DEMO, directory_option, json_option, run_argument, tell_of
 from skillopt_es.cli.terminal import print_warning
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.session import Session
 
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
-Work = Callable[[Session], Awaitable[TrainerState]]
+Work = Callable[[Session], Awaitable[AnyState]]
 
 
 @click.command("run")
@@ -152,7 +152,7 @@ def _drive(
 
         in_flight = InFlight(WaitTeller(progress.say))
 
-        async def go() -> TrainerState:
+        async def go() -> AnyState:
             async with until_stopped(progress.say, in_flight) as stopping:
                 return await work(
                     Session(

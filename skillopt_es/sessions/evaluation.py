@@ -23,7 +23,9 @@ from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.fold import fold_log
 from skillopt_es.engine.loop import Trainer
+from skillopt_es.engine.perform import Ports
 from skillopt_es.engine.purse import Purse
 from skillopt_es.engine.rollout import RolloutPorts
 from skillopt_es.engine.run_data import RunData
@@ -35,9 +37,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import LostCall, SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
-from skillopt_es.programs.classic.perform import Ports
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
-from skillopt_es.projections.trainer import fold_log
 from skillopt_es.sessions.accounts import check_bounded, has_budget, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers

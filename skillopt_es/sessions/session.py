@@ -14,8 +14,10 @@ from skillopt_es.config.places import config_folder
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.fold import fold_log
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Trainer
+from skillopt_es.engine.perform import Ports
 from skillopt_es.engine.purse import Purse
 from skillopt_es.engine.repeats import Repeats
 from skillopt_es.engine.rollout import RolloutPorts
@@ -29,9 +31,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import CallRef, Json, Role, Setting, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatModel, Environment, Item, Splits
-from skillopt_es.programs.classic.perform import Ports
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import fold_log
+from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.moments import Events
 from skillopt_es.sessions.accounts import check_bounded, has_budget, open_purse, spent_before
@@ -63,7 +63,7 @@ class Session:
     overrides: Sequence[str] = ()
 
 
-async def start(config: RunConfig, folder: Path, session: Session) -> TrainerState:
+async def start(config: RunConfig, folder: Path, session: Session) -> AnyState:
     """Trains a new run in `folder` to its end or pause."""
     environment = session.world.environment(config)
     try:
@@ -81,7 +81,7 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
             writer = _new_writer(folder, session)
             try:
                 run = RunData(config=config, started=first)
-                return await _train(writer, run, TrainerState(), 0, first, environment, splits, models, session)
+                return await _train(writer, run, RunState[object](), 0, first, environment, splits, models, session)
             finally:
                 await asyncio.to_thread(writer.close)
         finally:
@@ -107,7 +107,7 @@ def _new_writer(folder: Path, session: Session) -> RunWriter:
     return writer
 
 
-async def resume(folder: Path, session: Session) -> TrainerState:
+async def resume(folder: Path, session: Session) -> AnyState:
     """Goes on with a run from wherever its log ends; a completed run is left as it is."""
     writer = RunWriter.open(folder, now=session.now, accept_loss=session.accept_loss)
     try:
@@ -197,14 +197,14 @@ def _check_same_data(splits: Splits, started: RunStarted) -> None:
 async def _train(
     writer: RunWriter,
     run: RunData,
-    state: TrainerState,
+    state: AnyState,
     head: int,
     opening: RunStarted | RunResumed,
     environment: Environment,
     splits: Splits,
     models: Mapping[Role, ChatModel],
     session: Session,
-) -> TrainerState:
+) -> AnyState:
     def seen(row: CallRow) -> None:
         for observer in session.observers:
             observer.called(row)
@@ -284,7 +284,7 @@ async def _close_models(models: Mapping[Role, ChatModel]) -> None:
         await model.aclose()
 
 
-def read_state(folder: Path, until: int | None = None) -> TrainerState:
+def read_state(folder: Path, until: int | None = None) -> AnyState:
     """A run's state, read from its log alone; up to an event if one is named."""
     with EventLog.open(folder) as log:
         return fold_log(log.read(until=until))[0]

@@ -35,7 +35,7 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.session import read_state, resume, start
 
 
@@ -288,10 +288,10 @@ def test_wrong_answers_are_measured_as_zero(tmp_path: Path) -> None:
 class CrashAtFirstPatch:
     """An observer that crashes the run when an analyst's answer is recorded and not yet used."""
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """Nothing to do."""
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """Nothing to do."""
 
     def called(self, row: CallRow) -> None:

@@ -13,7 +13,7 @@ from skillopt_es.events.values import Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
 from skillopt_es.gate.draws import Contest, rule_of, too_large, too_little
 from skillopt_es.projections.persistent import Ledger
-from skillopt_es.projections.state import Drawn, Measurement, Standing, TrainerState
+from skillopt_es.projections.state import AnyState, Drawn, Measurement, RunState, Standing
 from skillopt_es.sessions.start import run_started
 
 TEXTS = {name: SkillTree(files={"SKILL.md": f"# {name}\n"}) for name in ("current", "candidate", "best", "old")}
@@ -48,18 +48,16 @@ def measured(*draws: str, place: str = "there", unmeasured: int = 0) -> Measurem
     return Measurement(score=score(first), value=score(first).hard, place=place, items=items(first), further=further)
 
 
-def state_of(
-    known: Mapping[str, Measurement], *, best: SkillTree = BEST, standing: Standing | None = None
-) -> TrainerState:
+def state_of(known: Mapping[str, Measurement], *, best: SkillTree = BEST, standing: Standing | None = None) -> AnyState:
     """A state in which these texts were measured."""
     ledger: Ledger[str, Measurement] = Ledger()
     for name, each in known.items():
         ledger = ledger.put(TEXTS[name].hash, each)
     current = Standing(skill=CURRENT, value=0.5) if standing is None else standing
-    return TrainerState(current=current, best=Standing(skill=best), measured=ledger)
+    return RunState(current=current, best=Standing(skill=best), measured=ledger)
 
 
-def weighed(state: TrainerState, run: RunData, candidate: SkillTree = CANDIDATE) -> gate.Weighed:
+def weighed(state: AnyState, run: RunData, candidate: SkillTree = CANDIDATE) -> gate.Weighed:
     """The verdict of the run's gate."""
     contest = Contest(candidate=candidate, current=CURRENT, candidate_place="e1/s1/gate", current_place="e1/s1/current")
     return gate.weighed(state, run, contest, use_gate=run.config.evaluation.use_gate)

@@ -26,6 +26,7 @@ from support.tamper import rewritten
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     AppendixWritten,
     BestPromoted,
@@ -49,7 +50,6 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import fold
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.schedule import edit_budget
 
