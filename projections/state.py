@@ -115,6 +115,7 @@ class Counts:
     rejected: int = 0
     indecisive: int = 0
     skipped: int = 0
+    selections: int = 0
     rollouts: int = 0
     unmeasured: int = 0
     resumed: int = 0

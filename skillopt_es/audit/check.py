@@ -30,7 +30,7 @@ from skillopt_es.engine.evidence import Evidence
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.perform import Ports, perform
 from skillopt_es.engine.programs import Program, program_of
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Rollouts, Unit
 from skillopt_es.events.catalog import (
     Event,
@@ -53,7 +53,6 @@ from skillopt_es.gate.forks import contradiction, gate_values, skills_in
 from skillopt_es.interchange.recheck import Recheck
 from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.sessions.session import recorded_run
 from skillopt_es.sessions.start import planned_steps
 from skillopt_es.sessions.wiring import REAL_WORLD
 

@@ -11,7 +11,7 @@ from attrs import frozen
 from skillopt_es.config import RunConfig, any_overrides, recorded_config
 from skillopt_es.engine.fold import evolve, fold
 from skillopt_es.engine.programs import program_at
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import Event, RunForked
 from skillopt_es.events.create import ForkPoint
@@ -23,7 +23,6 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.forks import contradiction, gate_values, skills_in
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.runs.moments import seq_of
-from skillopt_es.sessions.session import recorded_run
 from skillopt_es.version import software_version
 
 

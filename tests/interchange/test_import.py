@@ -229,7 +229,7 @@ def test_a_run_that_was_killed_stands_in_its_step(tmp_path: Path) -> None:
     assert state.program.step is not None
     assert state.program.step.number == 5
     assert state.program.step.ranked is not None
-    assert state.program.step.built is not None
+    assert state.built is not None
     assert state.completed is None
 
 

@@ -79,11 +79,11 @@ def test_the_buffer_holds_this_epoch_only() -> None:
         before = state
         state = evolve(state, event)
         if isinstance(event, CandidateGated):
-            assert len(state.buffer) == len(before.buffer) + 1
-            assert bool(state.buffer[-1].rejected) == (event.action == "reject")
-        if state.epoch is not None and state.epoch.number != epoch:
-            epoch = state.epoch.number
-            assert state.buffer == ()
+            assert len(state.program.buffer) == len(before.program.buffer) + 1
+            assert bool(state.program.buffer[-1].rejected) == (event.action == "reject")
+        if state.program.epoch is not None and state.program.epoch.number != epoch:
+            epoch = state.program.epoch.number
+            assert state.program.buffer == ()
 
 
 def test_counts_add_up() -> None:

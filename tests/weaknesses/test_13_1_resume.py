@@ -37,7 +37,8 @@ from skillopt_es.ports import Ask, ChatRequest, Episode, Item
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.usage import usage_of
-from skillopt_es.sessions.session import Session, read_state, resume, start
+from skillopt_es.sessions.opening import Session
+from skillopt_es.sessions.session import read_state, resume, start
 from skillopt_es.skill.schedule import edit_budget
 
 Questions = dict[str, tuple[str, ...]]
@@ -118,8 +119,12 @@ def test_resuming_changes_nothing_of_what_is_known(pair: Pair) -> None:
         if isinstance(event, RunResumed):
             resumed += 1
             assert (state.current, state.best, state.measured) == (before.current, before.best, before.measured)
-            assert (state.buffer, state.memory) == (before.buffer, before.memory)
-            assert (state.epoch, state.step, state.steps_done) == (before.epoch, before.step, before.steps_done)
+            assert (state.program.buffer, state.program.memory) == (before.program.buffer, before.program.memory)
+            assert (state.program.epoch, state.program.step, state.steps_done) == (
+                before.program.epoch,
+                before.program.step,
+                before.steps_done,
+            )
     assert resumed > 10
 
 

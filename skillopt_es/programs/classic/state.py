@@ -98,14 +98,13 @@ class Owed:
 
 @frozen(kw_only=True)
 class Classic:
-    """The open epoch and step, what they remember, and how often edits were chosen; `unwritten` notes come next."""
+    """The open epoch and step, and what they remember; `unwritten` are notes that follow the last verdict."""
 
     epoch: EpochState | None = None
     owed: Owed | None = None
     step: StepState | None = None
     unwritten: tuple[str, ...] = ()
     epochs_done: int = 0
-    selections: int = 0
     buffer: tuple[Attempt, ...] = ()
     memory: str = ""
 

@@ -86,7 +86,7 @@ def learning_rate(state: ClassicState, event: LearningRateChosen) -> ClassicStat
 def ranked(state: ClassicState, event: EditsRanked) -> ClassicState:
     """Which edits are applied."""
     state = _with(state, replace(_step(state), ranked=event))
-    return updated(state, replace(state.program, selections=state.program.selections + 1))
+    return replace(state, counts=replace(state.counts, selections=state.counts.selections + 1))
 
 
 def rewritten(state: ClassicState, event: SkillRewritten) -> ClassicState:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from attrs import asdict
-
 from skillopt_es.engine.programs import Words
 from skillopt_es.engine.tasks import Unit
 from skillopt_es.events.catalog import RunStarted
@@ -90,7 +88,6 @@ def snapshot(state: ClassicState) -> dict[str, Json]:
             for attempt in program.buffer
         ],
         "memory": program.memory,
-        "counts": {**asdict(state.counts), "selections": program.selections},
     }
 
 

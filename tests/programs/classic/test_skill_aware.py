@@ -202,8 +202,8 @@ def test_the_gate_measures_the_notes_that_it_lets_in(tmp_path: Path) -> None:
                 assert appendix_notes(event.candidate.text) == (before.program.step.notes or old)
             case CandidateGated():
                 assert before.program.step is not None
-                assert before.program.step.built is not None
-                verdicts[before.program.step.built.notes > 0].add(event.action)
+                assert before.built is not None
+                verdicts[before.built.notes > 0].add(event.action)
         for standing in (state.current, state.best):
             if standing is not None and standing.value is not None:
                 assert state.measured[standing.skill.hash].value == standing.value
