@@ -17,7 +17,17 @@ Payload = dict[str, Json]
 Upcast = Callable[[Payload], Payload]
 Upcasts = Mapping[tuple[str, int], Upcast]
 
-UPCASTS: Upcasts = {}
+
+def _with_program(payload: Payload) -> Payload:
+    """Before a run said which program it is of, its writer's name told an import, and having no steps an evaluation."""
+    if payload.get("software") == "skillopt (imported)":
+        return {**payload, "program": "imported"}
+    if payload.get("total_steps") == 0 and payload.get("steps_per_epoch") == 0:
+        return {**payload, "program": "evaluation"}
+    return payload
+
+
+UPCASTS: Upcasts = {("RunStarted", 1): _with_program}
 
 
 def upcast(name: str, version: int, current: int, payload: Payload, upcasts: Upcasts = UPCASTS) -> Payload:

@@ -76,7 +76,8 @@ async def _estimated(config: RunConfig, directory: Path) -> Estimate:
 
     async with open_data(config, REAL_WORLD) as data:
         started = run_started(config, data.splits, directory / "estimate")
-    found = estimate_of(RunData(config=config, started=started), past_runs(directory, config, started.splits))
+    run = RunData(config=config, started=started)
+    found = estimate_of(run, past_runs(directory, run))
     return evolve(found, notes=(*size_notes(config, len(started.splits.train)), *found.notes))
 
 

@@ -22,11 +22,11 @@ from skillopt_es.cli.options import (
 )
 from skillopt_es.cli.printing import tell_of
 from skillopt_es.config import RunConfig
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.opening import Session
 
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
-Work = Callable[[Session], Awaitable[TrainerState]]
+Work = Callable[[Session], Awaitable[AnyState]]
 
 
 @click.command("run")
@@ -154,7 +154,7 @@ def _drive(
             progress.say(notice)
         progress.opening = opening
 
-        async def go() -> TrainerState:
+        async def go() -> AnyState:
             async with command_session(progress.say) as session:
                 return await work(
                     evolve(

@@ -1,4 +1,4 @@
-"""What a log has that does not follow: events, fields with both values short enough for one line, and the whole report."""
+"""What of a log does not follow: events, their fields with both values, a line each; and the report of a whole walk."""
 
 from __future__ import annotations
 

@@ -24,6 +24,7 @@ from skillopt_es.interchange.imported_steps import follow_text, import_step
 from skillopt_es.interchange.layout import BEST
 from skillopt_es.interchange.original import Original
 from skillopt_es.programs.imported.original_edits import noted_by_original
+from skillopt_es.programs.imported.program import IMPORTED
 
 
 @frozen
@@ -69,6 +70,7 @@ def _started(original: Original, per_epoch: int) -> RunStarted:
         steps_per_epoch=per_epoch,
         total_steps=max(planned, last, per_epoch),
         notes=("the items of the splits are not in a result folder",),
+        program=IMPORTED.name,
     )
 
 

@@ -20,7 +20,7 @@ from skillopt_es.runs.kept_files import read_kept, write_kept
 from skillopt_es.version import software_version
 
 FILE = "overview.json"
-FORMAT = 3
+FORMAT = 4
 
 converter = strict_converter(detailed=False)
 converter.register_unstructure_hook(Decimal, str)

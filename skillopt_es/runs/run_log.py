@@ -17,7 +17,7 @@ from skillopt_es.engine.tasks import Task
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 
 
 class RunLogFile:
@@ -53,10 +53,10 @@ class RunLogFile:
         )
         logger.info(event, **fields)
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """A task begins: nothing to write."""
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """One line an event."""
         place = getattr(event, "place", None) or getattr(event, "step", None) or getattr(event, "epoch", None)
         self._write(type(event).__name__, seq=seq, at=place)

@@ -19,6 +19,7 @@ from attrs import frozen
 
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
+from skillopt_es.engine.fold import fold_log
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
@@ -28,8 +29,16 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Item, Splits
+from skillopt_es.programs.evaluation.program import EVALUATION
+from skillopt_es.programs.evaluation.scoring import (
+    Progress,
+    Scoring,
+    SplitResult,
+    drawn_at,
+    next_draw,
+    standing_rows,
+)
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
-from skillopt_es.projections.trainer import fold_log
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.opening import (
     OpenWorld,
@@ -40,14 +49,6 @@ from skillopt_es.sessions.opening import (
     open_or_create,
     open_work,
     open_world,
-)
-from skillopt_es.programs.evaluation.scoring import (
-    Progress,
-    Scoring,
-    SplitResult,
-    drawn_at,
-    next_draw,
-    standing_rows,
 )
 from skillopt_es.sessions.seal import Look, Seal, opened
 from skillopt_es.sessions.start import split_ids
@@ -198,6 +199,7 @@ def _started(request: EvaluationRequest, world: OpenWorld, folder: Path) -> RunS
         steps_per_epoch=0,
         total_steps=0,
         notes=("an evaluation of one skill, not a training run", *request.notes, *world.notes),
+        program=EVALUATION.name,
     )
 
 

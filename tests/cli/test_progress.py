@@ -21,10 +21,11 @@ from skillopt_es.cli.process import until_stopped
 from skillopt_es.cli.progress import STAGES, Progress, rollout_words
 from skillopt_es.config.once import GivenTwice, load_once
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.tasks import Job, Rollouts, Unit
+from skillopt_es.engine.tasks import Rollouts, Unit
 from skillopt_es.events.values import Purpose, SkillTree
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.jobs import Job
+from skillopt_es.projections.state import RunState
 from skillopt_es.sessions.session import start
 
 
@@ -67,7 +68,7 @@ def test_a_stage_that_goes_on_for_long_says_how_far_it_is(tmp_path: Path, monkey
 
     async def waiting() -> None:
         observer = piped(tmp_path, said)
-        observer.planned(Rollouts(units=(UNIT, UNIT)), TrainerState())
+        observer.planned(Rollouts(units=(UNIT, UNIT)), RunState[object]())
         await asyncio.sleep(0.3)
 
     asyncio.run(waiting())
@@ -130,7 +131,7 @@ def test_the_time_goes_on_while_nothing_happens(tmp_path: Path) -> None:
         quiet=False,
         clock=lambda: next(clock),
     )
-    observer.planned(Rollouts(units=(UNIT, UNIT)), TrainerState())
+    observer.planned(Rollouts(units=(UNIT, UNIT)), RunState[object]())
     screen.draw()
     assert [line.rpartition(" · ")[2] for line in screen.lines] == ["0:00 elapsed", "0:12 elapsed"]
 

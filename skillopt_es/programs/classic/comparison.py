@@ -7,7 +7,7 @@ from attrs import frozen
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Measured, Pair
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.state import ClassicState
 
 
 @frozen
@@ -26,22 +26,22 @@ _KEPT = {
 }
 
 
-def selected_pairs(state: TrainerState, run: RunData) -> tuple[Compared, ...]:
+def selected_pairs(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
     """The compared items that the pair policy keeps, at most as many as were asked for."""
     optimizer = run.config.optimizer
     kept = _KEPT[optimizer.longitudinal_pair_policy]
     return tuple(row for row in compare(state, run) if row.pair.category in kept)[: optimizer.slow_update_samples]
 
 
-def compare(state: TrainerState, run: RunData) -> tuple[Compared, ...]:
+def compare(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
     """The drawn items that were measured under both skills, in drawn order."""
-    assert state.epoch is not None
-    assert state.epoch.comparison is not None
-    place = f"e{state.epoch.number}/slow"
+    assert state.program.epoch is not None
+    assert state.program.epoch.comparison is not None
+    place = f"e{state.program.epoch.number}/slow"
     current = state.rollouts[f"{place}/current"]
     previous = state.rollouts.get(f"{place}/previous", current)
     found = []
-    for item in state.epoch.comparison.items:
+    for item in state.program.epoch.comparison.items:
         before, now = previous[item], current[item]
         if isinstance(before.outcome, Measured) and isinstance(now.outcome, Measured):
             pair = _pair(item, before=run.passes(before.outcome), now=run.passes(now.outcome))

@@ -18,8 +18,8 @@ from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.values import CallRef, Measured, Score, Split
 from skillopt_es.ports import Unanswered
-from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.prices import prices_in
+from skillopt_es.projections.state import AnyState
 from skillopt_es.projections.usage import Usage, usage_of
 
 _DRAW = re.compile(r"draw-(\d+)/")
@@ -182,13 +182,13 @@ def _refs(rows: Sequence[RolloutCompleted]) -> list[CallRef]:
 # --- which scores a log has: of which draw, graded how often, and the one that stands ---------------------------------
 
 
-def passes(state: TrainerState, first: str) -> list[str]:
+def passes(state: AnyState, first: str) -> list[str]:
     """Where the results of a draw are recorded: at its own place, and again when graded otherwise."""
     own = re.compile(re.escape(first) + r"(/\d+)?")
     return [place for place in state.rollouts if own.fullmatch(place)]
 
 
-def standing_rows(state: TrainerState, run: RunData, evaluation: Evaluation) -> tuple[RolloutCompleted, ...]:
+def standing_rows(state: AnyState, run: RunData, evaluation: Evaluation) -> tuple[RolloutCompleted, ...]:
     """The rows behind the newest score of this evaluation; none unless there is one, by the settings of now."""
     for place in reversed(passes(state, evaluation.place)):
         rows = state.rollouts[place]
@@ -198,7 +198,7 @@ def standing_rows(state: TrainerState, run: RunData, evaluation: Evaluation) -> 
     return ()
 
 
-def next_draw(state: TrainerState, journal: Journal, evaluation: Evaluation) -> Evaluation:
+def next_draw(state: AnyState, journal: Journal, evaluation: Evaluation) -> Evaluation:
     """A draw of its own: the newest one as long as it has no score, else one that nobody has begun."""
     first = evaluation.place
     names = [*state.rollouts, *(row.call.slot for row in journal.read())]

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engine.test_crashes import KillAt, in_child
 from support.logs import call_slots, decisions_of, events_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
-from training.test_crashes import KillAt, in_child
 
 from skillopt_es.audit.check import check
 from skillopt_es.events.catalog import (
@@ -110,7 +110,7 @@ def test_the_last_epoch_is_asked_once_more_before_the_end(tmp_path: Path) -> Non
     assert asked == ["e3/slow/advice", "e3/meta", "e3/slow/advice/after-s9"]
     state = read_state(tmp_path / "run")
     assert state.status == "completed"
-    assert state.owed is None
+    assert state.program.owed is None
     assert state.current is not None
     assert slow_guidance(state.current.skill.text)
 

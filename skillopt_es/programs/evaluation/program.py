@@ -1,4 +1,8 @@
-"""`replay --check` of an evaluation: its rollouts are evidence, and every score follows from them."""
+"""
+An evaluation as a program: what is tried is asked for by each `eval` command, so nothing is ever due by itself.
+
+Its log is checked by a walk of its own: rollouts are evidence, and every score follows from them.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ from skillopt_es.engine.differences import (
     differences,
     mismatch,
 )
+from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import Program, Refusal, Words
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.events.catalog import (
@@ -29,8 +35,7 @@ from skillopt_es.events.catalog import (
     SkillScored,
     TextsErased,
 )
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.projections.state import AnyState, RunState
 
 
 def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
@@ -42,7 +47,7 @@ def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
     shares = changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1, max_unanswered_share=1)
     anything = changed(run.config, rollout=shares)
     run = changed(run, config=anything)
-    state = evolve(TrainerState(), run.started)
+    state = evolve(RunState[object](), run.started)
     seen = scored = rollouts = 0
     found: list[Mismatch] = []
     for recorded in events:
@@ -65,7 +70,7 @@ def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
     )
 
 
-def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch | None:
+def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | None:
     event, skill = recorded.event, run.started.skill
     match event:
         case RunPaused() | RunResumed() | TextsErased() | SealedTestOpened(by="eval"):
@@ -89,5 +94,27 @@ def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch 
     return mismatch(recorded, "has no place in an evaluation, or nothing was tried before it")
 
 
-def _sealed(item: str, state: TrainerState, run: RunData) -> bool:
+def _sealed(item: str, state: AnyState, run: RunData) -> bool:
     return run.config.env.seal_test and not state.looks.opened and item in run.started.splits.test
+
+
+_NO_TRAINING = "is an evaluation, not a training run"
+
+EVALUATION: Program[None] = Program(
+    name="evaluation",
+    initial=lambda started: None,
+    evolve={},
+    next_task=lambda state, run: None,
+    decisions={},
+    under_way=lambda state: "",
+    words=Words(position=lambda state: "an evaluation of one skill, no training run"),
+    check=check_evaluation,
+    refuses={
+        "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` goes on with it"),
+        "fork": Refusal(f"{_NO_TRAINING}: it cannot be forked"),
+        "calibrate": Refusal(f"{_NO_TRAINING}: it has no gate"),
+        "regate": Refusal(f"{_NO_TRAINING}: it has no gate"),
+        "compare": Refusal(f"{_NO_TRAINING}: it cannot be compared"),
+        "steps": Refusal("is an evaluation: it has no steps and no epochs"),
+    },
+)

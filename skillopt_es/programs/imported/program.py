@@ -1,8 +1,9 @@
 """
-`replay --check` for an imported run: what its evidence still decides is derived again, the rest is counted.
+A run that the original trained, as a program: it folds as a classic one does, and can be read but not continued.
 
-There is no journal and there are no splits, so batches, proposals, merges and rankings cannot be made again. Verdicts
-follow from scores, scores from results, candidates from edits, and guidance from its text.
+`replay --check` derives again what its evidence still decides, and counts the rest. There is no journal and there are
+no splits, so batches, proposals, merges and rankings cannot be made again. Verdicts follow from scores, scores from
+results, candidates from edits, and guidance from its text.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from itertools import zip_longest
 from pathlib import Path
 
 from attrs import define, field
+from attrs import evolve as replace
 
 from skillopt_es.engine.differences import ILLEGAL, CheckReport, Mismatch, all_of, cannot_go_on, mismatch
+from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import Program, Refusal
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
@@ -39,13 +43,13 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Draft, Edit, Proposal, Score, text_digest
+from skillopt_es.programs.classic.program import CLASSIC
+from skillopt_es.programs.classic.state import Classic, ClassicState, beginning, classic, proposals_of
 from skillopt_es.programs.imported.original_edits import (
     applied_by_original,
     guided_by_original,
     rewritten_by_original,
 )
-from skillopt_es.projections.state import TrainerState, proposals_of
-from skillopt_es.projections.trainer import evolve
 from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
@@ -84,7 +88,7 @@ def check_imported(events: Iterable[Recorded], folder: Path) -> CheckReport:
 class Recheck:
     """The walk over an imported run's events."""
 
-    state: TrainerState = field(factory=TrainerState)
+    state: ClassicState = field(factory=beginning)
     events: int = 0
     derived: int = 0
     rollouts: int = 0
@@ -98,7 +102,7 @@ class Recheck:
                 problem = self._checked(recorded.event)
                 if problem:
                     self.problems.append(mismatch(recorded, problem))
-                self.state = evolve(self.state, recorded.event)
+                self.state = classic(evolve(self.state, recorded.event))
             except ILLEGAL as error:
                 if not self.problems:  # in a log whose events all followed so far, it is ours to fix
                     raise
@@ -142,7 +146,7 @@ class Recheck:
         return f"does not follow from the evidence: {means}"
 
     def _built(self, event: CandidateBuilt) -> str:
-        step = self.state.step
+        step = self.state.program.step
         assert step is not None
         assert self.state.current is not None
         if step.ranked is None:
@@ -241,3 +245,29 @@ _CHECKS: Mapping[type[Event], Callable[..., str]] = {
     BestPromoted: Recheck._promoted,
     RunCompleted: Recheck._completed,
 }
+
+
+_READ_ONLY = Refusal(
+    "was imported from results of skillopt: it can be read, but not continued",
+    hint="`skillopt-es export` writes its skill, from which a new run can start",
+)
+
+IMPORTED: Program[Classic] = replace(
+    CLASSIC,
+    name="imported",
+    check=check_imported,
+    refuses={
+        "resume": _READ_ONLY,
+        "fork": _READ_ONLY,
+        "calibrate": Refusal(
+            "was imported: which items are for validation is not in its log",
+            hint="`skillopt-es eval` scores its skill on your own data",
+        ),
+        "regate": Refusal("was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"),
+        "rescore": Refusal("was imported: its log has no answers that could be graded again"),
+        "erase": Refusal(
+            "was imported, and its log has no calls from which an item's texts could be told",
+            hint="delete it, and import a folder from which they were removed",
+        ),
+    },
+)
