@@ -73,23 +73,21 @@ class _Folder:
         self.by_step = usage_by_step(Journal(self.log.reader))
 
     def files(self) -> Iterator[File]:
-        state, rollouts = beginning(), None
+        first = next(self.log.read(until=1), None)
+        if first is None or not isinstance(first.event, RunStarted):
+            raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
+        started, rollouts = first.event, self._rollouts(first.event)
+        if started.program == EVALUATION.name:
+            yield from evaluation_files(self.log, self.out, rollouts)
+            return
+        yield from self._opening(started)
+        state = beginning()
         for part in segments(self.log.read()):
-            state = part.after
-            if state.started is None:
-                break
-            if rollouts is None:
-                rollouts = self._rollouts(state.started)
-                if state.started.program == EVALUATION.name:
-                    yield from evaluation_files(self.log, self.out, rollouts)
-                    return
-                yield from self._opening(state.started)
+            state, started = part.after, part.after.started or started
             self.seconds += sum(part.seconds.values())
             self.origin = _origin(state, self.origin)
-            yield from self._part(part, state.started, rollouts)
-        if state.started is None:
-            raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
-        yield from self._closing(state, state.started)
+            yield from self._part(part, started, rollouts)
+        yield from self._closing(state, started)
 
     def _rollouts(self, started: RunStarted) -> Rollouts:
         section = started.config.get("env")
