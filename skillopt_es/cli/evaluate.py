@@ -16,7 +16,8 @@ import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.options import OFFLINE_DEMO, json_option, tell_of
-from skillopt_es.cli.terminal import print_warning, say_for_now
+from skillopt_es.cli.terminal import print_warning, say_for_now, tell
+from skillopt_es.logs import logger
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -140,7 +141,7 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
     config = load_config(path, overrides, os.environ)
     tell_of(config)
     if path is None:
-        click.echo(OFFLINE_DEMO if config.target_model.backend == "simulated" else _TASKS_OF_THE_DEMO, err=True)
+        tell("note", OFFLINE_DEMO if config.target_model.backend == "simulated" else _TASKS_OF_THE_DEMO)
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
         stem = path.resolve().parent.name
@@ -193,9 +194,8 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
     from skillopt_es.sessions.session import Session
 
     try:
-        say = partial(click.echo, err=True)
-        in_flight = InFlight(WaitTeller(say))
-        async with until_stopped(say, in_flight) as stopping:
+        in_flight = InFlight(WaitTeller(partial(tell, "waiting")))
+        async with until_stopped(partial(tell, "stopping"), in_flight) as stopping:
             session = Session(
                 now=lambda: datetime.now(UTC),
                 clock=time.monotonic,
@@ -217,5 +217,6 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
 
 
 def _progress(split: Split, done: int, total: int) -> None:
+    logger().info("progress", split=split, done=done, total=total)
     if sys.stderr.isatty():
         say_for_now(f"{split} {done}/{total}", last=done == total)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
-from skillopt_es.cli.terminal import field, print_hanging, print_warning, say
+from skillopt_es.cli.terminal import field, print_hanging, print_warning, say, tell
 from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
@@ -94,9 +94,8 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
     from skillopt_es.sessions.session import Session
 
     try:
-        say = partial(click.echo, err=True)
-        in_flight = InFlight(WaitTeller(say))
-        async with until_stopped(say, in_flight) as stopping:
+        in_flight = InFlight(WaitTeller(partial(tell, "waiting")))
+        async with until_stopped(partial(tell, "stopping"), in_flight) as stopping:
             session = Session(
                 now=lambda: datetime.now(UTC),
                 clock=time.monotonic,

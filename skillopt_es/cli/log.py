@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
-from skillopt_es.cli.terminal import print_hanging
+from skillopt_es.cli.terminal import print_hanging, tell
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunCompleted
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.log import EventLog
@@ -92,7 +92,7 @@ def _awaited(run: str | None, directory: Path) -> Path:
         with suppress(RunNotFound):
             return find_run(run, directory)
         if not told:
-            click.echo(f"waiting for {'a run' if run is None else f'run {run}'} in {directory}", err=True)
+            tell("waiting", f"waiting for {'a run' if run is None else f'run {run}'} in {directory}")
             told = True
         time.sleep(_OFTEN_SECONDS)
 

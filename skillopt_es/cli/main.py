@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from skillopt_es.cli.options import forget_printed, print_json_error
+from skillopt_es.cli.terminal import Stderr, print_error, safe_streams, tell, telling_on_stderr
 
 # A command makes many values that live until it ends: looking for garbage among them costs a fifth and finds none.
 GARBAGE_THRESHOLD = 100_000
@@ -117,8 +118,23 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
+def _log_format(ctx: click.Context, _: click.Parameter, value: str) -> None:
+    if value == "json" and isinstance(ctx.obj, Stderr):
+        ctx.obj.switch_to_json()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_log_format,
+    help="What is told on stderr while a command works: text for people, or one JSON object a line.",
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
 )
@@ -135,31 +151,32 @@ def cli(debug: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits; errors of ours are one sentence and the next step."""
-    from skillopt_es.cli.terminal import safe_streams
-
     _replace_closed_streams()
     gc.set_threshold(GARBAGE_THRESHOLD, 50, 100)
     forget_printed()
-    with safe_streams():
-        code = _called(list(sys.argv[1:] if argv is None else argv))
+    with safe_streams(), telling_on_stderr() as stderr:
+        code = _called(list(sys.argv[1:] if argv is None else argv), stderr)
         _drop_output()
     sys.exit(code)
 
 
-def _called(words: list[str]) -> int:
+def _called(words: list[str], stderr: Stderr) -> int:
     """Runs the command; its exit code."""
     debug, as_json = "--debug" in words, "--json" in words
     try:
         # Our own printer decides about colours; click would take pieces out of a text that is none of ours.
-        code: Any = cli.main(words, prog_name="skillopt-es", standalone_mode=False, color=True)
+        code: Any = cli.main(words, prog_name="skillopt-es", standalone_mode=False, color=True, obj=stderr)
     except click.exceptions.Abort:
         return _failed("interrupted", "", 130, as_json=as_json)
     except click.ClickException as error:
-        error.show()
+        if stderr.json:
+            print_error(error.format_message())
+        else:
+            error.show()
         return _failed(error.format_message(), "", 2, as_json=as_json)
     except Exception as error:  # noqa: BLE001 - nobody is left who could tell of it
         if debug:
-            traceback.print_exc()
+            tell("traceback", traceback.format_exc().rstrip(), level="error")
         return _report(error, as_json=as_json)
     return code if isinstance(code, int) else 0
 
@@ -167,6 +184,7 @@ def _called(words: list[str]) -> int:
 def _report(error: Exception, *, as_json: bool) -> int:
     """Prints an error in one sentence; the exit code it calls for."""
     from skillopt_es.cli.process import few_files
+    from skillopt_es.errors import Interrupted
     from skillopt_es.events.errors import SkillOptError
 
     few = few_files(error)
@@ -182,7 +200,10 @@ def _report(error: Exception, *, as_json: bool) -> int:
     else:
         message, code = f"{type(error).__name__}: {error}", 1
         hint = "this is a bug in skillopt-es; `skillopt-es --debug …` shows where"
-    _say(error, message, hint)
+    if isinstance(error, Interrupted):  # as asked: that is no error
+        tell("stopped", message, hint=hint)
+    else:
+        print_error(message, hint)
     return _failed(message, hint, code, as_json=as_json)
 
 
@@ -192,18 +213,6 @@ def _failed(message: str, hint: str, code: int, *, as_json: bool) -> int:
         with suppress(OSError):
             print_json_error(message, hint, code)
     return code
-
-
-def _say(error: Exception, message: str, hint: str) -> None:
-    from skillopt_es.cli.terminal import print_error, print_hint
-    from skillopt_es.errors import Interrupted
-
-    with suppress(OSError):  # the terminal may be gone
-        if isinstance(error, Interrupted):  # as asked: that is no error
-            click.echo(message, err=True)
-            print_hint(hint)
-        else:
-            print_error(message, hint)
 
 
 def _drop_output() -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from skillopt_es.cli.table_layout import GAP, laid_out
-from skillopt_es.cli.terminal import Toned, print_warning, say, width
+from skillopt_es.cli.terminal import Toned, print_note, print_warning, say, width
 from skillopt_es.events.values import Json, Setting
 from skillopt_es.presenting.escaping import shown_json
 from skillopt_es.presenting.palette import Tone, tone_of
@@ -74,7 +74,7 @@ def tell_of(config: RunConfig) -> None:
     for notice in config.notices:
         print_warning(notice)
     for note in config.notes:
-        click.echo(f"note: {note}", err=True)
+        print_note(note)
 
 
 def print_table(

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import click
@@ -15,7 +16,7 @@ import click
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
 from skillopt_es.cli.options import OFFLINE_DEMO, directory_option, json_option, run_argument, tell_of
-from skillopt_es.cli.terminal import print_warning
+from skillopt_es.cli.terminal import print_warning, tell
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.sessions.session import Session
 
@@ -136,30 +137,30 @@ def _drive(
 ) -> int:
     """Runs a session with progress and signals; the exit code."""
     from skillopt_es.cli.process import prepare_process
-    from skillopt_es.cli.progress import open_progress
+    from skillopt_es.cli.progress import open_progress, words_for
     from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.summary import print_outcome, resume_hint
     from skillopt_es.cli.waiting import WaitTeller
     from skillopt_es.engine.in_flight import InFlight
     from skillopt_es.errors import BackendError, Interrupted
-    from skillopt_es.runs.run_log import RunLogFile
+    from skillopt_es.runs.run_log import RunLog, ahead_gave_up, logged_to
 
     prepare_process()
-    with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
+    with open_progress(folder, quiet=quiet) as progress, logged_to(folder):
         if notice:
-            progress.say(notice)
+            tell("note", notice)
         progress.opening = opening
 
-        in_flight = InFlight(WaitTeller(progress.say))
+        in_flight = InFlight(WaitTeller(partial(tell, "waiting")))
 
         async def go() -> TrainerState:
-            async with until_stopped(progress.say, in_flight) as stopping:
+            async with until_stopped(partial(tell, "stopping"), in_flight) as stopping:
                 return await work(
                     Session(
                         now=lambda: datetime.now(UTC),
                         clock=time.monotonic,
-                        observers=(progress, log_file),
-                        ahead_gave_up=log_file.ahead_gave_up,
+                        observers=(progress, RunLog(words_for)),
+                        ahead_gave_up=ahead_gave_up,
                         warn=print_warning,
                         stopping=stopping,
                         in_flight=in_flight,

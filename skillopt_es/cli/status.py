@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.terminal import tell
 
 if TYPE_CHECKING:
     from skillopt_es.gate.calibration import Null
@@ -29,7 +30,7 @@ def runs_command(directory: Path, as_json: bool) -> None:
     elif found:
         print_runs(found)
     else:
-        click.echo(f"there is no run in {directory}; `skillopt-es run{dir_option(directory)}` starts one", err=True)
+        tell("no_run", f"there is no run in {directory}; `skillopt-es run{dir_option(directory)}` starts one")
 
 
 @click.command("status")
