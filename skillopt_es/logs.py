@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from structlog.typing import EventDict, FilteringBoundLogger
+    from structlog.typing import EventDict, FilteringBoundLogger, Processor
 
 Listener = Callable[[Mapping[str, object]], None]
 _listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
@@ -28,7 +28,7 @@ def logger() -> FilteringBoundLogger:
     """The logger, configured once."""
     import structlog
 
-    processors = [
+    processors: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

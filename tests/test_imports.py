@@ -96,7 +96,7 @@ def test_inside_the_trainer_a_room_imports_only_those_below_it() -> None:
         path = file.relative_to(inside)
         here = path.parts[0].removesuffix(".py")
         for name in ours(file):
-            there = (name.split(".") + [""])[1]
+            there = name.split(".")[1] if "." in name else ""
             if there in {"", here} | OUTSIDE:
                 continue
             if heights[there] >= heights[here]:

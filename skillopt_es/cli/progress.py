@@ -8,7 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -23,6 +23,7 @@ from skillopt_es.engine.tasks import Questions, Rollouts, Task, Unit
 from skillopt_es.events.catalog import CandidateGated, Event, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import Purpose
+from skillopt_es.logs import bound
 from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.palette import tone_of
 from skillopt_es.projections.state import TrainerState
@@ -118,10 +119,10 @@ class Progress:
         self._stage_began = self._clock()
         self._state = state
         self._show()
-        fields: Mapping[str, object] = {"place": task.units[0].place} if isinstance(task, Rollouts) else {}
-        words = f"{self._where()}{self._stage}" + (f", {self._total:,} to do" if self._total > 1 else "")
         if self._live is None:
-            tell("stage", words, stage=self._stage, to_do=self._total, **fields)
+            words = f"{self._where()}{self._stage}" + (f", {self._total:,} to do" if self._total > 1 else "")
+            with bound(place=task.units[0].place) if isinstance(task, Rollouts) else nullcontext():
+                tell("stage", words, stage=self._stage, to_do=self._total)
             self._wait()
 
     def _begin(self, state: TrainerState) -> None:
