@@ -11,13 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 import click
 
 from skillopt_es.cli.table_layout import GAP, laid_out
-<<<<<<< HEAD
 from skillopt_es.cli.terminal import Toned, print_note, print_warning, say, width
-from skillopt_es.events.values import Json, Setting
-=======
-from skillopt_es.cli.terminal import Toned, print_warning, say, width
 from skillopt_es.events.values import Json
->>>>>>> main
 from skillopt_es.presenting.escaping import shown_json
 from skillopt_es.presenting.palette import Tone, tone_of
 from skillopt_es.runs.folders import USUAL

@@ -16,26 +16,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-<<<<<<< HEAD
-from skillopt_es.cli.event_lines import milestone
-from skillopt_es.cli.options import shown_value
 from skillopt_es.cli.terminal import Part, Toned, has_colour, is_dumb, line_of, raw, shown_by, tell
-=======
-from skillopt_es.cli.terminal import Toned, has_colour, in_tone, is_dumb, raw
->>>>>>> main
 from skillopt_es.engine.tasks import Questions, Rollouts, Task, Unit
 from skillopt_es.events.catalog import CandidateGated, Event, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import Purpose
 from skillopt_es.logs import bound
 from skillopt_es.presenting.escaping import shown_inline
-<<<<<<< HEAD
-from skillopt_es.presenting.palette import tone_of
-=======
 from skillopt_es.presenting.event_lines import milestone
 from skillopt_es.presenting.numbers import shown_value
-from skillopt_es.presenting.palette import Tone, tone_of
->>>>>>> main
+from skillopt_es.presenting.palette import tone_of
 from skillopt_es.projections.state import TrainerState
 
 STAGES = {

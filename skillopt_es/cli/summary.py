@@ -7,12 +7,7 @@ from pathlib import Path
 from skillopt_es.cli.options import print_json
 from skillopt_es.cli.pauses import resuming, steps_after
 from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
-<<<<<<< HEAD
 from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say, tell
-from skillopt_es.cli.usage import shown_usage, total_json
-=======
-from skillopt_es.cli.terminal import Toned, field, print_error, print_hint, print_next, say
->>>>>>> main
 from skillopt_es.deploy.frontmatter import is_name, own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused

@@ -212,6 +212,8 @@ def telling_on_stderr() -> Iterator[Stderr]:
         with listening(listener):
             yield listener
     finally:
+        if isinstance(sys.stderr, _LoggedStream):
+            sys.stderr.write("\n")  # whatever line was begun is over
         _stderr.reset(token)
 
 
