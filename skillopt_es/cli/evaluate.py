@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +13,7 @@ import click
 
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.options import OFFLINE_DEMO, json_option, tell_of
-from skillopt_es.cli.terminal import print_warning, say_for_now, tell
+from skillopt_es.cli.terminal import say_for_now, tell
 from skillopt_es.logs import logger
 
 if TYPE_CHECKING:
@@ -152,11 +149,12 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
 def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
     """The config of a run, the skill that is asked for, what to call them, and the run's seal."""
     from skillopt_es.config import with_overrides
+    from skillopt_es.engine.run_data import recorded_run
     from skillopt_es.events.errors import RunNotFound
     from skillopt_es.runs.folders import find_run
     from skillopt_es.sessions.evaluation import OWN_BUDGET
     from skillopt_es.sessions.seal import seal_of_run
-    from skillopt_es.sessions.session import read_state, recorded_run
+    from skillopt_es.sessions.session import read_state
 
     folder = find_run(name, Path("runs"))
     state = read_state(folder)
@@ -185,26 +183,16 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 
 
 async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluated:
+    from attrs import evolve
+
     from skillopt_es.cli.pauses import limit_option
-    from skillopt_es.cli.signals import until_stopped
-    from skillopt_es.cli.waiting import WaitTeller
-    from skillopt_es.engine.in_flight import InFlight
+    from skillopt_es.cli.signals import command_session
     from skillopt_es.errors import BackendError, BudgetReached, Interrupted
     from skillopt_es.sessions.evaluation import evaluate
-    from skillopt_es.sessions.session import Session
 
     try:
-        in_flight = InFlight(WaitTeller(partial(tell, "waiting")))
-        async with until_stopped(partial(tell, "stopping"), in_flight) as stopping:
-            session = Session(
-                now=lambda: datetime.now(UTC),
-                clock=time.monotonic,
-                warn=print_warning,
-                stopping=stopping,
-                in_flight=in_flight,
-                accept_loss=accept_loss,
-            )
-            return await evaluate(request, session, _progress)
+        async with command_session() as session:
+            return await evaluate(request, evolve(session, accept_loss=accept_loss), _progress)
     except BudgetReached as reached:
         hint = f"the same command with a higher `{limit_option(reached.message)}` goes on where this one stopped"
         raise BudgetReached(reached.message, hint=hint) from None

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import click
@@ -16,9 +14,9 @@ import click
 from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
 from skillopt_es.cli.options import OFFLINE_DEMO, directory_option, json_option, run_argument, tell_of
-from skillopt_es.cli.terminal import print_warning, tell
+from skillopt_es.cli.terminal import tell
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.sessions.session import Session
+from skillopt_es.sessions.opening import Session
 
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
 Work = Callable[[Session], Awaitable[TrainerState]]
@@ -136,12 +134,12 @@ def _drive(
     opening: str = "",
 ) -> int:
     """Runs a session with progress and signals; the exit code."""
+    from attrs import evolve
+
     from skillopt_es.cli.process import prepare_process
     from skillopt_es.cli.progress import open_progress, words_for
-    from skillopt_es.cli.signals import until_stopped
+    from skillopt_es.cli.signals import command_session
     from skillopt_es.cli.summary import print_outcome, resume_hint
-    from skillopt_es.cli.waiting import WaitTeller
-    from skillopt_es.engine.in_flight import InFlight
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.runs.run_log import RunLog, ahead_gave_up, logged_to
 
@@ -151,19 +149,13 @@ def _drive(
             tell("note", notice)
         progress.opening = opening
 
-        in_flight = InFlight(WaitTeller(partial(tell, "waiting")))
-
         async def go() -> TrainerState:
-            async with until_stopped(partial(tell, "stopping"), in_flight) as stopping:
+            async with command_session() as session:
                 return await work(
-                    Session(
-                        now=lambda: datetime.now(UTC),
-                        clock=time.monotonic,
+                    evolve(
+                        session,
                         observers=(progress, RunLog(words_for)),
                         ahead_gave_up=ahead_gave_up,
-                        warn=print_warning,
-                        stopping=stopping,
-                        in_flight=in_flight,
                         ask_again=ask_again,
                         accept_loss=accept_loss,
                         overrides=overrides,

@@ -8,13 +8,33 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import partial
 
+from skillopt_es.cli.terminal import print_warning, tell
+from skillopt_es.cli.waiting import WaitTeller
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.errors import Interrupted
+from skillopt_es.sessions.opening import Session
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@asynccontextmanager
+async def command_session() -> AsyncIterator[Session]:
+    """The session of a command: the real world and clock, warnings and waits on the terminal, ended by signals."""
+    in_flight = InFlight(WaitTeller(partial(tell, "waiting")))
+    async with until_stopped(partial(tell, "stopping"), in_flight) as stopping:
+        yield Session(
+            now=lambda: datetime.now(UTC),
+            clock=time.monotonic,
+            warn=print_warning,
+            stopping=stopping,
+            in_flight=in_flight,
+        )
 
 
 @asynccontextmanager
