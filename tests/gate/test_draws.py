@@ -36,8 +36,6 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.gate.draws import known_of
-from skillopt_es.projections.families import families_of
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import evolve
@@ -443,11 +441,3 @@ def test_a_run_knows_which_items_ever_gave_two_results(runs: dict[str, Path]) ->
     assert state.flipped == {item for (_, item), outcomes in seen.items() if len(outcomes) > 1} != set()
     assert state.types == types
     assert read_state(runs["strict, told"]).flipped <= state.types.keys()
-
-
-def test_what_a_run_knows_of_its_items_is_asked_at_each_verdict(runs: dict[str, Path]) -> None:
-    """Families of items that have types, and what flipped so far."""
-    state = read_state(runs["paired"])
-    known = known_of(state)
-    assert known.flipped == state.flipped
-    assert known.families == families_of(state.types)
