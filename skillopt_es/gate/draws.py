@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import evolve as replace
-from attrs import frozen
+from attrs import field, frozen
 
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.evaluations import begun_draw, measure, selection, units_of
@@ -27,8 +27,8 @@ class Contest:
 
     candidate: SkillTree
     current: SkillTree
-    candidate_place: Place
-    current_place: Place
+    candidate_place: Place = field(converter=Place)
+    current_place: Place = field(converter=Place)
 
 
 def step_contest(state: TrainerState) -> Contest:
