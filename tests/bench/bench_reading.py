@@ -23,7 +23,7 @@ import bench_audit
 import bench_fold
 from attrs import evolve
 
-from skillopt_es.engine.call_records import wire_form
+from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.events.catalog import Event, PatchProposed, RolloutCompleted
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.journal import FinishedCall
@@ -48,8 +48,8 @@ def _call(event: RolloutCompleted | PatchProposed) -> tuple[FinishedCall, tuple[
     )  # fmt: skip
     call = FinishedCall(
         slot=slot, role="target" if rollout else "optimizer", stage=request.stage, model="made", outcome="answered",
-        request=wire_form(request), response=text_digest(answer), finish="stop", reply_model="made", input_tokens=700,
-        output_tokens=40, latency_ms=321,
+        request=recorded_request(request), response=text_digest(answer), finish="stop", reply_model="made",
+        input_tokens=700, output_tokens=40, latency_ms=321,
     )  # fmt: skip
     return call, (system, question, answer)
 
