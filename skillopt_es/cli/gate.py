@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.cli.terminal import field, print_hanging, say
 from skillopt_es.counting import counted
 
@@ -83,8 +84,8 @@ def calibrate_command(
 
 async def _drawn(of: Subject, which: str, draws: int) -> Path:
     from skillopt_es.audit.calibrating import draw
-    from skillopt_es.cli.evaluated import refuse_problems
-    from skillopt_es.cli.signals import command_session
+    from skillopt_es.cli.evaluate import refuse_problems
+    from skillopt_es.cli.process import command_session
     from skillopt_es.errors import Interrupted
 
     try:

@@ -11,10 +11,18 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
-from skillopt_es.cli.options import OFFLINE_DEMO, directory_option, json_option, run_argument, tell_of
+from skillopt_es.cli.options import (
+    OFFLINE_DEMO,
+    budget_options,
+    budget_settings,
+    directory_option,
+    json_option,
+    run_argument,
+)
+from skillopt_es.cli.printing import tell_of
 from skillopt_es.cli.terminal import tell
+from skillopt_es.config import RunConfig
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.sessions.opening import Session
 
@@ -49,7 +57,6 @@ def run_command(
     Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers
     (`handoff`) or has reached a budget, 130 interrupted.
     """
-    from skillopt_es.cli.ground_rules import ground_rules
     from skillopt_es.cli.process import prepare_process, too_few_files
     from skillopt_es.config import demo_config, load_config
     from skillopt_es.runs.folders import new_run_folder
@@ -136,9 +143,8 @@ def _drive(
     """Runs a session with progress and signals; the exit code."""
     from attrs import evolve
 
-    from skillopt_es.cli.process import prepare_process
+    from skillopt_es.cli.process import command_session, prepare_process
     from skillopt_es.cli.progress import open_progress, words_for
-    from skillopt_es.cli.signals import command_session
     from skillopt_es.cli.summary import print_outcome, resume_hint
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.runs.run_log import RunLog, ahead_gave_up, logged_to
@@ -179,3 +185,27 @@ def _keep_overview(folder: Path) -> None:
 
     with suppress(LogError):  # there is no log yet, or who lists the runs is told
         read_and_kept(folder)
+
+
+def ground_rules(config: RunConfig) -> str:
+    """What a candidate has to win by, and what becomes of guidance at an epoch's end."""
+    return f"{_candidates(config)}; {_guidance(config)}."
+
+
+def _candidates(config: RunConfig) -> str:
+    evaluation = config.evaluation
+    if not evaluation.use_gate:
+        return "Every candidate is taken (evaluation.use_gate is false)"
+    metric = evaluation.gate_metric
+    share = f", {evaluation.gate_mixed_weight:g} of it soft" if metric == "mixed" else ""
+    return (
+        f"A candidate has to win by {metric} score{share} (gate_metric) and the {evaluation.gate_rule} rule (gate_rule)"
+    )
+
+
+def _guidance(config: RunConfig) -> str:
+    if not config.optimizer.use_slow_update:
+        return "there is no guidance at an epoch's end (use_slow_update is false)"
+    gated = config.optimizer.slow_update_gate_with_selection
+    how = "has to win, too" if gated else "is taken without a test"
+    return f"guidance at an epoch's end {how} (slow_update_gate_with_selection: {str(gated).lower()})"
