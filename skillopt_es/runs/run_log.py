@@ -15,6 +15,7 @@ from skillopt_es.engine.tasks import Task
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.places import Place
 from skillopt_es.logs import as_json, bound, listening, logger
 from skillopt_es.projections.state import TrainerState
 
@@ -58,8 +59,9 @@ class RunLog:
     def called(self, row: CallRow) -> None:
         """One line for a call that did not go through at once."""
         call = row.call
-        if call.outcome == "failed" or call.tries != "[]":
-            logger().info("call", place=call.slot, outcome=call.outcome, error=call.error_kind, tries=call.tries)
+        if call.outcome == "failed" or call.tries != "[]" or call.ahead or call.repeats:
+            facts = {"tries": call.tries, "ahead": call.ahead, "repeats": call.repeats}
+            logger().info("call", place=call.slot, outcome=call.outcome, error=call.error_kind, **facts)
 
 
 def _place(event: Event, state: TrainerState) -> str:
@@ -67,7 +69,9 @@ def _place(event: Event, state: TrainerState) -> str:
     place: str | None = getattr(event, "place", None)
     step: int | None = getattr(event, "step", None)
     epoch = state.epoch.number if state.epoch is not None else getattr(event, "epoch", None)
-    return place or "/".join(f"{letter}{number}" for letter, number in (("e", epoch), ("s", step)) if number)
+    if place or epoch is None:
+        return place or ""
+    return Place.of_epoch(epoch) if step is None else Place.of_step(epoch, step)
 
 
 def ahead_gave_up(error: Exception) -> None:
