@@ -264,6 +264,10 @@ def _print_call(row: CallRow, log: EventLog) -> None:
     click.echo(f"call {call.slot}, attempt {row.attempt}: {call.outcome}, {shown_time(row.recorded_at)} UTC")
     click.echo(f"{call.role} for {call.stage}; {call.model}")
     click.echo(f"{_tokens(row)}; {call.latency_ms} ms; digest {row.digest}")
+    if call.ahead:
+        click.echo("asked ahead of its time, while a candidate was judged")
+    if call.repeats:
+        click.echo(f"not asked: it has the answer of {call.repeats}")
     for one in json.loads(call.tries):
         click.echo(f"tried before: {one['kind']} {one['status'] or ''}: {one['message']}")
     for role, digest in row.call.request.messages:

@@ -64,8 +64,9 @@ class RunLogFile:
     def called(self, row: CallRow) -> None:
         """One line a call that did not go through at once."""
         call = row.call
-        if call.outcome == "failed" or call.tries != "[]":
-            self._write("call", slot=call.slot, outcome=call.outcome, error=call.error_kind, tries=call.tries)
+        if call.outcome == "failed" or call.tries != "[]" or call.ahead or call.repeats:
+            facts = {"tries": call.tries, "ahead": call.ahead, "repeats": call.repeats}
+            self._write("call", slot=call.slot, outcome=call.outcome, error=call.error_kind, **facts)
 
     def ahead_gave_up(self, error: Exception) -> None:
         """One line for rollouts ahead of a verdict that broke off; only an error of ours has words for a file."""
