@@ -1,4 +1,9 @@
-"""The process of a long run: how it is set up, how many files it may have open, and what Ctrl-C does."""
+"""
+The process of a long run: how it is set up, how many files it may have open, and what Ctrl-C does.
+
+The first Ctrl-C finishes what is in flight and stops, the second one stops at once. SIGTERM and SIGHUP are a first one,
+however often they come: a closing terminal and `timeout` send theirs twice.
+"""
 
 from __future__ import annotations
 
