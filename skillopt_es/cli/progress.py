@@ -69,12 +69,12 @@ class Progress:
     def planned(self, task: Task, state: AnyState) -> None:
         """Notes the stage and how much of it there is to do."""
         self._begin(state)
-        words = program_at(state).words
+        called = program_at(state).words
         match task:
             case Rollouts(units):
-                self._stage, self._total = words.trying(units[0]), len(units)
+                self._stage, self._total = called.trying(units[0]), len(units)
             case Questions(jobs):
-                self._stage, self._total = words.asking[type(jobs[0])], len(jobs)
+                self._stage, self._total = called.asking[type(jobs[0])], len(jobs)
             case _:
                 return
         self._done = self._answered = 0

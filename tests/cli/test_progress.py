@@ -20,7 +20,7 @@ from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli import progress as module
 from skillopt_es.cli.process import until_stopped
-from skillopt_es.cli.progress import Progress, open_progress, rollout_words
+from skillopt_es.cli.progress import Progress, open_progress
 from skillopt_es.cli.terminal import safe_streams, telling_on_stderr
 from skillopt_es.config.once import GivenTwice, load_once
 from skillopt_es.engine.fold import fold
@@ -110,7 +110,7 @@ def test_a_stage_that_goes_on_for_long_says_how_far_it_is(
 def test_rollouts_are_named_by_what_they_are_for(place: str, purpose: Purpose, words: str) -> None:
     """Not by the last part of their place."""
     skill = SkillTree(files={"SKILL.md": ""})
-    assert rollout_words(Unit(place=place, purpose=purpose, item="v1", skill=skill, seed=0)) == words
+    assert CLASSIC.words.trying(Unit(place=place, purpose=purpose, item="v1", skill=skill, seed=0)) == words
 
 
 class Screen:

@@ -115,7 +115,7 @@ def budget_of(state: ClassicState, run: RunData, step: StepState, available: int
         optimizer.lr_scheduler,
         highest=optimizer.learning_rate,
         lowest=optimizer.min_learning_rate,
-        step=step.number if optimizer.schedule_by == "step" else state.program.selections + 1,
+        step=step.number if optimizer.schedule_by == "step" else state.counts.selections + 1,
         total_steps=run.started.total_steps,
     )
 
