@@ -22,6 +22,7 @@ from skillopt_es.cli.options import (
     run_argument,
 )
 from skillopt_es.cli.printing import tell_of
+from skillopt_es.cli.terminal import tell
 from skillopt_es.config import RunConfig
 
 if TYPE_CHECKING:
@@ -139,21 +140,21 @@ def _drive(
     from attrs import evolve
 
     from skillopt_es.cli.process import command_watch, prepare_process
-    from skillopt_es.cli.progress import open_progress
+    from skillopt_es.cli.progress import open_progress, words_for
     from skillopt_es.cli.summary import print_outcome, resume_hint
     from skillopt_es.errors import BackendError, Interrupted
-    from skillopt_es.runs.run_log import RunLogFile
+    from skillopt_es.runs.run_log import RunLog, ahead_gave_up, logged_to
 
     prepare_process()
-    with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
+    with open_progress(folder, quiet=quiet) as progress, logged_to(folder):
         if notice:
-            progress.say(notice)
+            tell("note", notice)
         progress.opening = opening
 
         async def go() -> Run:
-            async with command_watch(progress.say) as watch:
-                observers = (progress, log_file)
-                return await work(evolve(watch, observers=observers, ahead_gave_up=log_file.ahead_gave_up))
+            async with command_watch() as watch:
+                observers = (progress, RunLog(words_for))
+                return await work(evolve(watch, observers=observers, ahead_gave_up=ahead_gave_up))
 
         try:
             state = asyncio.run(go()).state()
