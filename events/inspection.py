@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, cast
@@ -15,14 +14,15 @@ from skillopt_es.events.chain import event_hash
 from skillopt_es.events.codec import clean_text, decode
 from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
-from skillopt_es.events.forms import FORMS_QUERY, join_request
 from skillopt_es.events.journal import CALLS_QUERY, LOOK_QUERY, call_row, is_sealed, quick_digest
 from skillopt_es.events.reader import Columns, Reader
+from skillopt_es.events.requests import FORMS_QUERY, join_request
 from skillopt_es.events.values import digest_of, hex_digest, raw_digest
 
 MOST_PROBLEMS = 200
 _CHUNK = 500
 _BLOBS = "select rowid, digest, codec, size, checksum, data from blobs where rowid > ? order by rowid limit ?"
+_DIGESTS = "select rowid, digest from blobs where rowid > ? order by rowid limit ?"
 _RAW = len(raw_digest(digest_of(b"")))
 _EVENTS = (
     "select seq, type, version, recorded_at, cause, prev_hash, hash, data"
@@ -110,6 +110,11 @@ def check_blobs(seen: Inspection) -> None:
             seen.say("blob", f"the text {hex_digest(digest):.12}… is damaged: {problem}")
 
 
+def note_blobs(seen: Inspection) -> None:
+    """Which texts there are, for those that leave their content to somebody else."""
+    seen.digests.update(cast("bytes", digest) for _, digest in _rows(seen, _DIGESTS))
+
+
 def check_calls(seen: Inspection) -> None:
     """Every call against its predecessor, its own hash, its attempt and the texts it names."""
     prev_hash, attempts = bytes.fromhex(seen.first_prev_hash), Counter[str]()
@@ -150,10 +155,9 @@ def _check_in_full(seen: Inspection, n: int) -> None:
         seen.need("call", "answer", row.call.response, n)
     if row.call.trace is not None:
         seen.need("call", "trace", row.call.trace, n)
-    request = json.loads(row.call.request)
-    for _, digest in request.get("messages", ()):
+    for _, digest in row.call.request.messages:
         seen.need("call", "request", digest, n)
-    for *_, digest in request.get("images", ()):
+    for *_, digest in row.call.request.images:
         seen.need("call", "image", digest, n)
 
 

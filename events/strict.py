@@ -28,14 +28,15 @@ MISFIT = (TypeError, ValueError, KeyError, AttributeError, OverflowError, Recurs
 MISFITS = (*MISFIT, ForbiddenExtraKeysError)
 
 _KINDS: Mapping[str, type[Measured | Failed | NotRun]] = {"measured": Measured, "failed": Failed, "not_run": NotRun}
-_NAMES = {"str": "text", "int": "a whole number", "bool": "true or false", "float": "a number"}
+_NAMES = {"int": "a whole number", "bool": "true or false"}
 
 
 def strict_converter(*, detailed: bool) -> Converter:
     """A converter with all exact-type hooks; `detailed` ones are slower and can say which field did not fit."""
     converter = Converter(detailed_validation=detailed, forbid_extra_keys=True)
-    for exact in (str, int, bool):
+    for exact in (int, bool):
         converter.register_structure_hook(exact, _exact(exact))
+    converter.register_structure_hook(str, _text)
     converter.register_structure_hook(float, _number)
     converter.register_structure_hook_factory(_is_literal, _literal)
     converter.register_structure_hook_factory(_is_mapping, lambda kind: _mapping(kind, converter))
@@ -132,8 +133,13 @@ def _json(value: object) -> object:
 
 
 def _require_text(value: object) -> None:
-    if type(value) is not str:
+    if not isinstance(value, str):  # a place is text, too
         raise TypeError(f"must be text, not {value!r:.80}")
+
+
+def _text(value: object, _: object) -> object:
+    _require_text(value)
+    return value
 
 
 def _mapping(kind: object, converter: Converter) -> Structure:
@@ -187,7 +193,7 @@ def _plain_list(kind: object, converter: Converter) -> Unstructure:
 
 
 def _call_ref(value: object, _: object) -> CallRef:
-    if type(value) is not list or len(value) != 2 or not type(value[0]) is type(value[1]) is str:
+    if type(value) is not list or len(value) != 2 or not all(isinstance(each, str) for each in value):
         raise TypeError(f"must be the slot and digest of a call, not {value!r:.80}")
     return CallRef(value[0], value[1])
 

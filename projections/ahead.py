@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 from attrs import define, field, frozen
 
 from skillopt_es.events.journal import CallRow, ChargeRow
+from skillopt_es.events.places import Place
 from skillopt_es.projections.prices import Prices
-from skillopt_es.projections.usage import NO_PRICES, Usage, slot_place, usage_of
+from skillopt_es.projections.usage import NO_PRICES, Usage, usage_of
 
 
 @frozen(kw_only=True)
@@ -58,6 +59,6 @@ class AheadTally:
 
 
 def _step(slot: str) -> int:
-    step = slot_place(slot).step
+    step = Place(slot).step
     assert step is not None  # nothing but a step's own tasks is tried ahead
     return step

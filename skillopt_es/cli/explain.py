@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.audit_words import as_found, fate_words, problem_json, two_words
-from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.cli.options import directory_option, json_option, two_words
+from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
+from skillopt_es.presenting.documents import problem_json
+from skillopt_es.presenting.words import fate_words
 
 if TYPE_CHECKING:
     from skillopt_es.audit.targets import EpochTarget, EventTarget, Named, StepTarget
@@ -47,7 +49,7 @@ def explain_command(words: tuple[str, ...], item: str | None, directory: Path, a
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
         if item is not None:
-            from skillopt_es.cli.item_page import show_item
+            from skillopt_es.cli.explain_pages import show_item
 
             show_item(item, reading, as_json=as_json)
             return as_found(reading)
@@ -100,7 +102,7 @@ def _refuse_evaluation(reading: Reading) -> None:
 
 
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
-    from skillopt_es.cli.chain_page import step_json, step_page, verdict_words
+    from skillopt_es.cli.explain_pages import step_json, step_page, verdict_words
     from skillopt_es.projections.fates import fates_of
 
     chain = chain_of(target.step, reading)
@@ -118,7 +120,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
 
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
-    from skillopt_es.cli.chain_page import epoch_json, epoch_page
+    from skillopt_es.cli.explain_pages import epoch_json, epoch_page
     from skillopt_es.projections.epoch_ends import END_TYPES, epoch_ends
 
     _refuse_evaluation(reading)
@@ -141,18 +143,18 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
 
 def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
     """An event that stands for itself, or one result with what was made of it."""
-    from skillopt_es.cli.event_lines import event_line
-    from skillopt_es.cli.item_page import history_of, unknown_words, use_json, use_lines
+    from skillopt_es.cli.explain_pages import history_of, unknown_words, use_json, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
+    from skillopt_es.events.places import Place
+    from skillopt_es.presenting.event_lines import event_line
     from skillopt_es.projections.plain import plain_event
-    from skillopt_es.projections.usage import slot_place
 
     event = target.recorded.event
     history = history_of(event.item, reading) if isinstance(event, RolloutCompleted) else None
-    place = f"{event.place}/" if isinstance(event, RolloutCompleted) else ""
-    uses = tuple(use for use in history.uses if use.patch.event.patch.startswith(place)) if history else ()
+    place = Place(event.place if isinstance(event, RolloutCompleted) else "")
+    uses = tuple(use for use in history.uses if place.holds(use.patch.event.patch)) if history else ()
     unknown = history.unknown if history is not None else ()
-    unknown = tuple(step for step in unknown if step == slot_place(place).step)
+    unknown = tuple(step for step in unknown if step == place.step)
     if as_json:
         print_json(
             {

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from skillopt_es.events.values import Json
@@ -110,10 +111,7 @@ def _text_of(file: str) -> str:
 
 
 def _plain(question: Question) -> Json:
-    import json
-
     call = question.call
-    params: Json = json.loads(call.request)["params"]
     messages: list[Json] = [{"role": each.role, "content": each.content} for each in question.messages]
     return {
         "key": question.key,
@@ -121,6 +119,6 @@ def _plain(question: Question) -> Json:
         "stage": call.stage,
         "slot": call.slot,
         "model": call.model,
-        "params": params,
+        "params": dict(call.request.params),
         "messages": messages,
     }

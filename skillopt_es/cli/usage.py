@@ -8,11 +8,24 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.counting import counted
-from skillopt_es.events.values import Json
+from skillopt_es.events.values import ImportedUsage, Json
+from skillopt_es.presenting.documents import problem_json, usage_json
+from skillopt_es.presenting.numbers import (
+    lower_bounds,
+    not_as_wanted,
+    not_counted,
+    shown_cost,
+    shown_tokens,
+    shown_value,
+)
+from skillopt_es.projections.imported_usage import UsageThere, together
+from skillopt_es.projections.improvement import Improvement, Stretch, improvement_of
 from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, Usage
 from skillopt_es.runs.overview import Spent
+from skillopt_es.runs.reading import Reading
 
 _GROUPS = ("stage", "role", "step", "epoch", "evaluation", "place")
 
@@ -35,12 +48,10 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> i
     What was not reported is unknown, never 0: a sum that is only a lower bound ends in + and says why.
     With --json, all groups at once, but for improvement.
     """
-    from skillopt_es.cli.audit_words import as_found, problem_json
-    from skillopt_es.cli.imported_usage import print_usage_there, usage_there_json
+    from skillopt_es.cli.printing import as_found
     from skillopt_es.projections.imported_usage import usage_there
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.overview import spent_in
-    from skillopt_es.runs.reading import Reading
 
     with Reading.of(find_run(run, directory)) as reading:
         imported = reading.read(types=("RunImported", "StepImported"))
@@ -53,8 +64,6 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> i
             return as_found(reading)
         found = spent_in(reading)
         if by == "improvement":
-            from skillopt_es.cli.improvement import print_improvement
-
             print_improvement(reading, found, as_json=as_json)
         elif as_json:
             print_json({**_as_json(found), "problem": problem_json(reading)})
@@ -75,40 +84,6 @@ def _print(spent: Spent, by: str) -> None:
         click.echo(line)
     for line in lower_bounds(spent):
         click.echo(f"+ at least: {line}")
-
-
-def not_as_wanted(spent: Spent) -> list[str]:
-    """What was asked ahead of a verdict and what was not asked again, where there is any of it."""
-    ahead, lines = spent.ahead, []
-    if ahead.made.calls:
-        lost = shown_usage(ahead.wasted, spent.currency)
-        lines.append(f"{ahead.made.calls:,} calls were made ahead of a verdict; of no use in the end: {lost}")
-    if ahead.repeats:
-        lines.append(f"{ahead.repeats:,} further calls were not made: the same request had been answered before")
-    return lines
-
-
-def lower_bounds(spent: Spent) -> list[str]:
-    """Why totals end in +, one sentence each; empty when none does."""
-    total = spent.usage.total
-    lines = []
-    for kind in KINDS:
-        tally: Tally = getattr(total, kind)
-        if tally.silent and tally.speaking:
-            lines.append(
-                f"{tally.silent:,} of {counted(total.calls, 'call')} did not report {kind} tokens, or not for each try"
-            )
-    if spent.currency and total.cost.unknown:
-        lines.append(
-            f"the cost of {total.cost.unknown:,} of {counted(total.calls, 'call')} is unknown (no price, or no tokens)"
-        )
-    return lines
-
-
-def not_counted(spent: Spent) -> list[str]:
-    """What no number has, although it may have cost something."""
-    times = "once" if spent.crashes == 1 else f"{spent.crashes} times"
-    return [f"the run was killed {times}; calls that were in flight then are not counted"] if spent.crashes else []
 
 
 def _as_json(spent: Spent) -> dict[str, Json]:
@@ -158,46 +133,149 @@ def _row(name: str, usage: Usage, currency: str) -> tuple[str, ...]:
     return (name, *(f"{count:,}" for count in counts), *tokens, *([shown_cost(usage.cost)] if currency else []))
 
 
-def shown_tokens(tally: Tally) -> str:
-    """A count of tokens for people: a plus behind a lower bound, a dash for what no call reported."""
-    if tally.known is None:
-        return "-"
-    return f"{tally.known:,}{'+' if tally.silent else ''}"
+_HEADERS = ("calls", "input", "output")
 
 
-def shown_cost(cost: Money) -> str:
-    """An amount for people: four decimals, more for what is tiny; a plus behind a lower bound."""
-    if cost.known is None:
-        return "-"
-    tiny = 0 < cost.known < Decimal("0.001")
-    return f"{cost.known:,.{8 if tiny else 4}f}{'+' if cost.unknown else ''}"
+def print_usage_there(usage: UsageThere, by: str) -> None:
+    """One row a stage or step, and the total."""
+    if by not in ("stage", "step"):
+        raise click.UsageError(f"--by {by}: the results that this run was imported from count by stage and step only")
+    groups = usage.by_stage if by == "stage" else {str(step): row for step, row in usage.by_step.items()}
+    rows = [(name, *_cells(row)) for name, row in groups.items()]
+    print_table((by, *_HEADERS), [*rows, ("total", *_cells(together(groups.values())))], right=(1, 2, 3))
+    if by == "stage" and not usage.whole:
+        click.echo("of the recorded steps only: there is no summary of the whole run")
 
 
-def shown_usage(usage: Usage, currency: str) -> str:
-    """Calls, tokens and money in one line; a plus behind a lower bound, a dash for what is not known at all."""
-    tokens = f"{counted(usage.calls, 'call')}, {shown_tokens(usage.input)} tokens in, {shown_tokens(usage.output)} out"
-    return f"{tokens}, {currency} {shown_cost(usage.cost)}" if currency else tokens
-
-
-def total_json(spent: Spent) -> Json:
-    """The totals, for other commands' documents."""
-    head: dict[str, Json] = {"currency": spent.currency or None, "crashes": spent.crashes, "inherited": spent.inherited}
-    return {**head, **usage_json(spent.usage.total)}
-
-
-def usage_json(usage: Usage) -> dict[str, Json]:
-    """A group as JSON; null for what no call reported."""
-    tokens: dict[str, Json] = {}
-    for kind in KINDS:
-        tally: Tally = getattr(usage, kind)
-        tokens[f"{kind}_tokens"] = tally.known
-        tokens[f"{kind}_unreported_calls"] = tally.silent
-    known = usage.cost.known
+def usage_there_json(usage: UsageThere) -> Json:
+    """The same for programs; null for what was not counted."""
     return {
-        "calls": usage.calls,
-        "failed": usage.failed,
-        "tries": usage.tries,
-        **tokens,
-        "cost": None if known is None else float(known),
-        "cost_unknown_calls": usage.cost.unknown,
+        "imported": True,
+        "whole_run": usage.whole,
+        "total": _plain(together(usage.by_stage.values())),
+        "by_stage": {stage: _plain(row) for stage, row in usage.by_stage.items()},
+        "by_step": {str(step): _plain(row) for step, row in usage.by_step.items()},
+    }
+
+
+def _cells(row: ImportedUsage) -> tuple[str, ...]:
+    return tuple("-" if count is None else f"{count:,}" for count in (row.calls, row.input_tokens, row.output_tokens))
+
+
+def _plain(row: ImportedUsage) -> Json:
+    return {"calls": row.calls, "input_tokens": row.input_tokens, "output_tokens": row.output_tokens}
+
+
+def print_improvement(reading: Reading, used: Spent, *, as_json: bool) -> None:
+    """The page, or the document, as far as the log can be read."""
+    found = improvement_of((recorded.event for recorded in reading.read()), used.usage)
+    if as_json:
+        print_json({**_improvement_json(found, used), "problem": problem_json(reading)})
+    else:
+        _print_page(found, used)
+
+
+def _tokens(usage: Usage) -> Tally:
+    return usage.input + usage.output
+
+
+def _print_page(found: Improvement, used: Spent) -> None:
+    money = [f"cost {used.currency}"] if used.currency else []
+    headers = ("after", "verdict", "edits", "lines", "best", "points", "tokens", *money, "tokens so far")
+    headers = (*headers, *(["cost so far"] if money else []))
+    print_table(headers, [_stretch_row(each, bool(money)) for each in found.curve], right=range(2, len(headers)))
+    click.echo()
+    rows = [(stage, *_spent_cells(usage, found, bool(money))) for stage, usage in found.by_stage.items()]
+    headers = ("stage", "tokens", *money, "tokens a point", *([f"{used.currency} a point"] if money else []))
+    print_table(
+        headers, [*rows, ("total", *_spent_cells(found.total, found, bool(money)))], right=range(1, len(headers))
+    )
+    click.echo()
+    values = f"{shown_value(found.first)} -> {shown_value(found.best)}"
+    click.echo(
+        f"gained      {found.points:.2f} points on the gate ({values}), by {counted(found.edits, 'accepted edit')}"
+    )
+    for name, number in _units(found):
+        click.echo(f"{f'one {name}':<12}{_each(found.total, number, used.currency)}")
+    if used.inherited:
+        click.echo(f"a fork: what came along from its parent ({counted(used.inherited, 'call')}) is not counted")
+    for line in not_counted(used):
+        click.echo(line)
+    for line in lower_bounds(used):
+        click.echo(f"+ at least: {line}")
+
+
+def _units(found: Improvement) -> list[tuple[str, float]]:
+    return [("point", found.points), ("line", found.lines), ("edit", found.edits)]
+
+
+def _each(usage: Usage, number: float, currency: str) -> str:
+    """What one of so many cost, on the whole; a dash where there is none."""
+    if number <= 0:
+        return "-"
+    tokens = f"{_shared_tokens(_tokens(usage), number)} tokens"
+    return f"{tokens}, {currency} {_shared_cost(usage.cost, number)}" if currency else tokens
+
+
+def _shared_tokens(tokens: Tally, number: float) -> str:
+    if tokens.known is None or number <= 0:
+        return "-"
+    return f"{tokens.known / number:,.0f}{'+' if tokens.silent else ''}"
+
+
+def _shared_cost(cost: Money, number: float) -> str:
+    if cost.known is None or number <= 0:
+        return "-"
+    return shown_cost(Money(cost.known / Decimal(str(number)), cost.unknown, cost.priced))
+
+
+def _stretch_row(each: Stretch, money: bool) -> tuple[str, ...]:
+    gained = f"{each.points:+.2f}" if each.points else ""
+    counts = (str(each.edits or ""), str(each.lines or ""), shown_value(each.best), gained)
+    own = (shown_tokens(_tokens(each.usage)), *([shown_cost(each.usage.cost)] if money else []))
+    so_far = (shown_tokens(_tokens(each.so_far)), *([shown_cost(each.so_far.cost)] if money else []))
+    return (each.name, each.verdict.replace("_", " "), *counts, *own, *so_far)
+
+
+def _spent_cells(usage: Usage, found: Improvement, money: bool) -> tuple[str, ...]:
+    tokens = _tokens(usage)
+    own = (shown_tokens(tokens), *([shown_cost(usage.cost)] if money else []))
+    share = (_shared_tokens(tokens, found.points), *([_shared_cost(usage.cost, found.points)] if money else []))
+    return (*own, *share)
+
+
+def _improvement_json(found: Improvement, used: Spent) -> dict[str, Json]:
+    return {
+        "currency": used.currency or None,
+        "inherited": used.inherited,
+        "crashes": used.crashes,
+        "first": found.first,
+        "best": found.best,
+        "points": found.points,
+        "accepted_edits": found.edits,
+        "lines": found.lines,
+        "total": usage_json(found.total),
+        "by_stage": {stage: usage_json(usage) for stage, usage in found.by_stage.items()},
+        "for_each": {name: None if number <= 0 else _each_json(found.total, number) for name, number in _units(found)},
+        "curve": [
+            {
+                "after": each.name,
+                "verdict": each.verdict or None,
+                "edits": each.edits,
+                "lines": each.lines,
+                "best": each.best,
+                "points": each.points,
+                "used": usage_json(each.usage),
+                "so_far": usage_json(each.so_far),
+            }
+            for each in found.curve
+        ],
+    }
+
+
+def _each_json(usage: Usage, number: float) -> Json:
+    tokens, cost = _tokens(usage).known, usage.cost.known
+    return {
+        "tokens": None if tokens is None else tokens / number,
+        "cost": None if cost is None else float(cost) / number,
     }

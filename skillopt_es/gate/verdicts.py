@@ -58,7 +58,7 @@ def gate_candidate(state: TrainerState, run: RunData) -> Event:
         compared=found.compared,
         won=found.won,
         lost=found.lost,
-        known_from="" if measured_at == f"{place}/gate" else measured_at,
+        known_from="" if measured_at == place.gate else measured_at,
         stale_from=stale,
         rule=found.rule,
         reason=found.reason,
@@ -116,7 +116,7 @@ def _against_best(contest: Contest, state: TrainerState) -> Contest:
         candidate=contest.candidate,
         current=state.best.skill,
         candidate_place=contest.candidate_place,
-        current_place=f"{contest.current_place}/best",
+        current_place=contest.current_place.best,
     )
 
 

@@ -95,7 +95,8 @@ def child(config: str, folder: str, workers: str) -> None:
     """One run in this process; prints its figures."""
     from skillopt_es.cli.process import prepare_process
     from skillopt_es.config import load_config
-    from skillopt_es.sessions.session import Session, start
+    from skillopt_es.sessions.opening import Session
+    from skillopt_es.sessions.session import start
 
     prepare_process()
 
@@ -141,7 +142,7 @@ def plain_json_bytes(folder: Path) -> int:
     total = 0
     with EventLog.open(folder) as log:
         for row in Journal(log.reader).read():
-            messages = [[role, log.text(digest)] for role, digest in json.loads(row.call.request)["messages"]]
+            messages = [[role, log.text(digest)] for role, digest in row.call.request.messages]
             reply = log.text(row.call.response) if row.call.response else ""
             total += len(json.dumps({"slot": row.call.slot, "messages": messages, "reply": reply}).encode())
     return total

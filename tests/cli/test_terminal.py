@@ -13,7 +13,7 @@ from support.in_process import Cli
 from support.on_terminal import CODES, on_terminal
 from support.ready import COMMAND
 
-from skillopt_es.cli.table_layout import laid_out, table_width
+from skillopt_es.cli.printing import laid_out, table_width
 from skillopt_es.cli.terminal import has_colour
 
 

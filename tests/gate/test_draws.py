@@ -18,6 +18,7 @@ from support.scripted import NOON, config
 from skillopt_es.audit.check import check
 from skillopt_es.audit.regating import regated
 from skillopt_es.engine.evaluations import measure, selection
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.engine.scores import score
 from skillopt_es.engine.tasks import Rollouts, Score, Task
 from skillopt_es.errors import ConfigError
@@ -35,15 +36,14 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.gate.draws import known_of
-from skillopt_es.projections.families import families_of
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.runs.moments import seq_of
 from skillopt_es.sessions.forking import make_fork
-from skillopt_es.sessions.session import read_state, recorded_run, resume, start
+from skillopt_es.sessions.session import read_state, resume, start
 
 GATED = ("optimizer.slow_update_gate_with_selection=true", "train.num_epochs=2", "train.batch_size=3")
 RULES = {
@@ -334,7 +334,7 @@ def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(run
     assert run is not None
     assert isinstance(event, SkillScored)
     assert event.skill not in state.measured
-    later = [selection(run, "later", texts[event.skill])]
+    later = [selection(run, Place("later"), texts[event.skill])]
     task = measure(state, later)
     assert isinstance(task, Rollouts)
     assert [unit.item for unit in task.units] == list(event.not_run)
@@ -443,11 +443,3 @@ def test_a_run_knows_which_items_ever_gave_two_results(runs: dict[str, Path]) ->
     assert state.flipped == {item for (_, item), outcomes in seen.items() if len(outcomes) > 1} != set()
     assert state.types == types
     assert read_state(runs["strict, told"]).flipped <= state.types.keys()
-
-
-def test_what_a_run_knows_of_its_items_is_asked_at_each_verdict(runs: dict[str, Path]) -> None:
-    """Families of items that have types, and what flipped so far."""
-    state = read_state(runs["paired"])
-    known = known_of(state)
-    assert known.flipped == state.flipped
-    assert known.families == families_of(state.types)

@@ -1,18 +1,35 @@
-"""Proposals, fates and results in a few words, for the commands that audit a run."""
+"""Proposals, fates, and looks at sealed test items in a few words, for whatever shows a run."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from attrs import asdict
-
-from skillopt_es.cli.terminal import print_error
-from skillopt_es.events.values import Draft, Edit, Json, Proposal
+from skillopt_es.events.catalog import RunStarted, SealedTestOpened
+from skillopt_es.events.values import Draft, Edit, Proposal
+from skillopt_es.projections.seal import Looks
 
 if TYPE_CHECKING:
     from skillopt_es.projections.fates import Fate
-    from skillopt_es.runs.reading import Reading
+
+
+def is_sealed(started: RunStarted) -> bool:
+    """Whether each look at the test items of the run has to be recorded."""
+    env = started.config.get("env")
+    return isinstance(env, dict) and env.get("seal_test") is True
+
+
+def looks_words(looks: Looks) -> str:
+    """One line: closed, or how often it was opened and by whom."""
+    if not looks.count:
+        return "closed: nobody has looked at the test items"
+    times = "once" if looks.count == 1 else f"{looks.count} times"
+    return f"the test items were looked at {times}: {', '.join(_by(look) for look in looks.opened)}"
+
+
+def _by(look: SealedTestOpened) -> str:
+    return "final evaluation" if look.by == "final" else f"eval of skill {look.skill[:8]}"
+
 
 _LONGEST = 90
 _MOST_NAMES = 12
@@ -61,52 +78,3 @@ def fate_words(fate: Fate) -> str:
     way += f"the skill has it in the same words, by {fate.same_as}; " if fate.same_as else ""
     detail = f" ({fate.detail})" if fate.detail else ""
     return f"{way}{fate.reason.replace('_', ' ')}{detail}"
-
-
-def fate_json(fate: Fate) -> Json:
-    """A fate for programs."""
-    return {
-        "path": list(fate.path),
-        "reason": fate.reason,
-        "detail": fate.detail,
-        "assumed": fate.assumed,
-        "same_as": fate.same_as or None,
-    }
-
-
-def proposal_json(proposal: Proposal) -> Json:
-    """A proposal for programs, with its kind."""
-    values: dict[str, Json] = asdict(proposal, value_serializer=lambda _, __, value: _listed(value))
-    return {"type": type(proposal).__name__.lower(), **values}
-
-
-def _listed(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def as_found(reading: Reading, *, shown: bool = True) -> int:
-    """
-    Says what is wrong with the log, if something is, after what could be read was shown; the exit code.
-
-    `shown` is whether what was shown ends where the log stops being whole.
-    """
-    if reading.problem is None:
-        return 0
-    ends = f"; what is shown ends before event {reading.until + 1}" if shown and reading.until < reading.end else ""
-    print_error(f"{reading.problem}{ends}", reading.problem.hint)
-    return 1
-
-
-def problem_json(reading: Reading) -> Json:
-    """What is wrong with the log, for programs; null when nothing was noticed."""
-    return None if reading.problem is None else str(reading.problem)
-
-
-def two_words(words: Sequence[str]) -> list[str]:
-    """Arguments as words: who quotes a moment (`"step 12"`) means the two words."""
-    return [part for word in words for part in (word.split() if _is_moment(word) else [word])]
-
-
-def _is_moment(word: str) -> bool:
-    parts = word.split()
-    return len(parts) == 2 and parts[0] in ("step", "epoch", "seq", "event", "candidate")

@@ -1,0 +1,117 @@
+"""Places: what was made is read back, whatever an item is called; and nobody else writes or reads them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.codec import decode, encode
+from skillopt_es.events.places import BASELINE, FINAL_BEST, FINAL_TEST, FINAL_VAL, Place, evaluated
+from skillopt_es.events.values import CallRef, Measured
+
+COUNTS = st.integers(1, 10**6)
+WORDS = st.from_regex(r"[a-z][a-z-]{2,9}", fullmatch=True).filter(lambda word: word != "item")
+STEPS = st.builds(Place.of_step, COUNTS, COUNTS)
+SITES = st.one_of(
+    st.sampled_from([BASELINE, FINAL_VAL, FINAL_BEST, FINAL_TEST / "best", evaluated("val")]),
+    STEPS.map(lambda at: at.gate) | STEPS.map(lambda at: at.current) | STEPS.map(lambda at: at.in_batch(0)),
+    STEPS.map(lambda at: at.merges) | STEPS.map(lambda at: at / "rank"),
+    st.builds(lambda epoch: Place.of_epoch(epoch).slow.previous, COUNTS),
+    st.builds(lambda epoch: Place.of_epoch(epoch) / "meta", COUNTS),
+    st.builds(Place, WORDS),
+)
+
+
+@given(SITES, st.integers(1, 40), st.text(min_size=1), st.integers(1, 40), st.booleans())
+def test_a_slot_says_what_it_was_made_of(site: Place, draw: int, item: str, turn: int, again: bool) -> None:
+    """Place, draw and item come back; an item's id may look like anything."""
+    evaluation = site.drawn(draw)
+    slot = evaluation.of_item(item).turn(turn)
+    read = Place(str(slot.again if again else slot))
+    assert (read.site, read.evaluation, read.draw, read.item) == (site, evaluation, draw, item)
+    assert (read.epoch, read.step, read.stage, read.batch) == (site.epoch, site.step, site.stage, site.batch)
+    assert (site.site, site.evaluation, site.item, site.draw) == (site, site, None, 1)
+
+
+@given(COUNTS, COUNTS, st.integers(0, 99), st.sampled_from(["failure", "success"]), st.integers(0, 99))
+def test_a_step_and_what_is_asked_in_it(epoch: int, step: int, batch: int, kind: str, index: int) -> None:
+    """Its number, its batches, its analysts and merges."""
+    at = Place.of_step(epoch, step)
+    asked = at.in_batch(batch).analyst(kind, index)
+    assert (asked.epoch, asked.step, asked.batch, asked.number) == (epoch, step, batch, index)
+    assert asked.site == at.in_batch(batch)
+    merge = at.merge(kind, 1, index)
+    assert (merge.site, merge.step, merge.batch, merge.number) == (at.merges, step, None, index)
+    assert at.holds(asked)
+    assert at.holds(at)
+    assert not at.holds(Place.of_step(epoch, int(f"{step}0")).gate)
+
+
+@pytest.mark.parametrize(
+    ("slot", "site", "epoch", "step"),
+    [
+        ("", "", None, None),
+        ("baseline/i1", "baseline", None, None),
+        ("baseline/a/b/c", "baseline", None, None),
+        ("e1", "e1", 1, None),
+        ("e1/s2", "e1/s2", 1, 2),
+        ("e1/s2/b0/i1", "e1/s2/b0", 1, 2),
+        ("e1/s2/b0/e9/s9/gate", "e1/s2/b0", 1, 2),
+        ("e1/s2/b0/i1/turn-2/again", "e1/s2/b0", 1, 2),
+        ("e1/s2/b0/failure-0", "e1/s2/b0", 1, 2),
+        ("e1/s2/merge/failure-1-0", "e1/s2/merge", 1, 2),
+        ("e1/s2/merge/final/again", "e1/s2/merge", 1, 2),
+        ("e1/s2/rank", "e1/s2/rank", 1, 2),
+        ("e10/s123/gate/i/1", "e10/s123/gate", 10, 123),
+        ("e1/s2/current/best/d2", "e1/s2/current", 1, 2),
+        ("e2/slow", "e2/slow", 2, None),
+        ("e2/slow/previous/s3/x", "e2/slow/previous", 2, None),
+        ("e2/slow/advice/again", "e2/slow/advice", 2, None),
+        ("e2/meta", "e2/meta", 2, None),
+        ("final/val/i1", "final/val", None, None),
+        ("final/test/best/i/1", "final/test/best", None, None),
+        ("eval/val/i1", "eval/val", None, None),
+        ("eval/test/draw-2/3", "eval/test", None, None),
+        ("search/round-3/gate", "search", None, None),
+        ("e1st/s2/x", "e1st", None, None),
+        ("doctor", "doctor", None, None),
+    ],
+)
+def test_a_slot_is_read_from_the_left(slot: str, site: str, epoch: int | None, step: int | None) -> None:
+    """An item's id may look like anything."""
+    place = Place(slot)
+    assert (place.site, place.epoch, place.step) == (site, epoch, step)
+
+
+def test_a_place_is_the_text_in_the_log() -> None:
+    """As a key, on the way into an event, and out of it."""
+    place = Place.of_step(1, 2).gate.drawn(2)
+    assert {place: 1}["e1/s2/gate/d2"] == 1
+    slot = place.of_item("a/b%2F")
+    assert slot == "e1/s2/gate/d2/item/a%2Fb%252F"
+    event = RolloutCompleted(
+        place=place, purpose="selection", item="a", skill="0" * 64, outcome=Measured(1.0, 1.0), task_type="", turns=1,
+        calls=(CallRef(slot, "0" * 64),),
+    )  # fmt: skip
+    written = encode(event)
+    assert decode(written.type, written.version, written.data, lambda _: "") == event
+
+
+@pytest.mark.parametrize("part", ["", "a/b", "item"])
+def test_a_part_that_would_be_read_as_something_else_is_refused(part: str) -> None:
+    """No part is empty, has a slash or is the word that an item's id follows."""
+    with pytest.raises(ValueError, match="cannot be a part of a place"):
+        Place("search") / part
+
+
+def test_the_draws_of_an_evaluation_have_a_name_of_their_own() -> None:
+    """And answers can be graded again."""
+    first = evaluated("val")
+    second = first.drawn(2)
+    assert (first.drawn(1), second, second.draw, second.name) == ("eval/val", "eval/val/draw-2", 2, "val")
+    assert second.graded(3) == "eval/val/draw-2/3"
+    assert second.graded(3).is_grading_of(second)
+    assert not second.is_grading_of(first)
+    assert second.graded(3).draw == 2

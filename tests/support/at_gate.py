@@ -1,0 +1,53 @@
+"""What a gate looks at, made by hand: texts, their draws, a state in which they were measured, and a run's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.values import Measured, Score, SkillTree
+from skillopt_es.projections.persistent import Ledger
+from skillopt_es.projections.state import Drawn, Measurement, Standing, TrainerState
+from skillopt_es.sessions.start import run_started
+from support.scripted import ScriptedEnvironment, config
+
+TEXTS = {name: SkillTree(files={"SKILL.md": f"# {name}\n"}) for name in ("current", "candidate", "best", "old")}
+CURRENT, CANDIDATE, BEST, OLD = TEXTS.values()
+RunOf = Callable[..., RunData]
+
+
+def runs_in(folder: Path) -> RunOf:
+    """Makes the data of a run with these settings; its validation items are v0, v1, …"""
+
+    def made(*overrides: str) -> RunData:
+        settings = config(folder, overrides)
+        return RunData(config=settings, started=run_started(settings, ScriptedEnvironment().load(), Path(folder)))
+
+    return made
+
+
+def measured(*draws: str, place: str = "there", unmeasured: int = 0) -> Measurement:
+    """`1` for a solved item, `0` for another, `-` for one that was not measured; one text a draw."""
+
+    def items(results: str) -> dict[str, Measured]:
+        return {f"v{at}": Measured(float(each), float(each)) for at, each in enumerate(results) if each != "-"}
+
+    def score(results: str) -> Score:
+        solved, count = results.count("1"), len(results) - results.count("-")
+        return Score(hard=solved / count, soft=solved / count, measured=count, unmeasured=unmeasured)
+
+    first, *others = draws
+    further = tuple(Drawn(score=score(each), place=f"{place}/d", items=items(each)) for each in others)
+    return Measurement(score=score(first), value=score(first).hard, place=place, items=items(first), further=further)
+
+
+def state_of(
+    known: Mapping[str, Measurement], *, best: SkillTree = BEST, standing: Standing | None = None
+) -> TrainerState:
+    """A state in which these texts were measured."""
+    ledger: Ledger[str, Measurement] = Ledger()
+    for name, each in known.items():
+        ledger = ledger.put(TEXTS[name].hash, each)
+    current = Standing(skill=CURRENT, value=0.5) if standing is None else standing
+    return TrainerState(current=current, best=Standing(skill=best), measured=ledger)
