@@ -33,7 +33,7 @@ class AheadTally:
         """The same rows, after a look at each."""
         for row in rows:
             call = row.call
-            self._repeats += call.repeats
+            self._repeats += bool(call.repeats)
             if call.ahead:
                 self._made[call.slot] = row
             elif call.slot in self._made and call.request_digest != self._made[call.slot].call.request_digest:

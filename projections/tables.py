@@ -267,7 +267,7 @@ def _call(row: CallRow) -> Row:
         "latency_ms": call.latency_ms,
         "error": call.error_kind,
         "ahead": int(call.ahead),
-        "repeats": int(call.repeats),
+        "repeats": int(bool(call.repeats)),
         "recorded_at": row.recorded_at,
     }
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 from attrs import define, field, fields, frozen
 
 from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed, RunStarted
-from skillopt_es.events.journal import REPEATS, CallRow, Charge, ChargeRow, ChargeSum, FinishedCall, remark
+from skillopt_es.events.journal import CallRow, Charge, ChargeRow, ChargeSum, FinishedCall
 from skillopt_es.events.places import DEEPEST, Place
 from skillopt_es.projections.prices import Price, Prices, cost_of
 
@@ -196,14 +196,10 @@ def _counted(call: FinishedCall | Charge, price: Price | None) -> _Counted:
 def attempts_of(call: FinishedCall | Charge) -> tuple[list[Attempt], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
-    said = remark(call.tries)
-    if said is not None:
-        rows = rows[1:]
     answer = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens)
     answered = answer if call.outcome == "answered" else None
-    return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + (
-        answered is not None and said != REPEATS
-    )
+    made = answered is not None and not call.repeats
+    return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + made
 
 
 def charged(failed: Iterable[Attempt | None], answer: Attempt | None, error_kind: str) -> list[Attempt]:

@@ -244,7 +244,7 @@ def _call_attributes(row: CallRow, settings: Settings) -> dict[str, Value]:
         "skillopt.slot": call.slot,
         "skillopt.attempt": row.attempt,
         "skillopt.ahead": call.ahead or None,
-        "skillopt.repeats": call.repeats or None,
+        "skillopt.repeats": bool(call.repeats) or None,
     }
     return {key: value for key, value in said.items() if value is not None}
 

@@ -49,10 +49,7 @@ def test_a_reported_zero_is_known() -> None:
 
 def test_a_repeat_is_no_call_and_reports_nothing() -> None:
     """What no call has reported stays unknown beside it."""
-    repeat = row(tries=0, rows=({"kind": "repeats", "status": None, "message": "baseline/i0", "waited_ms": 0},),
-                 input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)  # fmt: skip
-    repeat = evolve(repeat, call=evolve(repeat.call, tries=repeat.call.tries.replace(" ", "")))
-    assert repeat.call.repeats
+    repeat = row(repeats="baseline/i0", input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
     made = row(input_tokens=7)
     assert usage_of([made, repeat, repeat]) == usage_of([made])
     assert usage_of([made, repeat]).total.cached.known is None
