@@ -8,14 +8,15 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import draw_seed
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task, Unit
 from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.places import FINAL_TEST, Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import AnyState, Partial
 
 
-def selection(run: RunData, place: str, skill: SkillTree, *, draw: int = 1) -> Evaluation:
+def selection(run: RunData, place: Place, skill: SkillTree, *, draw: int = 1) -> Evaluation:
     """The evaluation of a skill on the selection items; a further draw has a place and a seed of its own."""
     return Evaluation(
-        place=place if draw < 2 else f"{place}/d{draw}",
+        place=place.drawn(draw),
         purpose="selection",
         split="val",
         items=run.selection_items,
@@ -68,7 +69,7 @@ def begun_draw(state: AnyState, evaluation: Evaluation) -> Partial | None:
     return state.partial.get((evaluation.skill.hash, evaluation.draw))
 
 
-def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[str, SkillTree]]) -> list[Evaluation]:
+def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[Place, SkillTree]]) -> list[Evaluation]:
     """Selection evaluations for those of the skills (by place) that have never been measured."""
     return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
 
@@ -85,7 +86,7 @@ def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:
         texts.setdefault(skill.hash, (name, skill))
     return [
         Evaluation(
-            place=f"final/test/{name}",
+            place=FINAL_TEST / name,
             purpose="test",
             split="test",
             items=run.test_items,

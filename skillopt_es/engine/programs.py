@@ -22,6 +22,7 @@ from skillopt_es.engine.tasks import Task, Unit
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import CandidateGated, Event, Recorded, RunStarted, StepSkipped
 from skillopt_es.events.errors import SkillOptError
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Purpose
 from skillopt_es.projections.state import AnyState, RunState
 
@@ -71,14 +72,15 @@ class Words(Generic[S]):
     """
     What is said of a run on the way.
 
-    `position` is where it stands, as a sentence part, `step` the number of the step under way, `where` what the line of
-    progress begins with. `trying` says what rollouts are for, `asking` what each type of job is called. `snapshot` is
-    the program's part of a state as JSON, `remembered` as lines with a label each.
+    `position` is where it stands, `step` the number of the step under way, `where` what the line of progress begins
+    with, `place` where an event happened that does not say so. `trying` says what rollouts are for, `asking` what each
+    type of job is called. `snapshot` is the program's part of a state as JSON, `remembered` as lines with a label each.
     """
 
     position: Callable[[RunState[S]], str] = _position
     step: Callable[[RunState[S]], int | None] = _step
     where: Callable[[RunState[S]], str] = _where
+    place: Callable[[Event, RunState[S]], Place | None] = field(default=lambda event, state: None)
     trying: Callable[[Unit], str] = field(default=lambda unit: _TRYING.get(unit.purpose, "trying items"))
     asking: Mapping[type, str] = field(factory=dict)
     remembered: Callable[[RunState[S]], tuple[tuple[str, str], ...]] = field(default=lambda state: ())

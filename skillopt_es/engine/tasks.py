@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import field, frozen
 
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Purpose, SkillTree, Split
 
 
@@ -15,7 +16,7 @@ class Evaluation:
     `draw` counts tries of the whole list.
     """
 
-    place: str
+    place: Place = field(converter=Place)
     purpose: Purpose
     split: Split
     items: tuple[str, ...]
@@ -29,7 +30,7 @@ class Evaluation:
 class Unit:
     """One item to be tried under one skill; what is drawn for it is drawn from the seed."""
 
-    place: str
+    place: Place = field(converter=Place)
     purpose: Purpose
     item: str
     skill: SkillTree

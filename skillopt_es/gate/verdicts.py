@@ -80,7 +80,7 @@ def _against_best(contest: Contest, state: AnyState) -> Contest:
         candidate=contest.candidate,
         current=state.best.skill,
         candidate_place=contest.candidate_place,
-        current_place=f"{contest.current_place}/best",
+        current_place=contest.current_place.best,
     )
 
 

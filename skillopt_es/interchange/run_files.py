@@ -83,7 +83,9 @@ class _Folder:
         yield from self._opening(started)
         state = beginning()
         for part in segments(self.log.read()):
-            state, started = part.after, part.after.started or started
+            state = part.after
+            assert state.started is not None
+            started = state.started
             self.seconds += sum(part.seconds.values())
             self.origin = _origin(state, self.origin)
             yield from self._part(part, started, rollouts)

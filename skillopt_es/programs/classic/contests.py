@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import CandidateGated, Event
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.draws import Contest
 from skillopt_es.gate.stale import counts_as_measured
@@ -19,8 +20,8 @@ def step_contest(state: ClassicState) -> Contest:
     return Contest(
         candidate=state.built.candidate,
         current=state.current.skill,
-        candidate_place=f"{place}/gate",
-        current_place=f"{place}/current",
+        candidate_place=place.gate,
+        current_place=place.current,
     )
 
 
@@ -28,12 +29,12 @@ def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
     """The open epoch's guidance against the current skill."""
     assert state.program.epoch is not None
     assert state.current is not None
-    place = f"e{state.program.epoch.number}/slow"
+    place = Place.of_epoch(state.program.epoch.number).slow
     return Contest(
         candidate=candidate,
         current=state.current.skill,
-        candidate_place=f"{place}/gate",
-        current_place=f"{place}/standing",
+        candidate_place=place.gate,
+        current_place=place.standing,
     )
 
 
@@ -61,7 +62,7 @@ def gate_candidate(state: ClassicState, run: RunData) -> Event:
         compared=found.compared,
         won=found.won,
         lost=found.lost,
-        known_from="" if measured_at == f"{place}/gate" else measured_at,
+        known_from="" if measured_at == place.gate else measured_at,
         stale_from=stale,
         rule=found.rule,
         reason=found.reason,

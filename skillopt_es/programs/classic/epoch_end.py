@@ -12,6 +12,7 @@ from skillopt_es.events.catalog import (
     MetaSkillWritten,
     SlowUpdateApplied,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.draws import too_large
 from skillopt_es.gate.stale import kept_score
@@ -145,7 +146,7 @@ def _gated_slow_update(state: ClassicState, run: RunData, candidate: SkillTree, 
         candidate_value=found.candidate_value,
         current_value=found.current_value,
         best_value=state.best.value,
-        known_from="" if measured_at == f"e{proposed.epoch}/slow/gate" else measured_at,
+        known_from="" if measured_at == Place.of_epoch(proposed.epoch).slow.gate else measured_at,
         stale_from=current.stale_from,
         rule=found.rule,
         reason=found.reason,

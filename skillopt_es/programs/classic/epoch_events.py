@@ -14,8 +14,9 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Batch
-from skillopt_es.programs.classic.state import ClassicState, EpochState, Owed, step_after, updated, without
+from skillopt_es.programs.classic.state import ClassicState, EpochState, Owed, outside, step_after, updated
 from skillopt_es.projections.core import without_items
 
 
@@ -92,8 +93,8 @@ def _settled(state: ClassicState, owed: Owed) -> ClassicState:
     """A part of what was owed is there; once all is, the epoch's evidence is not needed any more."""
     if owed.slow or owed.memory:
         return updated(state, replace(state.program, owed=owed))
-    prefix = f"e{owed.epoch.number}/"
-    state = replace(state, rollouts=without(state.rollouts, prefix), scored=without(state.scored, prefix))
+    gone = Place.of_epoch(owed.epoch.number)
+    state = replace(state, rollouts=outside(state.rollouts, gone), scored=outside(state.scored, gone))
     return updated(state, replace(state.program, owed=None))
 
 
@@ -101,12 +102,12 @@ def epoch_completed(state: ClassicState, event: EpochCompleted) -> ClassicState:
     """The epoch is over; what it could not be given is owed."""
     if state.program.owed is not None:  # this epoch's own advice has come after it
         state = _settled(state, replace(state.program.owed, slow=False, memory=False))
-    prefix, owed = f"e{event.epoch}/", _owed_by(state, _epoch(state))
+    gone, owed = Place.of_epoch(event.epoch), _owed_by(state, _epoch(state))
     state = updated(state, replace(state.program, epochs_done=event.epoch, step=None, owed=owed))
     return replace(
         state,
-        rollouts=without(state.rollouts, prefix, but=f"{prefix}slow/" if owed else ""),
-        scored=without(state.scored, prefix),
+        rollouts=outside(state.rollouts, gone, but=gone.slow if owed else None),
+        scored=outside(state.scored, gone),
     )
 
 
@@ -130,7 +131,7 @@ def retracted(state: ClassicState, event: EvidenceRetracted) -> ClassicState:
     per_epoch = state.started.steps_per_epoch
     first, share = (epoch.number - 1) * per_epoch + 1, len(epoch.batches) // per_epoch
     batches = tuple(
-        _without(batch, f"e{epoch.number}/s{first + index // share}/b{index % share}", event)
+        _without(batch, Place.of_step(epoch.number, first + index // share).in_batch(index % share), event)
         for index, batch in enumerate(epoch.batches)
     )
     epoch = replace(epoch, batches=batches)

@@ -6,6 +6,7 @@ from skillopt_es.engine.evaluations import missing, selection
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import comparison_seed
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Task, Unit
+from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, step_after
 from skillopt_es.projections.state import Standing
 
@@ -17,23 +18,23 @@ def told_evaluation(state: ClassicState, run: RunData) -> list[Evaluation]:
     known = state.measured.get(current.skill.hash)
     if not run.config.evaluation.fresh_score or known is None or known.told is not None or current.stale_from:
         return []
-    return [selection(run, f"{_origin_place(current, run)}/told", current.skill, draw=0)]
+    return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
 
 
-def _origin_place(current: Standing, run: RunData) -> str:
+def _origin_place(current: Standing, run: RunData) -> Place:
     """The place at which a text became the current one."""
     if current.origin == "initial_skill":
-        return "baseline"
+        return BASELINE
     if current.origin.startswith("slow_update"):
-        return f"e{int(current.origin.rpartition('_')[2])}/slow"
-    return f"e{(current.step - 1) // run.started.steps_per_epoch + 1}/s{current.step}"
+        return Place.of_epoch(int(current.origin.rpartition("_")[2])).slow
+    return Place.of_step((current.step - 1) // run.started.steps_per_epoch + 1, current.step)
 
 
-def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
+def train_evaluations(place: Place, step: StepState, current: Standing) -> list[Evaluation]:
     """The training rollouts of a step, one evaluation a batch."""
     return [
         Evaluation(
-            place=f"{place}/b{index}",
+            place=place.in_batch(index),
             purpose="train",
             split="train",
             items=batch.items,
@@ -49,10 +50,10 @@ def comparison_evaluations(state: ClassicState, run: RunData, epoch: EpochState)
     """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
     assert epoch.comparison is not None
     assert state.current is not None
-    place = f"e{epoch.number}/slow"
+    place = Place.of_epoch(epoch.number).slow
     seed = comparison_seed(run.config.train.seed, epoch.number)
     current = Evaluation(
-        place=f"{place}/current",
+        place=place.current,
         purpose="slow_current",
         split="train",
         items=epoch.comparison.items,
@@ -62,7 +63,7 @@ def comparison_evaluations(state: ClassicState, run: RunData, epoch: EpochState)
     if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
         return [current]
     previous = Evaluation(
-        place=f"{place}/previous",
+        place=place.previous,
         purpose="slow_previous",
         split="train",
         items=epoch.comparison.items,
@@ -82,5 +83,5 @@ def units_ahead(task: Task, state: ClassicState) -> tuple[Unit, ...]:
     following = step_after(state, epoch, step.number + 1)
     if following is None:
         return ()
-    evaluations = train_evaluations(f"e{epoch.number}/s{following.number}", following, state.current)
+    evaluations = train_evaluations(Place.of_step(epoch.number, following.number), following, state.current)
     return tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))

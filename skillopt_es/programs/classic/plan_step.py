@@ -6,6 +6,7 @@ from skillopt_es.engine.evaluations import measure, unmeasured
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Questions, Task
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Evidence
 from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.gate.stale import counts_as_measured
@@ -21,7 +22,7 @@ from skillopt_es.skill.schedule import edit_budget
 
 def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepState) -> Task:
     """The next thing that the open step needs."""
-    place = f"e{epoch.number}/s{step.number}"
+    place = Place.of_step(epoch.number, step.number)
     if step.groups is None:
         assert state.current is not None
         rollouts = measure(state, train_evaluations(place, step, state.current))
@@ -38,11 +39,11 @@ def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepSt
     return _gate_task(state, run, step, place)
 
 
-def _candidate_task(run: RunData, step: StepState, place: str) -> Task:
+def _candidate_task(run: RunData, step: StepState, place: Place) -> Task:
     chosen = step.ranked.chosen if step.ranked is not None else ()
     rewrites = run.config.optimizer.skill_update_mode == "rewrite_from_suggestions"
     if chosen and rewrites and step.rewritten is None:
-        return Questions((RewriteJob(slot=f"{place}/rewrite", chosen=chosen),))
+        return Questions((RewriteJob(slot=place / "rewrite", chosen=chosen),))
     if unanswered(step):
         return Decide("pause_for_optimizer")
     if notes_for_candidate(step):
@@ -53,7 +54,7 @@ def _candidate_task(run: RunData, step: StepState, place: str) -> Task:
     return Decide("skip:no_rewrite" if failed else "build_candidate")
 
 
-def _collected(run: RunData, step: StepState, place: str) -> Task | None:
+def _collected(run: RunData, step: StepState, place: Place) -> Task | None:
     """What the patches of a step lead to besides their edits; None when it is time for the edits."""
     patches = [*step.patches.values()]
     nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
@@ -68,24 +69,24 @@ def _collected(run: RunData, step: StepState, place: str) -> Task | None:
     return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
 
 
-def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, place: str) -> Task:
+def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:
     """Which of the pool to apply: a question where there are more than the step may apply."""
-    merges, _ = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
+    merges, _ = merge_plan(step, place, run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
     pool, optimizer = pool_of(run, step, place), run.config.optimizer
     drafts = optimizer.skill_update_mode == "full_rewrite_minibatch"
     if not drafts and optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
-        return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
+        return Questions((LearningRateJob(slot=place / "learning-rate", pool=pool),))
     budget = budget_of(state, run, step, len(pool))
     if drafts or len(pool) <= budget or budget == 0:
         return Decide("choose_first")
-    return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
+    return Questions((RankJob(slot=place / "rank", pool=pool, budget=budget),))
 
 
-def pool_of(run: RunData, step: StepState, place: str) -> tuple[str, ...]:
+def pool_of(run: RunData, step: StepState, place: Place) -> tuple[str, ...]:
     """What a step may choose from once its merges are made, by id."""
-    _, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
+    _, top = merge_plan(step, place, run.config.gradient.merge_batch_size)
     return tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
 
 
@@ -119,7 +120,7 @@ def budget_of(state: ClassicState, run: RunData, step: StepState, available: int
     )
 
 
-def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job, ...], str]:
+def merge_plan(step: StepState, place: Place, batch_size: int) -> tuple[tuple[Job, ...], str]:
     """The merges that can be made now; when none are left, the patch or merge that holds the pool ("" for none)."""
     jobs: list[Job] = []
     tops: list[str] = []
@@ -130,13 +131,13 @@ def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job,
             tops.append(top)
     if jobs or len(tops) < 2:
         return tuple(jobs), tops[0] if tops else ""
-    final = f"{place}/final"
+    final = place.last_merge
     if final in step.merges:
         return (), final
     return (MergeJob(merge=final, group="final", level=0, inputs=tuple(tops)),), ""
 
 
-def _group_plan(step: StepState, kind: Evidence, place: str, batch_size: int) -> tuple[list[Job], str]:
+def _group_plan(step: StepState, kind: Evidence, place: Place, batch_size: int) -> tuple[list[Job], str]:
     """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
     assert step.groups is not None
     nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
@@ -150,7 +151,7 @@ def _group_plan(step: StepState, kind: Evidence, place: str, batch_size: int) ->
             if len(inputs) == 1:
                 merged.append(inputs[0])
                 continue
-            name = f"{place}/{kind}-{level}-{position // batch_size}"
+            name = place.merge(kind, level, position // batch_size)
             merged.append(name)
             if name not in step.merges:
                 waiting.append(MergeJob(merge=name, group=kind, level=level, inputs=inputs))
@@ -164,7 +165,7 @@ def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
     return step.merges[name] if name in step.merges else step.patches[name]
 
 
-def _gate_task(state: ClassicState, run: RunData, step: StepState, place: str) -> Task:
+def _gate_task(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:
     assert state.built is not None
     assert state.current is not None
     candidate = state.built.candidate
@@ -179,5 +180,5 @@ def _gate_task(state: ClassicState, run: RunData, step: StepState, place: str) -
     if run.config.evaluation.use_gate and not state.current.stale_from:
         drawing = draw_task(state, run, step_contest(state))
     else:
-        drawing = measure(state, unmeasured(state, run, [(f"{place}/gate", candidate)]))
+        drawing = measure(state, unmeasured(state, run, [(place.gate, candidate)]))
     return drawing or Decide("gate_candidate")

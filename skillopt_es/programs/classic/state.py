@@ -24,6 +24,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepImported,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Batch, FailurePattern, Minibatch, Proposal, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import AnyState, RunState, proposals_in
@@ -163,8 +164,8 @@ def step_after(state: ClassicState, epoch: EpochState, number: int) -> StepState
 
 def is_train(place: str, step: int) -> bool:
     """Whether a place holds the training rollouts of a step."""
-    parts = place.split("/")
-    return len(parts) == 3 and parts[1] == f"s{step}" and parts[2].startswith("b")
+    read = Place(place)
+    return read.step == step and read.batch is not None
 
 
 def proposals_of(step: StepState) -> Mapping[str, Proposal]:
@@ -178,15 +179,15 @@ V = TypeVar("V")
 
 def outside_step(places: Mapping[str, V], step: int) -> Mapping[str, V]:
     """What is not of a step."""
-    return {place: value for place, value in places.items() if f"/s{step}/" not in place}
+    return {place: value for place, value in places.items() if Place(place).step != step}
 
 
-def without(places: Mapping[str, V], prefix: str, *, but: str = "") -> Mapping[str, V]:
-    """What is at none of the places that begin so, but for some of them."""
+def outside(places: Mapping[str, V], gone: Place, *, but: Place | None = None) -> Mapping[str, V]:
+    """What lies in other places, or in that part of this one which is kept."""
     return {
         place: value
         for place, value in places.items()
-        if not place.startswith(prefix) or (but and place.startswith(but))
+        if not gone.holds(place) or (but is not None and but.holds(place))
     }
 
 
@@ -196,19 +197,19 @@ def at_owed_epoch(state: ClassicState) -> ClassicState:
     return updated(state, replace(state.program, epoch=state.program.owed.epoch))
 
 
-def open_step(state: ClassicState) -> tuple[StepState, str]:
+def open_step(state: ClassicState) -> tuple[StepState, Place]:
     """The step under way, and its place in the log."""
     assert state.program.step is not None
     assert state.program.epoch is not None
-    return state.program.step, f"e{state.program.epoch.number}/s{state.program.step.number}"
+    return state.program.step, Place.of_step(state.program.epoch.number, state.program.step.number)
 
 
 def under_way(state: ClassicState) -> str:
     """What a run has begun and not finished at some moment; empty between two steps, and at an epoch's ends."""
     step, epoch, owed = state.program.step, state.program.epoch, state.program.owed
-    late = f"e{owed.epoch.number}/slow/" if owed is not None else ""
-    places = [place for place in state.rollouts if not (late and place.startswith(late))]
-    if step is not None and (step.groups is not None or any(f"/s{step.number}/" in place for place in places)):
+    late = None if owed is None else Place.of_epoch(owed.epoch.number).slow
+    places = [Place(place) for place in state.rollouts if late is None or not late.holds(place)]
+    if step is not None and (step.groups is not None or any(place.step == step.number for place in places)):
         return f"step {step.number} is"
     if owed is not None and owed.epoch.proposed is not None:
         return f"the guidance of epoch {owed.epoch.number} is"

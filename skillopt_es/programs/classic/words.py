@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from skillopt_es.engine.programs import Words
 from skillopt_es.engine.tasks import Unit
-from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.catalog import Event, RunStarted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Purpose
 from skillopt_es.programs.classic import jobs
 from skillopt_es.programs.classic.state import Attempt, Classic, ClassicState, EpochState, StepState
@@ -41,8 +41,8 @@ def _at_step(state: ClassicState, epoch: EpochState) -> str:
 
 def _phase(state: ClassicState, epoch: EpochState, step: StepState) -> str:
     if step.groups is None:
-        place = f"e{epoch.number}/s{step.number}/"
-        begun = any(rows for at, rows in state.rollouts.items() if at.startswith(place))
+        place = Place.of_step(epoch.number, step.number)
+        begun = any(rows for at, rows in state.rollouts.items() if place.holds(at))
         return "rollouts of step" if begun else "before step"
     if len(step.patches) < len(step.groups):
         return "analysts at work on step"
@@ -125,10 +125,18 @@ _TRYING: Mapping[Purpose, str] = {
 
 def trying(unit: Unit) -> str:
     """What rollouts are for; a further draw says that it is one."""
-    *_, kind, last = ("", *unit.place.split("/"))
-    draw = re.fullmatch(r"d(\d+)", last)
-    words = _TRYING.get(unit.purpose) or _SCORING.get(kind if draw else last, "scoring")
-    return f"{words}, draw {draw[1]}" if draw else words
+    words = _TRYING.get(unit.purpose) or _SCORING.get(unit.place.name, "scoring")
+    return f"{words}, draw {unit.place.draw}" if unit.place.draw > 1 else words
+
+
+def place(event: Event, state: ClassicState) -> Place | None:
+    """The step or epoch of an event that names no place."""
+    number: int | None = getattr(event, "step", None)
+    opened = state.program.epoch
+    epoch: int | None = getattr(event, "epoch", None) if opened is None else opened.number
+    if epoch is None:
+        return None
+    return Place.of_epoch(epoch) if number is None else Place.of_step(epoch, number)
 
 
 def remembered(state: ClassicState) -> tuple[tuple[str, str], ...]:
@@ -163,6 +171,7 @@ WORDS: Words[Classic] = Words(
     remembered=remembered,
     step=step,
     where=where,
+    place=place,
     trying=trying,
     asking={
         jobs.AnalyseJob: "reflect",
