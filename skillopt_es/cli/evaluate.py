@@ -21,13 +21,13 @@ from skillopt_es.counting import counted
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.presenting.documents import usage_json
 from skillopt_es.presenting.numbers import shown_usage
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import is_silent
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
-from skillopt_es.sessions.recorded_scores import draw_of
 from skillopt_es.sessions.scoring import SplitResult
 
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ def _line(name: str, score: Score, results: Sequence[SplitResult]) -> str:
 
 
 def _print_split(result: SplitResult, currency: str) -> None:
-    draw = draw_of(result.place)
+    draw = Place(result.place).draw
     name = result.split if draw == 1 else f"{result.split}, draw {draw}"
     click.echo(_line(name, result.score, [result]))
     print_by_type(result.by_type)
@@ -307,7 +307,7 @@ def _together_json(results: Sequence[SplitResult]) -> Json:
 def _split_json(result: SplitResult) -> Json:
     return {
         "split": result.split,
-        "draw": draw_of(result.place),
+        "draw": Place(result.place).draw,
         "hard": None if result.problem else result.score.hard,
         "soft": None if result.problem else result.score.soft,
         "measured": result.score.measured,

@@ -15,6 +15,7 @@ from skillopt_es.engine.tasks import Evaluation, Rollouts, Unit
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Measured, Score, Split
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.prices import prices_in
@@ -133,14 +134,14 @@ class Scoring:
             raise Interrupted("stopped as asked; everything that was answered is recorded")
         return rows, texts
 
-    async def _recorded(self, first: str, rows: Sequence[RolloutCompleted], texts: Sequence[str]) -> str:
+    async def _recorded(self, first: Place, rows: Sequence[RolloutCompleted], texts: Sequence[str]) -> str:
         """The place at which the log has exactly these rows; they are appended if there is none."""
         known = self._trainer.state.rollouts
         places = passes(self._trainer.state, first)
         for place in places:
             if list(known[place].values()) == [evolve(row, place=place) for row in rows]:
                 return place
-        place = f"{first}/{len(places) + 1}" if places else first
+        place = first.graded(len(places) + 1)
         await self._trainer.append([evolve(row, place=place) for row in rows], texts)
         return place
 
@@ -148,7 +149,7 @@ class Scoring:
         journal = self._writer.journal
         used = {row.n: row for ref in _refs(rows) for row in journal.attempts(ref.slot) if row.digest == ref.digest}
         failed = (row for row in journal.read(journaled) if row.call.outcome == "failed")
-        used.update({row.n: row for row in failed if row.call.slot.startswith(f"{place}/item/")})
+        used.update({row.n: row for row in failed if Place(row.call.slot).evaluation == place})
         return list(used.values())
 
 
