@@ -10,9 +10,8 @@ import signal
 from collections.abc import Mapping
 
 from skillopt_es.adapters.models.credentials import Source, Token, read_token
-from skillopt_es.adapters.models.endpoint import setting
+from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.errors import ConfigError
 from skillopt_es.ports import ModelSettings
 
 CLI_SECONDS = 10.0
@@ -22,8 +21,10 @@ def azure_cli(resource: str, environ: Mapping[str, str], settings: ModelSettings
     """Tokens of whoever ran `az login`; raises ConfigError when there is no such command."""
     program = shutil.which("az", path=environ.get("PATH"))
     if program is None:
-        raise ConfigError(
-            f"{setting(settings.role, 'auth_mode')} is azure_cli, but there is no `az` command",
+        raise refused(
+            settings,
+            "auth_mode",
+            " is azure_cli, but there is no `az` command",
             hint="install the Azure CLI and run `az login`, or name a key's variable in model.api_key_env",
         )
     command = (program, "account", "get-access-token", "--output", "json", "--resource", resource)

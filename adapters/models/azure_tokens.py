@@ -18,12 +18,11 @@ import httpx
 
 from skillopt_es.adapters.models.azure_cli import azure_cli
 from skillopt_es.adapters.models.credentials import Source, Token, read_token
-from skillopt_es.adapters.models.endpoint import setting
+from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.proxy import Proxy, proxy_for
 from skillopt_es.adapters.models.reading import as_object, as_text, parsed_json
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.errors import ConfigError
 from skillopt_es.ports import AuthMode, ModelSettings
 
 _IMDS = "http://169.254.169.254"
@@ -47,9 +46,10 @@ def token_source(mode: AuthMode, scope: str, environ: Mapping[str, str], setting
 def _required(environ: Mapping[str, str], settings: ModelSettings, *names: str) -> list[str]:
     for name in names:
         if not environ.get(name, "").strip():
-            where = setting(settings.role, "auth_mode")
-            raise ConfigError(
-                f"{where} is {settings.auth_mode}, but the environment variable {name} is not set",
+            raise refused(
+                settings,
+                "auth_mode",
+                f" is {settings.auth_mode}, but the environment variable {name} is not set",
                 hint=f"set {', '.join(names)}, or choose another auth_mode",
             )
     return [environ[name].strip() for name in names]

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
-from skillopt_es.adapters.models.endpoint import setting
-from skillopt_es.errors import ConfigError
+from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.ports import ModelSettings
 
 _WITHOUT_EFFORT = re.compile(r"(gpt-4|gpt-3\.5|chatgpt-)", re.IGNORECASE)
@@ -30,9 +29,10 @@ def check_anthropic(settings: ModelSettings) -> None:
 def check_no_effort(settings: ModelSettings) -> None:
     """Raises ConfigError when an effort is asked of a backend that has no word for it."""
     if settings.reasoning_effort:
-        raise ConfigError(
-            f"{setting(settings.role, 'reasoning_effort')} is {settings.reasoning_effort!r}, but {settings.backend} "
-            "knows no efforts",
+        raise refused(
+            settings,
+            "reasoning_effort",
+            f" is {settings.reasoning_effort!r}, but {settings.backend} knows no efforts",
             hint=f"use model.{settings.role}_thinking, and write model.{settings.role}_reasoning_effort: ''",
         )
 
@@ -65,4 +65,4 @@ def _raise_first(settings: ModelSettings, rules: Iterator[Broken]) -> None:
     if settings.unsupported_fields == "drop":
         return
     for name, what, fix in rules:
-        raise ConfigError(f"{setting(settings.role, name)} is {what}", hint=fix)
+        raise refused(settings, name, f" is {what}", hint=fix)

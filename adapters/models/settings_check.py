@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from skillopt_es.adapters.models.endpoint import setting
-from skillopt_es.errors import ConfigError
+from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.ports import ModelSettings
 
 # The settings that only some backends have, what they are when nobody set them, and whose they are.
@@ -26,9 +25,10 @@ def refuse_others(settings: ModelSettings, taken: frozenset[str]) -> None:
     for name, (unset, owners) in _SPECIAL.items():
         value = getattr(settings, name)
         if name not in taken and value != unset:
-            raise ConfigError(
-                f"{setting(settings.role, name)} is {value!r}, but {settings.backend} has no such setting: "
-                f"it is for {owners}",
+            raise refused(
+                settings,
+                name,
+                f" is {value!r}, but {settings.backend} has no such setting: it is for {owners}",
                 hint=f"leave it out, or write it as model.{_other(settings)}_{name} if it is meant for the other role",
             )
 

@@ -15,7 +15,7 @@ from skillopt_es.adapters.environments.tasks.confined import confined
 from skillopt_es.adapters.environments.tasks.options import Command, TaskOptions
 from skillopt_es.adapters.environments.tasks.processes import run_command
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, shown, verdict_of
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import SettingRefused
 from skillopt_es.events.values import Json
 
 Fields = Mapping[str, Json]
@@ -36,8 +36,9 @@ def command_judges(command: Command, options: TaskOptions, folder: Path) -> Call
 def _check_program(program: str, folder: Path) -> None:
     found = os.access(folder / program, os.X_OK) if "/" in program else shutil.which(program) is not None
     if not found:
-        raise ConfigError(
-            f"env.grader: there is no program {program!r} to run",
+        raise SettingRefused(
+            "env.grader",
+            f": there is no program {program!r} to run",
             hint=f"name one that is on the PATH, or a path from {folder} such as ./grade.sh, and make it executable",
         )
 
@@ -45,8 +46,9 @@ def _check_program(program: str, folder: Path) -> None:
 def _in_the_open(command: Command, options: TaskOptions, folder: Path) -> Run:
     """In the config's folder, with the user's rights."""
     if options.grader_files:
-        raise ConfigError(
-            "env.grader_files are copied behind walls, and env.sandbox is 'unconfined'",
+        raise SettingRefused(
+            "env.grader_files",
+            " are copied behind walls, and env.sandbox is 'unconfined'",
             hint="leave them out: an unconfined command finds its files in the config's folder",
         )
     return partial(_in_folder, command.argv, folder, options.timeout)
