@@ -57,7 +57,7 @@ def test_only_wiring_knows_adapters() -> None:
 
 
 LAYERS = (
-    ("errors", "ports", "version", "counting"),
+    ("errors", "ports", "version", "counting", "logs"),
     ("skill", "prompts"),
     ("config",),
     ("replies",),

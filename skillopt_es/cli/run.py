@@ -21,6 +21,7 @@ from skillopt_es.cli.options import (
     run_argument,
 )
 from skillopt_es.cli.printing import tell_of
+from skillopt_es.cli.terminal import tell
 from skillopt_es.config import RunConfig
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.sessions.opening import Session
@@ -143,24 +144,24 @@ def _drive(
     from attrs import evolve
 
     from skillopt_es.cli.process import command_session, prepare_process
-    from skillopt_es.cli.progress import open_progress
+    from skillopt_es.cli.progress import open_progress, words_for
     from skillopt_es.cli.summary import print_outcome, resume_hint
     from skillopt_es.errors import BackendError, Interrupted
-    from skillopt_es.runs.run_log import RunLogFile
+    from skillopt_es.runs.run_log import RunLog, ahead_gave_up, logged_to
 
     prepare_process()
-    with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
+    with open_progress(folder, quiet=quiet) as progress, logged_to(folder):
         if notice:
-            progress.say(notice)
+            tell("note", notice)
         progress.opening = opening
 
         async def go() -> TrainerState:
-            async with command_session(progress.say) as session:
+            async with command_session() as session:
                 return await work(
                     evolve(
                         session,
-                        observers=(progress, log_file),
-                        ahead_gave_up=log_file.ahead_gave_up,
+                        observers=(progress, RunLog(words_for)),
+                        ahead_gave_up=ahead_gave_up,
                         ask_again=ask_again,
                         accept_loss=accept_loss,
                         overrides=overrides,
