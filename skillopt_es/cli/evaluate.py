@@ -197,13 +197,14 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluated:
     from attrs import evolve
 
-    from skillopt_es.cli.process import command_session
+    from skillopt_es.cli.process import command_watch
     from skillopt_es.cli.summary import limit_option
     from skillopt_es.errors import BudgetReached, Interrupted
     from skillopt_es.sessions.evaluation import evaluate
 
     try:
-        async with command_session() as session:
+        async with command_watch() as watch:
+            session = watch.session()
             return await evaluate(request, evolve(session, accept_loss=accept_loss), _progress)
     except BudgetReached as reached:
         hint = f"the same command with a higher `{limit_option(reached.key)}` goes on where this one stopped"
