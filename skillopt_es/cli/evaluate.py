@@ -207,8 +207,8 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
             session = watch.session()
             return await evaluate(request, evolve(session, accept_loss=accept_loss), _progress)
     except BudgetReached as reached:
-        hint = f"the same command with a higher `{limit_option(reached.message)}` goes on where this one stopped"
-        raise BudgetReached(reached.message, hint=hint) from None
+        hint = f"the same command with a higher `{limit_option(reached.key)}` goes on where this one stopped"
+        raise BudgetReached(reached.message, key=reached.key, hint=hint) from None
     except BackendError as failed:
         first = f"{failed.hint}, then" if failed.hint else "when the cause is gone,"
         failed.hint = f"{first} the same command goes on where this one stopped"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import evolve, frozen
 
 from skillopt_es.engine import scores
+from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.loop import waiting_for
 from skillopt_es.engine.rollout import run_rollouts
@@ -64,11 +65,11 @@ class Scoring:
         try:
             found = [await self._result(evaluation, progress) for evaluation in evaluations]
         except (BackendError, Interrupted) as error:
-            reached = self._reached() if isinstance(error, Interrupted) else ""
+            reached = self._reached() if isinstance(error, Interrupted) else None
             await self._trainer.append([_paused(error, reached)])
             await self._trainer.settled()
-            if reached:
-                raise BudgetReached(reached) from None
+            if reached is not None:
+                raise BudgetReached(reached.message, key=reached.key) from None
             raise
         except Unanswered as waiting:
             message = waiting_for(waiting.questions)
@@ -166,9 +167,9 @@ def _units(evaluation: Evaluation) -> tuple[Unit, ...]:
     )
 
 
-def _paused(error: BackendError | Interrupted, reached: str) -> RunPaused:
-    if reached:
-        return RunPaused(reason="budget", message=reached)
+def _paused(error: BackendError | Interrupted, reached: Reached | None) -> RunPaused:
+    if reached is not None:
+        return RunPaused(reason="budget", message=reached.message, key=reached.key)
     if isinstance(error, Interrupted):
         return RunPaused(reason="interrupt", message=error.message)
     return RunPaused(reason="error", message=error.message, hint=error.hint)
