@@ -16,6 +16,7 @@ from support.project import KEY, KEY_NAME, Endpoint, Project, files_of, plain_co
 from skillopt_es.events.log import EventLog
 
 BEGIN = "2026-01-02 03:04:05"
+IN_ORDER = {"calls": ("n", "form", "prev_hash", "hash"), "forms": ("id",)}
 SHORT = ("--set", "train.num_epochs=1")
 
 
@@ -28,13 +29,15 @@ def tables_of(run: Path) -> dict[str, list[tuple[object, ...]]]:
     """
     Everything that a log holds, row by row; how SQLite lays it out depends on which commits came together.
 
-    Only the number of a call is left out: it says which answer came first.
+    Left out are the numbers of calls and forms, and the chain along calls: they say which answer came first.
     """
+    tables = {}
     with EventLog.open(run) as log:
-        names = [str(row[0]) for row in log.reader.rows("select name from sqlite_schema where type = 'table'")]
-        rows = {name: list(log.reader.rows(f"select * from {name}")) for name in names}
-    rows["calls"] = [row[1:] for row in rows["calls"]]
-    return {name: sorted(rows[name], key=repr) for name in names}
+        for (name,) in log.reader.rows("select name from sqlite_schema where type = 'table'"):
+            columns = [str(row[0]) for row in log.reader.rows(f"select name from pragma_table_info('{name}')")]
+            kept = ", ".join(column for column in columns if column not in IN_ORDER.get(str(name), ()))
+            tables[str(name)] = sorted(log.reader.rows(f"select {kept} from {name}"), key=repr)
+    return tables
 
 
 def test_two_runs_at_the_same_time_leave_the_same_bytes(
