@@ -71,6 +71,7 @@ LAYERS = (
     ("deploy", "exports"),
     ("presenting",),
     ("report",),
+    ("door",),
     ("cli",),
     ("testing", "__init__", "__main__"),
 )

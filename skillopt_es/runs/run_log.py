@@ -18,20 +18,25 @@ from skillopt_es.events.journal import CallRow
 from skillopt_es.events.places import Place
 from skillopt_es.logs import as_json, bound, listening, logger
 from skillopt_es.projections.state import TrainerState
+from skillopt_es.runs.folders import is_run
 
 
 @contextmanager
 def logged_to(folder: Path) -> Iterator[None]:
     """Binds the run, and appends every line that is logged inside to its `logs.jsonl`."""
     file: TextIO | None = None
+    early: list[str] = []
 
     def write(line: Mapping[str, object]) -> None:
         nonlocal file
+        early.append(f"{as_json(line)}\n")
         with suppress(OSError):
-            if file is None:  # the first line comes when the folder is there
+            if file is None and is_run(folder):  # a run that cannot start leaves nothing
                 file = (folder / "logs.jsonl").open("a", encoding="utf-8")
-            file.write(f"{as_json(line)}\n")
-            file.flush()
+            if file is not None:
+                file.writelines(early)
+                file.flush()
+                early.clear()
 
     with bound(run=folder.name), listening(write):
         try:

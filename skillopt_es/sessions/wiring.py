@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
@@ -17,21 +17,25 @@ from attrs import fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
 from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
+from skillopt_es.adapters.environments.tasks import open_graded_by
+from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.origins import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
     AgentSettings,
+    AnswerFunction,
     ChatModel,
     DataSettings,
     Environment,
     EnvironmentSettings,
     Executor,
+    GraderFunction,
     ModelSettings,
     OpenEnvironment,
     OpenExecutor,
@@ -41,6 +45,7 @@ from skillopt_es.ports import (
 MODELS = "skillopt_es.models"
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
+TASKS = "tasks"
 
 _UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
 
@@ -94,13 +99,9 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     )
     try:
         return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
-    except ConfigError as error:  # an adapter knows its settings, but not where they were written
-        found = re.match(rf"model\.{role}_(\w+) \(or model\.\w+\)", error.message)
-        if found is None:
-            raise
-        place, key = place_of(config, role, found[1])
-        message = key + error.message.removeprefix(found[0]) if key else error.message
-        raise ConfigError(place + message, hint=error.hint) from error
+    except SettingRefused as error:  # an adapter knows its settings, but not where they were written
+        place, key = place_of(config, role, error.key)
+        raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
 
 
 def _refuse_secrets(config: RunConfig, role: Role) -> None:
@@ -123,19 +124,36 @@ def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, .
     return tuple(dict.fromkeys(value for value in values if value))
 
 
-def open_environment(config: RunConfig, environ: Mapping[str, str] = os.environ) -> Environment:
-    """The environment of a run, with its secrets taken out of all it says; raises ConfigError for an unknown option."""
+def function_model(function: AnswerFunction, name: str, timeout_seconds: float) -> ChatModel:
+    """A Python function as a model, under the name that the log has for it."""
+    return FunctionModel(function=function, name=name, timeout_seconds=timeout_seconds)
+
+
+def open_environment(
+    config: RunConfig, environ: Mapping[str, str] = os.environ, grader: GraderFunction | None = None
+) -> Environment:
+    """
+    The environment of a run, with its secrets taken out of all it says; raises ConfigError for an unknown option.
+
+    A `grader` that is handed over grades the user's own tasks, in place of the one that the config names.
+    """
     secrets = known_secrets(config, environ)
     if not secrets:
-        return _environment(config)
+        return _environment(config, grader)
     clean = Redactor(secrets)
     with without_secrets(clean):
-        return RedactedEnvironment(_environment(config), clean)
+        return RedactedEnvironment(_environment(config, grader), clean)
 
 
-def _environment(config: RunConfig) -> Environment:
+def _environment(config: RunConfig, grader: GraderFunction | None) -> Environment:
     env = config.env
     opener = cast(OpenEnvironment, _find(ENVIRONMENTS, env.name, config, "env.name"))
+    if grader is not None:
+        if env.name != TASKS:
+            raise ConfigError(
+                f"env.name is {env.name!r}, which grades for itself", hint=f"a grader is for env.name: {TASKS}"
+            )
+        opener = partial(open_graded_by, grader)
     data = DataSettings(
         split_mode=env.split_mode,
         split_ratio=env.split_ratio,
@@ -156,9 +174,8 @@ def _environment(config: RunConfig) -> Environment:
     )
     try:
         return opener(settings)
-    except ConfigError as error:  # an environment knows its keys, but not where they were written
-        named = re.match(r"env\.\w+", error.message)
-        raise ConfigError(config.place(named[0] if named else "") + error.message, hint=error.hint) from error
+    except SettingRefused as error:  # an environment knows its keys, but not where they were written
+        raise ConfigError(config.place(error.key) + error.message, hint=error.hint) from error
 
 
 def open_executor(stopping: Callable[[], bool]) -> Executor:
