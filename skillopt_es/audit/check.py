@@ -47,13 +47,14 @@ from skillopt_es.events.catalog import (
     SkillRewritten,
     SlowUpdateProposed,
     TextsErased,
+    skills_in,
 )
 from skillopt_es.events.errors import LogDamaged, TextErased
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree
 from skillopt_es.interchange.recheck import Recheck
-from skillopt_es.programs.classic.forks import contradiction, gate_values, skills_in, under_way
+from skillopt_es.programs.classic.forks import contradiction, gate_values, under_way
 from skillopt_es.programs.classic.perform import Ports, perform
 from skillopt_es.programs.classic.planner import next_task
 from skillopt_es.projections.held_out import HeldOut

@@ -31,6 +31,7 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateApplied,
     StepSkipped,
+    skills_in,
 )
 from skillopt_es.events.values import NOT_TAKEN, Outcome, SkillTree
 from skillopt_es.gate.draws import Contest, final_contest, guidance_contest, judged, step_contest, too_large
@@ -38,7 +39,7 @@ from skillopt_es.gate.rules import MoreDraws
 from skillopt_es.gate.stale import counts_as_measured
 from skillopt_es.gate.verdicts import is_better
 from skillopt_es.programs.classic.decisions import judge
-from skillopt_es.programs.classic.forks import gate_values, skills_in
+from skillopt_es.programs.classic.forks import gate_values
 from skillopt_es.programs.classic.taint import untrusted_guidance, untrusted_parts
 from skillopt_es.projections.state import TrainerState, at_owed_epoch
 from skillopt_es.projections.trainer import evolve as after

@@ -35,6 +35,7 @@ from skillopt_es.events.catalog import (
     RunImported,
     RunResumed,
     RunStarted,
+    skills_in,
 )
 from skillopt_es.events.errors import SkillOptError, TextErased
 from skillopt_es.events.journal import CallRow, Journal
@@ -43,7 +44,6 @@ from skillopt_es.events.places import SLOW, Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Item, can_regrade
-from skillopt_es.programs.classic.forks import skills_in
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve as after
 from skillopt_es.runs.moments import Events

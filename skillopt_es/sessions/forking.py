@@ -11,14 +11,14 @@ from attrs import frozen
 from skillopt_es.config import RunConfig, any_overrides, recorded_config
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
-from skillopt_es.events.catalog import Event, RunForked
+from skillopt_es.events.catalog import Event, RunForked, skills_in
 from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.errors import RunExists
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.programs.classic.forks import contradiction, gate_values, skills_in, under_way
+from skillopt_es.programs.classic.forks import contradiction, gate_values, under_way
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve, fold
 from skillopt_es.runs.moments import seq_of
