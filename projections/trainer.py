@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TypeVar, cast
+from typing import cast
 
 from attrs import evolve as replace
 
@@ -91,8 +91,6 @@ from skillopt_es.projections.step_events import (
     skipped,
     step_imported,
 )
-
-E = TypeVar("E", bound=Event)
 
 
 def _started(state: TrainerState, event: RunStarted) -> TrainerState:

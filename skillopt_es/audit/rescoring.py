@@ -77,16 +77,10 @@ class Rescoring:
     regated: Regated
 
 
-async def rescored(folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD) -> Rescoring:
-    """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
-    with EventLog.open(folder) as log:
-        return await rescored_log(log, log, folder, overrides, world=world)
-
-
-async def rescored_log(
+async def rescored(
     events: Events, log: EventLog, folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD
 ) -> Rescoring:
-    """The same of a log that is open, as far as its events can be read."""
+    """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
     changed = _settings(overrides)
     tried = _tried(events, folder)
     started, overridden = tried.state.started, tried.state.overrides
