@@ -45,7 +45,7 @@ from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, Fa
 from skillopt_es.programs.classic.forks import skills_in
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve as after
-from skillopt_es.runs.moments import Events
+from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import OpenData, environment_of
 from skillopt_es.sessions.wiring import REAL_WORLD, World

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.terminal import Toned, print_error, print_warning, say, width
+from skillopt_es.cli.terminal import Toned, print_error, print_note, print_warning, say, width
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.escaping import shown_inline, shown_json
 from skillopt_es.presenting.palette import Tone, tone_of
@@ -45,7 +45,7 @@ def tell_of(config: RunConfig) -> None:
     for notice in config.notices:
         print_warning(notice)
     for note in config.notes:
-        click.echo(f"note: {note}", err=True)
+        print_note(note)
 
 
 def print_table(

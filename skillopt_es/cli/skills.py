@@ -13,10 +13,11 @@ from attrs import frozen
 
 from skillopt_es.cli.files import refuse_existing, write_file
 from skillopt_es.cli.options import moment_option
+from skillopt_es.cli.terminal import print_note
 from skillopt_es.deploy.check import provenance_in
 from skillopt_es.deploy.folder import SkillFolder
 from skillopt_es.errors import DataError
-from skillopt_es.runs.moments import Moment
+from skillopt_es.runs.lookup import Moment
 
 if TYPE_CHECKING:
     from skillopt_es.deploy.facts import Facts, Which
@@ -71,7 +72,7 @@ def skill_options(command: F) -> F:
 def chosen_skill(log: EventLog, choice: SkillChoice) -> tuple[SkillTree, Facts]:
     """The skill, and what the log says about it."""
     from skillopt_es.deploy.evidence import facts_of
-    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.runs.lookup import seq_of
 
     return facts_of(log, choice.which, None if choice.at is None else seq_of(log, choice.at))
 
@@ -95,4 +96,4 @@ def write_folder(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]
 def tell(built: SkillFolder) -> None:
     """What the user should know of it, on stderr."""
     for note in built.notes:
-        click.echo(f"note: {note}", err=True)
+        print_note(note)

@@ -13,7 +13,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TextIO
 
 import click
@@ -124,9 +124,15 @@ def has_colour(stream: TextIO) -> bool:
     return stream.isatty() and not is_dumb()
 
 
-def width() -> int | None:
-    """How many columns stdout has; None where it is no terminal, and lines may be as long as they are."""
-    return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
+def width(stream: TextIO | None = None) -> int | None:
+    """How many columns a stream has, stdout by default; None where it is no terminal, and no line is too long."""
+    stream = sys.stdout if stream is None else stream
+    if not stream.isatty():
+        return None
+    known = os.terminal_size((80, 24))
+    with suppress(OSError, ValueError):  # where stdout goes elsewhere, stderr may still be a terminal
+        known = os.get_terminal_size(stream.fileno())
+    return shutil.get_terminal_size(known).columns
 
 
 def say(*parts: str | Toned, err: bool = False) -> None:
@@ -166,16 +172,20 @@ def print_page(lines: Iterable[str]) -> None:
 
 def print_hanging(text: str, *, hang: int, lead: Toned = NOTHING, tone: Tone = "plain") -> None:
     """A line on stdout; where a terminal is too narrow for it, it goes on between words, `hang` columns in."""
-    line, columns = lead.text + shown_inline(text), width()
-    lines = [line]
-    if columns is not None and len(line) > columns > 2 * hang:
-        lines = textwrap.wrap(
-            line, columns, subsequent_indent=" " * hang, expand_tabs=False, replace_whitespace=False,
-            break_long_words=False, break_on_hyphens=False,
-        ) or [""]  # fmt: skip
-    say(lead, Toned(lines[0][len(lead.text) :], tone))
-    for more in lines[1:]:
+    first, *others = _folded(lead.text + shown_inline(text), hang, width())
+    say(lead, Toned(first[len(lead.text) :], tone))
+    for more in others:
         say(Toned(more, tone))
+
+
+def _folded(line: str, hang: int, columns: int | None) -> list[str]:
+    """A line as the lines of so many columns; words, such as paths, stay whole, so that they can be copied."""
+    if columns is None or not len(line) > columns > 2 * hang:
+        return [line]
+    return textwrap.wrap(
+        line, columns, subsequent_indent=" " * hang, expand_tabs=False, replace_whitespace=False,
+        break_long_words=False, break_on_hyphens=False,
+    ) or [""]  # fmt: skip
 
 
 def print_diff(lines: Iterable[str]) -> None:
@@ -198,21 +208,31 @@ def print_next(steps: Sequence[tuple[str, str]]) -> None:
 
 def print_error(message: str, hint: str = "") -> None:
     """What went wrong, on stderr, and below it what to do about it."""
-    say(Toned("error:", "bad"), f" {_hung(message)}", err=True)
+    _print_aside(f" {message}", Toned("error:", "bad"))
     print_hint(hint)
 
 
 def print_warning(message: str) -> None:
     """What may be wrong, on stderr."""
-    say(Toned("warning:", "unsure"), f" {_hung(message)}", err=True)
+    _print_aside(f" {message}", Toned("warning:", "unsure"))
+
+
+def print_note(note: str) -> None:
+    """What is good to know, on stderr."""
+    _print_aside(f"note: {note}")
 
 
 def print_hint(hint: str) -> None:
     """What to do next, below what went wrong; nothing for nothing."""
     if hint:
-        say(f"  {_hung(hint)}", err=True)
+        _print_aside(f"  {hint}")
 
 
-def _hung(text: str) -> str:
-    """A text whose further lines are indented: none of them can look like a line of ours."""
-    return text.replace("\n", "\n  ")
+def _print_aside(text: str, lead: Toned = NOTHING) -> None:
+    """A text on stderr; all its further lines are indented, so that none of them can look like a line of ours."""
+    columns = width(sys.stderr)
+    first, *others = shown(lead.text + text).split("\n")
+    start, *more = _folded(first, 2, columns)
+    say(lead, start[len(lead.text) :], err=True)
+    for line in [*more, *(part for other in others for part in _folded(f"  {other}", 2, columns))]:
+        say(line, err=True)

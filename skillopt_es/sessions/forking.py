@@ -21,7 +21,7 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.programs.classic.forks import contradiction, gate_values, skills_in, under_way
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve, fold
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.version import software_version
 
 

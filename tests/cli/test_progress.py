@@ -19,7 +19,7 @@ from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 from skillopt_es.cli import progress as module
 from skillopt_es.cli.process import until_stopped
 from skillopt_es.cli.progress import STAGES, Progress, rollout_words
-from skillopt_es.config.once import GivenTwice, load_once
+from skillopt_es.config.files import GivenTwice, load_once
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.tasks import Job, Rollouts, Unit
 from skillopt_es.events.values import Purpose, SkillTree

@@ -14,8 +14,8 @@ COMMAND = str(Path(sys.executable).with_name("skillopt-es"))
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def on_terminal(*words: object, **environ: str) -> str:
-    """What a terminal of 80 columns and 24 lines gets of a command."""
+def on_terminal(*words: object, code: int = 0, **environ: str) -> str:
+    """What a terminal of 80 columns and 24 lines gets of a command that ends with a code."""
     ours, theirs = pty.openpty()
     plain = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "80", "LINES": "24", "LANG": "C.UTF-8"}
     process = subprocess.Popen(
@@ -27,5 +27,5 @@ def on_terminal(*words: object, **environ: str) -> str:
         while piece := os.read(ours, 65536):
             shown += piece
     os.close(ours)
-    assert process.wait(20) == 0
+    assert process.wait(20) == code
     return shown.decode().replace("\r\n", "\n")

@@ -43,7 +43,7 @@ from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import evolve as folded
 from skillopt_es.projections.trainer import fold
 from skillopt_es.prompts import system_prompt
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.session import resume, start
 from skillopt_es.skill.appendix import MOST_CHARACTERS, appendix_notes
 from skillopt_es.skill.regions import APPENDIX_END, APPENDIX_START, MARKERS
