@@ -17,7 +17,13 @@ Payload = dict[str, Json]
 Upcast = Callable[[Payload], Payload]
 Upcasts = Mapping[tuple[str, int], Upcast]
 
-UPCASTS: Upcasts = {}
+
+def _paused_by_key(payload: Payload) -> Payload:
+    """A budget's pause named its limit at the beginning of its message, and nowhere else."""
+    return {**payload, "key": str(payload["message"]).split()[0]} if payload["reason"] == "budget" else payload
+
+
+UPCASTS: Upcasts = {("RunPaused", 1): _paused_by_key}
 
 
 def upcast(name: str, version: int, current: int, payload: Payload, upcasts: Upcasts = UPCASTS) -> Payload:
