@@ -16,7 +16,7 @@ from skillopt_es.events.catalog import RunImported, RunStarted
 from skillopt_es.events.values import Json
 from skillopt_es.gate.forks import GATE_KEYS
 from skillopt_es.projections.state import AnyState
-from skillopt_es.runs.moments import Events
+from skillopt_es.runs.lookup import Events
 
 
 def regated(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:

@@ -46,7 +46,7 @@ from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Item, can_regrade
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.runs.moments import Events
+from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import OpenData, environment_of
 from skillopt_es.sessions.wiring import REAL_WORLD, World
