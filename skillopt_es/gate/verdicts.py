@@ -6,12 +6,11 @@ from attrs import frozen
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score
-from skillopt_es.events.catalog import CandidateGated, Event
 from skillopt_es.events.values import GateAction, GateRule, Score
-from skillopt_es.gate.draws import Contest, judged, leads, step_contest
+from skillopt_es.gate.draws import Contest, judged, leads
 from skillopt_es.gate.rules import Ruling
 from skillopt_es.gate.stale import counts_as_measured, standing_value
-from skillopt_es.projections.state import Measurement, TrainerState, open_step
+from skillopt_es.projections.state import AnyState, Measurement
 
 
 @frozen(kw_only=True)
@@ -34,42 +33,7 @@ class Weighed:
     exact: bool = True
 
 
-def gate_candidate(state: TrainerState, run: RunData) -> Event:
-    """The verdict over the open step's measured candidate."""
-    step, place = open_step(state)
-    assert step.built is not None
-    assert state.current is not None
-    assert state.best is not None
-    contest = step_contest(state)
-    stale = state.current.stale_from
-    no_op = counts_as_measured(state, run, step.built.candidate)
-    measured_at = first_place(state, stale if no_op else step.built.candidate.hash)
-    found = weighed(state, run, contest, use_gate=run.config.evaluation.use_gate)
-    return CandidateGated(
-        step=step.number,
-        candidate=step.built.candidate.hash,
-        action=found.action,
-        metric=run.config.evaluation.gate_metric,
-        candidate_score=found.candidate_score,
-        candidate_value=found.candidate_value,
-        current_score=found.current_score,
-        current_value=found.current_value,
-        best_value=state.best.value,
-        compared=found.compared,
-        won=found.won,
-        lost=found.lost,
-        known_from="" if measured_at == place.gate else measured_at,
-        stale_from=stale,
-        rule=found.rule,
-        reason=found.reason,
-        draws=found.draws,
-        current_draws=found.current_draws,
-        error=found.error,
-        exact=found.exact,
-    )
-
-
-def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
+def weighed(state: AnyState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
     """A contest and its verdict; everything that the rule wants must have been drawn."""
     assert state.current is not None
     if state.current.stale_from or not use_gate:
@@ -100,7 +64,7 @@ def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bo
     )
 
 
-def _action(state: TrainerState, run: RunData, contest: Contest, ruling: Ruling) -> GateAction:
+def _action(state: AnyState, run: RunData, contest: Contest, ruling: Ruling) -> GateAction:
     assert state.best is not None
     if ruling.verdict != "accept":
         return ruling.verdict
@@ -110,7 +74,7 @@ def _action(state: TrainerState, run: RunData, contest: Contest, ruling: Ruling)
     return "accept"
 
 
-def _against_best(contest: Contest, state: TrainerState) -> Contest:
+def _against_best(contest: Contest, state: AnyState) -> Contest:
     assert state.best is not None
     return Contest(
         candidate=contest.candidate,
@@ -120,7 +84,7 @@ def _against_best(contest: Contest, state: TrainerState) -> Contest:
     )
 
 
-def _against_what_is_known(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
+def _against_what_is_known(state: AnyState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
     """Without a gate, or against the score that stands for the current skill: one draw, and no rule to it."""
     standing = state.current
     assert standing is not None
@@ -158,13 +122,13 @@ def verdict(value: float, current: float | None, better_than_best: bool, *, use_
     return "accept_new_best" if better_than_best else "accept"
 
 
-def first_place(state: TrainerState, skill: str) -> str:
+def first_place(state: AnyState, skill: str) -> str:
     """Where a text was first measured, or begun to be."""
     known = state.measured.get(skill)
     return state.partial[skill, 1].place if known is None else known.place
 
 
-def is_better(state: TrainerState, run: RunData, contest: Contest) -> bool:
+def is_better(state: AnyState, run: RunData, contest: Contest) -> bool:
     """Whether the rule takes a measured candidate; where it would have to draw first, whether its mean is higher."""
     if contest.candidate.hash == contest.current.hash:
         return False

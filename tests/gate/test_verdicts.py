@@ -9,7 +9,7 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
 from skillopt_es.gate.draws import Contest, rule_of, too_large, too_little
-from skillopt_es.projections.state import Measurement, Standing, TrainerState
+from skillopt_es.projections.state import AnyState, Measurement, Standing
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> RunOf:
     return runs_in(tmp_path_factory.mktemp("gate"))
 
 
-def weighed(state: TrainerState, run: RunData, candidate: SkillTree = CANDIDATE) -> gate.Weighed:
+def weighed(state: AnyState, run: RunData, candidate: SkillTree = CANDIDATE) -> gate.Weighed:
     """The verdict of the run's gate."""
     contest = Contest(candidate=candidate, current=CURRENT, candidate_place="e1/s1/gate", current_place="e1/s1/current")
     return gate.weighed(state, run, contest, use_gate=run.config.evaluation.use_gate)
