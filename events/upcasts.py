@@ -27,7 +27,12 @@ def _with_program(payload: Payload) -> Payload:
     return payload
 
 
-UPCASTS: Upcasts = {("RunStarted", 1): _with_program}
+def _paused_by_key(payload: Payload) -> Payload:
+    """A budget's pause named its limit at the beginning of its message, and nowhere else."""
+    return {**payload, "key": str(payload["message"]).split()[0]} if payload["reason"] == "budget" else payload
+
+
+UPCASTS: Upcasts = {("RunStarted", 1): _with_program, ("RunPaused", 1): _paused_by_key}
 
 
 def upcast(name: str, version: int, current: int, payload: Payload, upcasts: Upcasts = UPCASTS) -> Payload:

@@ -25,6 +25,7 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateApplied,
     StepSkipped,
+    names_of,
 )
 from skillopt_es.events.values import NOT_TAKEN
 
@@ -42,20 +43,6 @@ Verdict = Literal[
     "written",
     "unchanged",
 ]
-
-TYPES = (
-    "RunStarted",
-    "RunForked",
-    "EvidenceRetracted",
-    "SkillScored",
-    "CandidateBuilt",
-    "CandidateGated",
-    "StepSkipped",
-    "SlowUpdateApplied",
-    "AppendixWritten",
-    "BestPromoted",
-)
-"""The events that a lineage is made of."""
 
 TAKEN: frozenset[str] = frozenset({"accept_new_best", "accept", "force_accept", "placeholder", "written"})
 
@@ -261,3 +248,5 @@ _HANDLERS = {
     AppendixWritten: _noted,
     BestPromoted: _promoted,
 }
+TYPES = names_of(_HANDLERS)
+"""The events that a lineage is made of."""

@@ -38,44 +38,12 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TextsErased,
     TrainingStopped,
+    names_of,
 )
 from skillopt_es.events.values import NOT_TAKEN, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.state import proposals_in
-
-OVERVIEW: tuple[str, ...] = (
-    "RunStarted",
-    "RunResumed",
-    "RunForked",
-    "EvidenceRetracted",
-    "TextsErased",
-    "RunPaused",
-    "EpochPlanned",
-    "SkillScored",
-    "CandidateGated",
-    "StepSkipped",
-    "AppendixWritten",
-    "SlowUpdateApplied",
-    "TrainingStopped",
-    "EpochCompleted",
-    "BestPromoted",
-    "SealedTestOpened",
-    "RunCompleted",
-    "RunImported",
-    "StepImported",
-    "GapFound",
-)
-"""The types of event that say where a run stands; all others only add numbers to its lines."""
-DETAILS: tuple[str, ...] = (
-    *OVERVIEW,
-    "PatchProposed",
-    "AppendixExtended",
-    "EditsRanked",
-    "CandidateBuilt",
-    "MetaSkillWritten",
-)
-"""All types of event that a summary looks at."""
 
 
 @frozen(kw_only=True)
@@ -115,6 +83,7 @@ class Summary:
     status: Literal["new", "running", "paused", "completed"] = "new"
     paused: str = ""
     pause: str = ""
+    pause_key: str = ""
     hint: str = ""
     program: str = ""
     epoch: int = 0
@@ -191,7 +160,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
 
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
-    return evolve(summary, status="running", paused="", pause="", hint="", resumed=summary.resumed + 1)
+    return evolve(summary, status="running", paused="", pause="", pause_key="", hint="", resumed=summary.resumed + 1)
 
 
 def _forked(summary: Summary, event: RunForked) -> Summary:
@@ -213,7 +182,9 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
 
 
 def _paused(summary: Summary, event: RunPaused) -> Summary:
-    return evolve(summary, status="paused", paused=event.message, pause=event.reason, hint=event.hint)
+    return evolve(
+        summary, status="paused", paused=event.message, pause=event.reason, pause_key=event.key, hint=event.hint
+    )
 
 
 def _planned(summary: Summary, event: EpochPlanned) -> Summary:
@@ -420,3 +391,8 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     StepImported: _step_imported,
     GapFound: _gap,
 }
+_NUMBERS = {PatchProposed, AppendixExtended, EditsRanked, CandidateBuilt, MetaSkillWritten}
+DETAILS = names_of(_HANDLERS)
+"""All types of event that a summary looks at."""
+OVERVIEW = names_of(kind for kind in _HANDLERS if kind not in _NUMBERS)
+"""Those that say where a run stands; all others only add numbers to its lines."""

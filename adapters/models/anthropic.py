@@ -13,14 +13,13 @@ from collections.abc import Mapping
 from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.models.anthropic_reply import assemble, read
-from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.endpoint import open_endpoint, refused
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.families import check_anthropic, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.reading import Feature, base64_of, read_reply
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, Message, ModelSettings, Thinking
+from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, Message, ModelSettings, Thinking, provider
 
 PUBLIC = "https://api.anthropic.com"
 VERSION = "2023-06-01"
@@ -36,9 +35,10 @@ _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh"
 _SMALLEST_BUDGET = 1024
 
 
+@provider(takes=["thinking"])
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for what the Messages API cannot do."""
-    refuse_others(settings, frozenset({"thinking"}))
+    refuse_others(settings, open_model.takes)
     check_anthropic(settings)
     settings = evolve(settings, base_url=settings.base_url.strip() or PUBLIC)
     path = "/messages" if settings.base_url.rstrip("/").endswith("/v1") else "/v1/messages"
@@ -50,8 +50,10 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
         stream=settings.stream,
     )
     if settings.token_field == "max_completion_tokens":  # noqa: S105 - a field's name
-        raise ConfigError(
-            f"{setting(settings.role, 'token_field')} is {settings.token_field!r}, but anthropic calls it max_tokens",
+        raise refused(
+            settings,
+            "token_field",
+            f" is {settings.token_field!r}, but anthropic calls it max_tokens",
             hint="set it to auto",
         )
     endpoint = open_endpoint(

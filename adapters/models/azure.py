@@ -15,12 +15,13 @@ from attrs import evolve, frozen
 
 from skillopt_es.adapters.models.azure_tokens import token_source
 from skillopt_es.adapters.models.credentials import Credential, TokenCache
-from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.endpoint import open_endpoint, refused, setting
+from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.families import refuse_others
+from skillopt_es.adapters.models.hints import no_such_model, what_to_check
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.openai import uses_responses, wire_for
-from skillopt_es.errors import ConfigError
-from skillopt_es.ports import ChatModel, ModelSettings
+from skillopt_es.ports import ChatModel, ModelSettings, provider
 
 SCOPE = "https://cognitiveservices.azure.com/.default"
 _HOSTS = (
@@ -31,16 +32,25 @@ _HOSTS = (
     ".openai.azure.cn",
 )
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(-preview)?")
+_SIGN_IN = {
+    "azure_cli": "run `az login` with an account of this tenant",
+    "managed_identity": "check model.managed_identity_client_id and the identity of this machine",
+    "workload_identity": "check AZURE_CLIENT_ID, AZURE_TENANT_ID and the federated token",
+    "service_principal": "check AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
+}
 _V1 = ("", "v1", "preview", "latest")
-_TAKEN = frozenset({"protocol", "api_version", "auth_mode", "ad_scope", "managed_identity_client_id", "allow_hosts"})
+_TAKEN = ("protocol", "api_version", "auth_mode", "ad_scope", "managed_identity_client_id", "allow_hosts")
 
 
+@provider(takes=_TAKEN, system="azure.ai.openai")
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for an unusable address, version or way to sign in."""
-    refuse_others(settings, _TAKEN)
+    refuse_others(settings, open_model.takes)
     if not settings.base_url.strip():
-        raise ConfigError(
-            f"{setting(settings.role, 'base_url')} is not set: there is no endpoint",
+        raise refused(
+            settings,
+            "base_url",
+            " is not set: there is no endpoint",
             hint="name it, such as https://NAME.openai.azure.com, or `export AZURE_OPENAI_ENDPOINT=…`",
         )
     place = _place(settings)
@@ -63,7 +73,29 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
     )
     identity = identity_of(at, f"azure-{api}", settings.base_url, api_version=settings.api_version)
     shown = evolve(settings, auth_mode=mode)
-    return HttpModel(shown, identity=identity, wire=wire, endpoint=endpoint, credential=credential, outside=outside)
+    return HttpModel(
+        shown,
+        identity=identity,
+        wire=wire,
+        endpoint=endpoint,
+        credential=credential,
+        own_hint=lambda failed, hint: _hint(failed, hint, shown),
+        outside=outside,
+    )
+
+
+def _hint(failed: Failure, hint: str, settings: ModelSettings) -> str:
+    """What may be wrong on Azure alone: the sign-in, and the version of the interface."""
+    if failed.closed:
+        return hint
+    if failed.kind == "auth" and settings.auth_mode in _SIGN_IN:
+        return f"{_SIGN_IN[settings.auth_mode]}; it needs the role Cognitive Services OpenAI User on the resource"
+    if failed.kind != "config":
+        return hint
+    version = f"{setting(settings.role, 'api_version')} (now {settings.api_version!r})"
+    if "api version" in failed.message.lower().replace("-", " "):
+        return f"change {version}"
+    return what_to_check(settings, f"{version}, ") if no_such_model(failed) else hint
 
 
 @frozen
@@ -76,22 +108,25 @@ class _Place:
 def _place(settings: ModelSettings) -> _Place:
     """Where this model is: by a date in the classic plane, else in v1."""
     version = settings.api_version.strip()
-    where = setting(settings.role, "api_version")
     kind = "/responses" if uses_responses(settings) else "/chat/completions"
     resource = settings.base_url.strip().rstrip("/")
     for ending in ("/openai/v1", "/openai"):
         resource = resource.removesuffix(ending)
     if "/openai/" in resource:
-        raise ConfigError(
-            f"{setting(settings.role, 'base_url')} is {settings.base_url}, but must end before /openai",
+        raise refused(
+            settings,
+            "base_url",
+            f" is {settings.base_url}, but must end before /openai",
             hint="the deployment's name goes into model." + settings.role,
         )
     if version in _V1:
         query = f"api-version={version}" if version in {"preview", "latest"} else ""
         return _Place(resource, f"/openai/v1{kind}", query)
     if not _DATE.fullmatch(version):
-        raise ConfigError(
-            f"{where} is {version!r}, but a version is a date like 2024-10-21 or 2025-04-01-preview",
+        raise refused(
+            settings,
+            "api_version",
+            f" is {version!r}, but a version is a date like 2024-10-21 or 2025-04-01-preview",
             hint="leave it out to use the v1 endpoint, which has none",
         )
     if kind == "/responses":
@@ -102,8 +137,10 @@ def _place(settings: ModelSettings) -> _Place:
 
 def _require_key(settings: ModelSettings) -> None:
     if not settings.api_key_env:
-        raise ConfigError(
-            f"{setting(settings.role, 'auth_mode')} is api_key, but no key is named",
+        raise refused(
+            settings,
+            "auth_mode",
+            " is api_key, but no key is named",
             hint=f"name its environment variable in {setting(settings.role, 'api_key_env')}",
         )
 
@@ -115,17 +152,20 @@ def _require_trusted_host(settings: ModelSettings) -> None:
         host = httpx.URL(settings.base_url.strip()).host.lower()
     except httpx.InvalidURL:
         host = ""
-    where = setting(settings.role, "base_url")
     allowed = {name.strip().lower() for name in settings.allow_hosts.split(",") if name.strip()}
     listed = host in allowed
     if not host or not (listed or host.endswith(_HOSTS)):
-        raise ConfigError(
-            f"{where} is {settings.base_url}, which is no Azure host, so it is not sent a token",
+        raise refused(
+            settings,
+            "base_url",
+            f" is {settings.base_url}, which is no Azure host, so it is not sent a token",
             hint="an endpoint that takes a key, not a token, needs model.azure_openai_auth_mode: openai_compatible; "
             f"else correct the address, or name its host in {setting(settings.role, 'allow_hosts')}",
         )
     if url.scheme != "https" and not (listed and _is_this_machine(host)):
-        raise ConfigError(f"{where} is {settings.base_url}, but a token is only sent over https", hint="use https")
+        raise refused(
+            settings, "base_url", f" is {settings.base_url}, but a token is only sent over https", hint="use https"
+        )
 
 
 def _is_this_machine(host: str) -> bool:

@@ -18,10 +18,10 @@ from attrs import evolve, frozen
 from skillopt_es.adapters.models.connections import most_connections
 from skillopt_es.adapters.models.course import Course, Failed, Question
 from skillopt_es.adapters.models.credentials import Credential
-from skillopt_es.adapters.models.endpoint import Endpoint, setting
+from skillopt_es.adapters.models.endpoint import Endpoint, refused, setting
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
-from skillopt_es.adapters.models.hints import hint_for
+from skillopt_es.adapters.models.hints import OwnHint, as_for_any, hint_for
 from skillopt_es.adapters.models.limits import Limiter
 from skillopt_es.adapters.models.naps import Sleep
 from skillopt_es.adapters.models.reading import ALL_FEATURES, Feature, Wire, has, without
@@ -37,7 +37,6 @@ from skillopt_es.adapters.models.retry import (
     spent_wait,
 )
 from skillopt_es.adapters.models.slots import Clock
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest
 
@@ -69,6 +68,7 @@ class HttpModel:
         wire: Wire,
         endpoint: Endpoint,
         credential: Credential | None = None,
+        own_hint: OwnHint = as_for_any,
         outside: Outside = REAL,
     ) -> None:
         _check_extra_body(settings)
@@ -77,6 +77,7 @@ class HttpModel:
         self._wire = wire
         self._endpoint = endpoint
         self._credential = credential
+        self._own_hint = own_hint
         self._outside = outside
         self._clock = outside.clock
         self._redactor = endpoint.redactor
@@ -283,7 +284,7 @@ class HttpModel:
             failed.message,
             status=failed.status,
             request_id=failed.request_id,
-            hint=hint_for(failed, self._settings),
+            hint=self._own_hint(failed, hint_for(failed, self._settings)),
             latency_ms=result.latency_ms,
             tries=tuple(tries),
             perhaps_request=failed.perhaps_request,
@@ -313,7 +314,7 @@ def _droppable(settings: ModelSettings) -> tuple[Feature, ...]:
 def _check_extra_body(settings: ModelSettings) -> None:
     for name in settings.extra_body:
         if name in _OWN_FIELDS:
-            raise ConfigError(f"{setting(settings.role, 'extra_body')} must not set {name!r}: the trainer does")
+            raise refused(settings, "extra_body", f" must not set {name!r}: the trainer does")
 
 
 def _short_hash(text: str) -> str:

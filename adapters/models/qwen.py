@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from skillopt_es.adapters.models import chat_completions
-from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.endpoint import open_endpoint, refused
 from skillopt_es.adapters.models.families import check_no_effort, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatModel, ModelSettings
+from skillopt_es.ports import ChatModel, ModelSettings, provider
 
 
+@provider(takes=["thinking"], may_think=True, system="qwen")
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for what such a server cannot do."""
-    refuse_others(settings, frozenset({"thinking"}))
+    refuse_others(settings, open_model.takes)
     check_no_effort(settings)
     return HttpModel(
         settings,
@@ -41,8 +41,10 @@ def _thinking(settings: ModelSettings) -> Mapping[str, Json]:
     if settings.thinking == "server_default":
         return {}
     if settings.thinking == "adaptive":
-        raise ConfigError(
-            f"{setting(settings.role, 'thinking')} is 'adaptive', but a chat template only thinks or does not",
+        raise refused(
+            settings,
+            "thinking",
+            " is 'adaptive', but a chat template only thinks or does not",
             hint="set it to enabled, disabled or server_default",
         )
     return {"chat_template_kwargs": {"enable_thinking": settings.thinking == "enabled"}}

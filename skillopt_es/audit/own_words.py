@@ -14,12 +14,12 @@ from attrs import define, field
 
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.events.blobs import stored_text
-from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.catalog import RolloutCompleted, skills_in
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, hex_digest, text_digest
-from skillopt_es.gate.forks import skills_in
 
 SHORTEST = 8
 """The fewest characters of a line that is looked for in other texts: shorter ones stand in too many by chance."""
@@ -105,9 +105,8 @@ def _kinds(evidence: Evidence, names: set[str]) -> set[str]:
 
 def _user(slot: str) -> str:
     """The place and the item whose rollout made a call; nothing for the optimizer's."""
-    place, _, rest = slot.partition("/item/")
-    item = rest.split("/")[0].replace("%2F", "/").replace("%25", "%")
-    return f"{place}\n{item}" if item else ""
+    place = Place(slot)
+    return f"{place.evaluation}\n{place.item}" if place.item is not None else ""
 
 
 def _skill_texts(log: EventLog) -> set[str]:

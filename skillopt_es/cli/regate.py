@@ -13,6 +13,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table, table_width
 from skillopt_es.cli.terminal import print_hanging, print_next, say, width
 from skillopt_es.counting import counted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import short
@@ -46,7 +47,7 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     skillopt-es regate my-run --set evaluation.gate_metric=soft
     skillopt-es regate my-run --set evaluation.use_gate=false
     """
-    from skillopt_es.audit.regating import regated_log
+    from skillopt_es.audit.regating import regated
     from skillopt_es.cli.printing import as_found
     from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
@@ -55,7 +56,7 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
         _ = reading.started
-        found = regated_log(reading, folder, overrides)
+        found = regated(reading, folder, overrides)
         if as_json:
             print_json({"run": folder.name, **verdicts_json(found), "problem": problem_json(reading)})
         else:
@@ -175,7 +176,7 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
     skillopt-es rescore my-run --set env.grader=contains
     skillopt-es rescore my-run --set env.data_path=corrected.jsonl
     """
-    from skillopt_es.audit.rescoring import rescored_log
+    from skillopt_es.audit.rescoring import rescored
     from skillopt_es.cli.printing import as_found
     from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
@@ -183,7 +184,7 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
 
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
-        found = asyncio.run(rescored_log(reading, reading.log, folder, overrides))
+        found = asyncio.run(rescored(reading, reading.log, folder, overrides))
         if as_json:
             print_json({"run": folder.name, **_json(found), "problem": problem_json(reading)})
         else:
@@ -229,7 +230,7 @@ def _print(folder: Path, found: Rescoring) -> None:
     )
     for each in changed[:_MOST]:
         told = short(each.why) if each.derived is None else _words(each.derived)
-        click.echo(f"  event {each.seq:<6} {each.place}/{each.item}: {_words(each.recorded)} -> {told}")
+        click.echo(f"  event {each.seq:<6} {Place(each.place).shown(each.item)}: {_words(each.recorded)} -> {told}")
     if len(changed) > _MOST:
         click.echo(f"  and {len(changed) - _MOST} more; --json has all")
     _print_evaluations(found)

@@ -15,6 +15,7 @@ from typing import Literal, Protocol
 from attrs import frozen
 
 from skillopt_es.engine.ahead import Ahead
+from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.perform import Ports, perform
 from skillopt_es.engine.programs import program_of
@@ -72,7 +73,7 @@ class Trainer:
         ports: Ports,
         observers: Sequence[Observer],
         stopping: Callable[[], bool],
-        reached: Callable[[], str] = lambda: "",
+        reached: Callable[[], Reached | None] = lambda: None,
         ahead: Ahead | None = None,
     ) -> None:
         self._ahead = ahead
@@ -96,8 +97,8 @@ class Trainer:
                     break
                 await self._perform(task)
                 reached = self._reached()
-                if reached and self.state.status == "running":
-                    await self._pause("budget", reached)
+                if reached is not None and self.state.status == "running":
+                    await self._pause("budget", reached.message, key=reached.key)
                 elif self._stopping() and self.state.status == "running":
                     raise Interrupted("stopped as asked; everything that was answered is recorded")
         except Interrupted as interrupted:
@@ -167,9 +168,9 @@ class Trainer:
             await self._log.anchor()
 
     async def _pause(
-        self, reason: Literal["interrupt", "error", "handoff", "budget"], message: str, hint: str = ""
+        self, reason: Literal["interrupt", "error", "handoff", "budget"], message: str, hint: str = "", key: str = ""
     ) -> None:
-        await self.append([RunPaused(reason=reason, message=message, hint=hint)])
+        await self.append([RunPaused(reason=reason, message=message, hint=hint, key=key)])
         await self.settled()
 
 
@@ -180,7 +181,7 @@ class Work:
     trainer: Trainer
     rollouts: RolloutPorts
     writer: RunWriter
-    reached: Callable[[], str]
+    reached: Callable[[], Reached | None]
     """Why the budget lets nothing start any more; empty as long as it does."""
 
 

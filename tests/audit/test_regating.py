@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.audits import regated
 from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.scripted_modes import MODES, rewriting_world
 
 from skillopt_es.audit.regated import Regated
-from skillopt_es.audit.regating import regated
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import BestPromoted, CandidateBuilt, CandidateGated, SlowUpdateApplied
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import NOT_TAKEN
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
 

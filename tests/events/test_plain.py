@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 from support.event_runs import fill
+from support.ready import PATIENCE
 
+from skillopt_es.events.anchor import Anchor, read_anchor, write_anchor
 from skillopt_es.events.plain import NotPlainError, open_plain, read_plain
 
 
@@ -40,9 +42,9 @@ from pathlib import Path
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.verify import verify
 from skillopt_es.sessions.accounts import lost_calls
-from skillopt_es.runs.kept_overviews import kept_overview
-from skillopt_es.runs.liveness import is_written
-from skillopt_es.runs.usage_sums import kept_sums
+from skillopt_es.runs.kept import kept_overview
+from skillopt_es.runs.folders import is_written
+from skillopt_es.runs.kept import kept_sums
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 
@@ -68,8 +70,20 @@ def test_a_pipe_in_the_place_of_a_file_hangs_no_reader(tmp_path: Path) -> None:
         (tmp_path / f"run-{name}" / name).unlink(missing_ok=True)
         os.mkfifo(tmp_path / f"run-{name}" / name)
     run = [sys.executable, "-c", READ, *(str(tmp_path / f"run-{name}") for name in names)]
-    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout.splitlines()
     assert len(said) == len(names)
     for name, line in zip(names, said, strict=True):
         assert line.startswith(f"run-{name}: ")
         assert line.endswith(f"{name} cannot be read: it is not a plain file" if name in counting else ": read")
+
+
+def test_a_pipe_or_link_where_a_new_anchor_is_written_is_replaced(tmp_path: Path) -> None:
+    """Nobody waits for a reader of it, and nothing is written through it."""
+    os.mkfifo(tmp_path / "head.json.new")
+    anchor = Anchor(run_id="r", seq=1, hash="a", calls=0, calls_hash="b")
+    write_anchor(tmp_path, anchor)
+    (tmp_path / "else").write_text("mine", encoding="utf-8")
+    (tmp_path / "head.json.new").symlink_to(tmp_path / "else")
+    write_anchor(tmp_path, anchor)
+    assert read_anchor(tmp_path) == anchor
+    assert (tmp_path / "else").read_text(encoding="utf-8") == "mine"

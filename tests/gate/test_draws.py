@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve as replace
+from support.audits import regated
 from support.crashes import KillAt, in_child
 from support.flaky import flaky_world
 from support.logs import call_slots, decisions_of, events_of, rows_of
 from support.scripted import NOON, config
 
 from skillopt_es.audit.check import check
-from skillopt_es.audit.regating import regated
 from skillopt_es.engine.evaluations import measure, selection
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.run_data import recorded_run
@@ -41,7 +41,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.summary import summarize
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
 

@@ -17,6 +17,7 @@ from support.command import command
 from support.exchange import checked, gaps, imported, read
 from support.logs import events_of
 from support.original_folder import C2, GUIDED, V0, V1, V4, dump, killed, resumed, whole
+from support.ready import PATIENCE
 
 from skillopt_es.engine.fold import fold
 from skillopt_es.errors import DataError
@@ -428,7 +429,7 @@ def test_an_import_that_was_killed_can_be_done_again(folder: Path, tmp_path: Pat
     """Its log is whole or not there, and the name is not lost."""
     run = tmp_path / "runs" / "theirs"
     words = [sys.executable, "-c", KILLED_IN_THE_MIDDLE, str(folder), str(run)]
-    assert subprocess.run(words, check=False, timeout=60).returncode == -signal.SIGKILL
+    assert subprocess.run(words, check=False, timeout=PATIENCE).returncode == -signal.SIGKILL
     assert (run / "log.db.new").exists()
     assert not is_run(run)
     assert command("import", folder, "--out", "theirs", cwd=tmp_path).code == 0

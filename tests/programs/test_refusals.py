@@ -22,7 +22,7 @@ from skillopt_es.engine.programs import Deed, program_named
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.log import EventLog
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
 from skillopt_es.engine import scores
+from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.loop import Work, waiting_for
 from skillopt_es.engine.rollout import run_rollouts
@@ -16,13 +16,12 @@ from skillopt_es.engine.tasks import Evaluation, Rollouts, Unit
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Measured, Score, Split
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import AnyState
 from skillopt_es.projections.usage import Usage, usage_of
-
-_DRAW = re.compile(r"draw-(\d+)/")
 
 Progress = Callable[[Split, int, int], None]
 
@@ -65,11 +64,11 @@ class Scoring:
         try:
             found = [await self._result(evaluation, progress) for evaluation in evaluations]
         except (BackendError, Interrupted) as error:
-            reached = self._reached() if isinstance(error, Interrupted) else ""
+            reached = self._reached() if isinstance(error, Interrupted) else None
             await self._trainer.append([_paused(error, reached)])
             await self._trainer.settled()
-            if reached:
-                raise BudgetReached(reached) from None
+            if reached is not None:
+                raise BudgetReached(reached.message, key=reached.key) from None
             raise
         except Unanswered as waiting:
             message = waiting_for(waiting.questions)
@@ -135,14 +134,14 @@ class Scoring:
             raise Interrupted("stopped as asked; everything that was answered is recorded")
         return rows, texts
 
-    async def _recorded(self, first: str, rows: Sequence[RolloutCompleted], texts: Sequence[str]) -> str:
+    async def _recorded(self, first: Place, rows: Sequence[RolloutCompleted], texts: Sequence[str]) -> str:
         """The place at which the log has exactly these rows; they are appended if there is none."""
         known = self._trainer.state.rollouts
         places = passes(self._trainer.state, first)
         for place in places:
             if list(known[place].values()) == [evolve(row, place=place) for row in rows]:
                 return place
-        place = f"{first}/{len(places) + 1}" if places else first
+        place = first.graded(len(places) + 1)
         await self._trainer.append([evolve(row, place=place) for row in rows], texts)
         return place
 
@@ -150,7 +149,7 @@ class Scoring:
         journal = self._writer.journal
         used = {row.n: row for ref in _refs(rows) for row in journal.attempts(ref.slot) if row.digest == ref.digest}
         failed = (row for row in journal.read(journaled) if row.call.outcome == "failed")
-        used.update({row.n: row for row in failed if row.call.slot.startswith(f"{place}/item/")})
+        used.update({row.n: row for row in failed if Place(row.call.slot).evaluation == place})
         return list(used.values())
 
 
@@ -167,9 +166,9 @@ def _units(evaluation: Evaluation) -> tuple[Unit, ...]:
     )
 
 
-def _paused(error: BackendError | Interrupted, reached: str) -> RunPaused:
-    if reached:
-        return RunPaused(reason="budget", message=reached)
+def _paused(error: BackendError | Interrupted, reached: Reached | None) -> RunPaused:
+    if reached is not None:
+        return RunPaused(reason="budget", message=reached.message, key=reached.key)
     if isinstance(error, Interrupted):
         return RunPaused(reason="interrupt", message=error.message)
     return RunPaused(reason="error", message=error.message, hint=error.hint)
@@ -182,10 +181,9 @@ def _refs(rows: Sequence[RolloutCompleted]) -> list[CallRef]:
 # --- which scores a log has: of which draw, graded how often, and the one that stands ---------------------------------
 
 
-def passes(state: AnyState, first: str) -> list[str]:
+def passes(state: AnyState, first: Place) -> list[Place]:
     """Where the results of a draw are recorded: at its own place, and again when graded otherwise."""
-    own = re.compile(re.escape(first) + r"(/\d+)?")
-    return [place for place in state.rollouts if own.fullmatch(place)]
+    return [place for place in map(Place, state.rollouts) if place.is_grading_of(first)]
 
 
 def standing_rows(state: AnyState, run: RunData, evaluation: Evaluation) -> tuple[RolloutCompleted, ...]:
@@ -202,23 +200,7 @@ def next_draw(state: AnyState, journal: Journal, evaluation: Evaluation) -> Eval
     """A draw of its own: the newest one as long as it has no score, else one that nobody has begun."""
     first = evaluation.place
     names = [*state.rollouts, *(row.call.slot for row in journal.read())]
-    own = [name.removeprefix(f"{first}/") for name in names if name == first or name.startswith(f"{first}/")]
-    newest = max(map(_draw_in, own), default=1)
-    if any(place in state.scored for place in passes(state, drawn_at(first, newest))):
+    newest = max((Place(name).draw for name in names if first.holds(name)), default=1)
+    if any(place in state.scored for place in passes(state, first.drawn(newest))):
         newest += 1
-    return evolve(evaluation, place=drawn_at(first, newest))
-
-
-def drawn_at(first: str, number: int) -> str:
-    """The place of an evaluation's n-th draw."""
-    return first if number == 1 else f"{first}/draw-{number}"
-
-
-def draw_of(place: str) -> int:
-    """Which draw of its split a place of results or calls is of."""
-    return _draw_in("/".join(place.split("/")[2:]))
-
-
-def _draw_in(rest: str) -> int:
-    found = _DRAW.match(f"{rest}/")
-    return int(found[1]) if found else 1
+    return evolve(evaluation, place=first.drawn(newest))
