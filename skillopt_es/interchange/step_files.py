@@ -242,7 +242,7 @@ class StepFiles:
             "best_score": verdict.candidate_value if best_now else verdict.best_value,
             "best_step": after.best.step,
             "current_origin": self.origin,
-            "best_origin": after.best.origin,
+            "best_origin": str(after.best.origin),
             **length,
         }
 
