@@ -72,8 +72,9 @@ def slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState:
     assert state.current is not None
     if event.skill.hash == state.current.skill.hash:
         return state
-    kind = "slow_update_placeholder" if event.action == "placeholder" else "slow_update"
-    kept = event.stale_from and event.action in ("placeholder", "force_accept")
+    verdict = event.verdict
+    kind = "slow_update_placeholder" if verdict.action == "placeholder" else "slow_update"
+    kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
     measured = state.current if kept else state.measured.get(event.skill.hash)
     standing = Standing(
         skill=event.skill,
@@ -81,10 +82,9 @@ def slow_applied(state: TrainerState, event: SlowUpdateApplied) -> TrainerState:
         step=state.steps_done,
         score=stated_score(measured),
         value=measured.value if measured else None,
-        stale_from=event.stale_from if kept else "",
+        stale_from=verdict.stale_from if kept else "",
     )
-    best = standing if event.action == "accept_new_best" else state.best
-    return replace(state, current=standing, best=best)
+    return replace(state, current=standing, best=standing if verdict.new_best else state.best)
 
 
 def meta(state: TrainerState, event: MetaSkillWritten) -> TrainerState:

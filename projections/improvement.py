@@ -121,17 +121,17 @@ class _Walk:
                 self.best = None if self.state.best is None else self.state.best.value
                 self.close("baseline", "", "baseline")
             case CandidateGated():
-                edits, lines = _taken(before) if event.action != "reject" else (0, 0)
+                edits, lines = _taken(before) if event.verdict.action != "reject" else (0, 0)
                 name = f"step {event.step}"
-                self.close(name, event.action, name, edits=edits, lines=lines)
+                self.close(name, event.verdict.action, name, edits=edits, lines=lines)
             case StepSkipped():
                 self.close(f"step {event.step}", event.reason, f"step {event.step}")
             case SlowUpdateApplied() if before.epoch is None or event.epoch < before.epoch.number:
                 name = f"end of epoch {event.epoch}"  # it came late
-                self.close(name, event.action, name)
+                self.close(name, event.verdict.action, name)
             case EpochCompleted():
                 name, applied = f"end of epoch {event.epoch}", before.epoch.applied if before.epoch else None
-                self.close(name, applied.action if applied is not None else "", name)
+                self.close(name, applied.verdict.action if applied is not None else "", name)
             case RunCompleted():
                 self.close("final", "promoted" if self.promoted else "", "final")
             case BestPromoted():

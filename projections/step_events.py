@@ -22,7 +22,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
 )
-from skillopt_es.events.values import NOT_TAKEN, REFUSED_LEAK, Measured, Proposal
+from skillopt_es.events.values import REFUSED_LEAK, Measured, Proposal
 from skillopt_es.projections.state import (
     Attempt,
     Standing,
@@ -115,23 +115,20 @@ def built(state: TrainerState, event: CandidateBuilt) -> TrainerState:
 def gated(state: TrainerState, event: CandidateGated) -> TrainerState:
     """The verdict: it closes the step."""
     assert state.step is not None
-    taken = event.action not in NOT_TAKEN
-    candidate = _candidate(state, state.step, event) if taken else state.current
-    new_best = event.action == "accept_new_best" or (
-        event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
-    )
+    verdict = event.verdict
+    candidate = _candidate(state, state.step, event) if verdict.taken else state.current
     counts = replace(
         state.counts,
-        accepted=state.counts.accepted + taken,
-        rejected=state.counts.rejected + (event.action == "reject"),
-        indecisive=state.counts.indecisive + (event.action == "indecisive"),
+        accepted=state.counts.accepted + verdict.taken,
+        rejected=state.counts.rejected + (verdict.action == "reject"),
+        indecisive=state.counts.indecisive + (verdict.action == "indecisive"),
     )
-    attempt = _attempt(state, state.step, event.action, event.current_value, event.candidate_value)
-    attempt = replace(attempt, bound=not event.exact)
+    attempt = _attempt(state, state.step, verdict.action, verdict.current_value, verdict.candidate_value)
+    attempt = replace(attempt, bound=not verdict.exact)
     state = replace(
         state,
         current=candidate,
-        best=candidate if new_best else state.best,
+        best=candidate if verdict.new_best else state.best,
         buffer=(*state.buffer, attempt),
         counts=counts,
     )

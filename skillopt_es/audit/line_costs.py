@@ -55,7 +55,7 @@ class Behind:
     proposals: tuple[Proposal, ...]
     patches: tuple[str, ...]
     items: tuple[str, ...]
-    gate: CandidateGated | None
+    gate: GateVerdict | None
     cost: Cost
     unsaid: tuple[str, ...] = ()
     unplaced: tuple[str, ...] = ()
@@ -116,7 +116,7 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, Usage], lines_of_slo
         proposals=tuple(evolve(chain.proposals[name], origins=chain.sources[name]) for name in names),
         patches=patches,
         items=chain.items_behind(patches),
-        gate=chain.gated.event if chain.gated is not None else None,
+        gate=chain.verdict,
         cost=cost,
         unsaid=tuple(merge for merge in chain.unsaid if merge in makers),
         unplaced=tuple(name for name in names if chain.unplaced(name)),

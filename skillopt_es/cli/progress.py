@@ -155,9 +155,8 @@ class Progress:
         if not isinstance(event, RolloutCompleted | RunPaused):  # a pause is what the command ends with
             text = milestone(event)
             if text:
-                self.say(
-                    text, tone_of(event.action.replace("_", " ")) if isinstance(event, CandidateGated) else "plain"
-                )
+                verdict = event.verdict.action.replace("_", " ") if isinstance(event, CandidateGated) else ""
+                self.say(text, tone_of(verdict) if verdict else "plain")
         self._show()
 
     def called(self, row: CallRow) -> None:
