@@ -17,8 +17,8 @@ from skillopt_es.events.bulk import Row
 from skillopt_es.events.chain import event_hash
 from skillopt_es.events.codec import EncodedEvent
 from skillopt_es.events.errors import WrongExpectedSeq
-from skillopt_es.events.forms import Form, split_request
 from skillopt_es.events.journal import CallRow, FinishedCall, seal_call
+from skillopt_es.events.requests import Form, split_request
 
 
 @frozen
@@ -112,7 +112,7 @@ def _add_events(plan: Plan, append: Append, recorded_at: str) -> None:
 def _add_call(plan: Plan, record: Record, made: dict[str, int], recorded_at: str) -> None:
     call, tail = record.call, plan.tail
     attempt = made[call.slot] = made.get(call.slot, 0) + 1
-    request, texts = split_request(call.request)
+    request, texts = split_request(call.request.text)
     form = (call.role, call.stage, call.model, request)
     entry, rest = seal_call(
         call, form, texts, n=tail.calls + 1, attempt=attempt, recorded_at=recorded_at, prev_hash=tail.calls_hash

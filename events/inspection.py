@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any, cast
@@ -15,9 +14,9 @@ from skillopt_es.events.chain import event_hash
 from skillopt_es.events.codec import clean_text, decode
 from skillopt_es.events.erasures import Erasures, read_text
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
-from skillopt_es.events.forms import FORMS_QUERY, join_request
 from skillopt_es.events.journal import CALLS_QUERY, LOOK_QUERY, call_row, is_sealed, quick_digest
 from skillopt_es.events.reader import Columns, Reader
+from skillopt_es.events.requests import FORMS_QUERY, join_request
 from skillopt_es.events.values import digest_of, hex_digest, raw_digest
 
 MOST_PROBLEMS = 200
@@ -150,10 +149,9 @@ def _check_in_full(seen: Inspection, n: int) -> None:
         seen.need("call", "answer", row.call.response, n)
     if row.call.trace is not None:
         seen.need("call", "trace", row.call.trace, n)
-    request = json.loads(row.call.request)
-    for _, digest in request.get("messages", ()):
+    for _, digest in row.call.request.messages:
         seen.need("call", "request", digest, n)
-    for *_, digest in request.get("images", ()):
+    for *_, digest in row.call.request.images:
         seen.need("call", "image", digest, n)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, Literal, cast
@@ -20,9 +20,9 @@ from skillopt_es.events.bulk import Row
 from skillopt_es.events.chain import call_hash, row_hash
 from skillopt_es.events.codec import canonical_json, clean_text
 from skillopt_es.events.errors import LogDamaged
-from skillopt_es.events.forms import Form, join_request
 from skillopt_es.events.reader import Columns, Reader
-from skillopt_es.events.values import CallRef, Json, digest_of, raw_digest
+from skillopt_es.events.requests import Form, RecordedRequest, join_request, request_digest
+from skillopt_es.events.values import CallRef, Json, raw_digest
 
 _CHUNK = 1000
 
@@ -44,13 +44,13 @@ def _lead(remark: Remark) -> str:
 
 @frozen(kw_only=True)
 class FinishedCall:
-    """One finished effect; `request` and `tries` are canonical JSON, `response` and `trace` are digests."""
+    """One finished effect; `tries` is canonical JSON, `response` and `trace` are digests."""
 
     slot: str
     role: str
     stage: str
     model: str
-    request: str
+    request: RecordedRequest
     request_digest: str = field(init=False)
     outcome: Literal["answered", "failed"]
     response: str | None = None
@@ -69,7 +69,7 @@ class FinishedCall:
 
     @request_digest.default
     def _(self) -> str:
-        return request_digest(self.model, self.request)
+        return self.request.digest(self.model)
 
     @property
     def ahead(self) -> bool:
@@ -81,6 +81,12 @@ class FinishedCall:
         """Whether nobody was asked: the answer is that of the same request elsewhere in the run."""
         return remark(self.tries) == REPEATS
 
+    @property
+    def texts(self) -> Iterator[str]:
+        """The digests of all texts and images that it names."""
+        yield from self.request.digests
+        yield from (digest for digest in (self.response, self.trace) if digest is not None)
+
     @cached_property
     def digest(self) -> str:
         """Names what came of the call, whenever and however fast that was, in 128 bits."""
@@ -89,12 +95,6 @@ class FinishedCall:
         came: list[Json] = [self.outcome, self.response, self.finish, self.error_kind, self.error_message, usage]
         did: list[Json] = [] if self.trace is None else [self.trace]
         return row_hash(asked + came + did)[:32]
-
-
-@lru_cache(maxsize=1024)
-def request_digest(model: str, request: str) -> str:
-    """Names everything of a request that reaches the wire, but keys and headers; asked for twice or thrice a call."""
-    return digest_of(f"{model}\n{request}".encode())
 
 
 @frozen(kw_only=True)
@@ -287,7 +287,7 @@ def call_row(columns: Columns) -> CallRow:
             role=role,
             stage=stage,
             model=model,
-            request=join_request(form, texts),
+            request=RecordedRequest(join_request(form, texts)),
             outcome=outcome,
             response=None if response is None else response.hex(),
             trace=None if trace is None else trace.hex(),

@@ -16,11 +16,11 @@ from skillopt_es.events.bulk import Cell, insert_rows
 from skillopt_es.events.ends import EndProblem, said_ends
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
-from skillopt_es.events.forms import FORMS_QUERY, Form
 from skillopt_es.events.group import Record, Result, Tail, Write, plan_group
 from skillopt_es.events.links import first_break
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.log import RunInfo
+from skillopt_es.events.requests import FORMS_QUERY, Form
 from skillopt_es.events.schema import LOG_FILE, open_writer_connection
 from skillopt_es.events.tail import TAIL_FILE, TailFile
 from skillopt_es.events.values import hex_digest, raw_digest

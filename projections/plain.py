@@ -37,7 +37,7 @@ def plain_payload(event: Event) -> dict[str, Json]:
 def plain_call(row: CallRow) -> dict[str, Json]:
     """A call as JSON; its messages and its answer are named by digest."""
     call = asdict(row.call)
-    call.update(request=json.loads(row.call.request), tries=json.loads(row.call.tries))
+    call.update(request=row.call.request.said, tries=json.loads(row.call.tries))
     return {
         "n": row.n,
         "attempt": row.attempt,

@@ -77,13 +77,6 @@ LAYERS = (
 OUTSIDE = {"adapters", "configs", "events", "projections"}
 AGAINST_THE_ARROWS = {
     "engine/loop.py imports programs",
-    "report/document.py imports cli",
-    "report/page.py imports cli",
-    "report/settings.py imports cli",
-    "report/skill.py imports cli",
-    "report/spending.py imports cli",
-    "report/steps.py imports cli",
-    "report/top.py imports cli",
 }
 
 

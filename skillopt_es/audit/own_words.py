@@ -78,7 +78,7 @@ def _uses(found: OwnWords, log: EventLog) -> dict[str, set[str]]:
     users: dict[str, set[str]] = {}
     for row in Journal(log.reader).read():
         who = _user(row.call.slot)
-        for digest in _texts_of(row):
+        for digest in row.call.texts:
             users.setdefault(digest, set()).add(who)
     for recorded in log.read(types=("RolloutCompleted",)):
         event = recorded.event
@@ -108,13 +108,6 @@ def _user(slot: str) -> str:
     place, _, rest = slot.partition("/item/")
     item = rest.split("/")[0].replace("%2F", "/").replace("%25", "%")
     return f"{place}\n{item}" if item else ""
-
-
-def _texts_of(row: CallRow) -> Iterator[str]:
-    request = json.loads(row.call.request)
-    yield from (digest for _, digest in request.get("messages", ()))
-    yield from (digest for *_, digest in request.get("images", ()))
-    yield from (digest for digest in (row.call.response, row.call.trace) if digest is not None)
 
 
 def _skill_texts(log: EventLog) -> set[str]:
@@ -191,4 +184,4 @@ def _only_here(pieces: list[str], others: Iterable[str]) -> tuple[str, ...]:
 
 
 def _tells(found: OwnWords, row: CallRow) -> bool:
-    return any(found.says(text) for text in (row.call.request, row.call.tries, row.call.error_message))
+    return any(found.says(text) for text in (row.call.request.text, row.call.tries, row.call.error_message))

@@ -8,7 +8,6 @@ something else, or whose answer was erased, cannot be told.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -20,7 +19,7 @@ from skillopt_es.audit.regate import RunAt, regate
 from skillopt_es.audit.regated import Regated, Regraded
 from skillopt_es.config import any_overrides, recorded_config
 from skillopt_es.config.whereabouts import asked_from_here
-from skillopt_es.engine.call_records import wire_form
+from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.engine.run_data import RunData
@@ -40,6 +39,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.errors import SkillOptError, TextErased
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, FailureKind, Item
 from skillopt_es.programs.classic.forks import skills_in
@@ -263,7 +263,7 @@ class _Answers:
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
         """The recorded answer or failure of this call, if it was asked the same."""
-        asked = _asked(wire_form(request))
+        asked = _asked(recorded_request(request))
         rows = [row for row in self.journal.attempts(request.slot) if _asked(row.call.request) == asked]
         used = [row for row in rows if row.ref in self.event.calls]
         if used:
@@ -274,10 +274,9 @@ class _Answers:
         raise _NotRecordedError("with these settings the target would have been asked something else")
 
 
-def _asked(request: str) -> tuple[Json, Json]:
+def _asked(request: RecordedRequest) -> tuple[object, object]:
     """What a request says, without the limits that a resumed run may have changed."""
-    form: dict[str, Json] = json.loads(request)
-    return form["messages"], form.get("images")
+    return request.messages, request.images
 
 
 def _failure(row: CallRow) -> CallFailed:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import cast
 
 from attrs import define, field
 
 from skillopt_es.cassettes.file import Cassette
-from skillopt_es.engine.call_records import read_answer, wire_form
-from skillopt_es.engine.steps import steps_of
+from skillopt_es.engine.call_records import read_answer, recorded_request, steps_of
 from skillopt_es.errors import CassetteMiss
 from skillopt_es.events.journal import FinishedCall
-from skillopt_es.events.values import Json, Role
+from skillopt_es.events.requests import RecordedRequest
+from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, FinishReason, Usage
 
 _SHOWN = 60  # characters of a line that differs
@@ -32,7 +31,7 @@ class Recordings:
     name: str
     misses: list[str] = field(factory=list)
     _by_slot: dict[tuple[str, str], list[FinishedCall]] = field(factory=dict, init=False)
-    _by_request: dict[tuple[str, str], list[FinishedCall]] = field(factory=dict, init=False)
+    _by_request: dict[tuple[str, RecordedRequest], list[FinishedCall]] = field(factory=dict, init=False)
 
     def __attrs_post_init__(self) -> None:
         for each in self.cassette.log.calls:
@@ -51,11 +50,11 @@ class Recordings:
 
     def reply(self, role: Role, request: ChatRequest) -> ChatReply:
         """The recorded answer, or the recorded failure; raises CassetteMiss where there is neither."""
-        asked = wire_form(request)
+        asked = recorded_request(request)
         here = self._by_slot.get((role, request.slot), [])
         same = [call for call in here if call.request == asked] or self._by_request.get((role, asked), [])
         if not same:
-            self.misses.append(self._difference(role, request, json.loads(asked), here))
+            self.misses.append(self._difference(role, request, asked, here))
             raise CassetteMiss(
                 self.misses[-1], hint="a prompt, the data or a setting changed: freeze a run that was made with it"
             )
@@ -87,18 +86,18 @@ class Recordings:
         return self.cassette.texts[digest].decode()
 
     def _difference(
-        self, role: Role, request: ChatRequest, asked: Mapping[str, Json], here: Sequence[FinishedCall]
+        self, role: Role, request: ChatRequest, asked: RecordedRequest, here: Sequence[FinishedCall]
     ) -> str:
         """What is asked that the cassette does not know, in one sentence."""
         if not here:
             count = sum(1 for each in self.cassette.log.calls if each.call.role == role)
             return f"{self.name} has no call at {request.slot}, and none of its {count:,} {role} calls asked the same"
-        recorded = cast("Mapping[str, Json]", json.loads(here[-1].request))
+        recorded = here[-1].request
         differs = self._message_difference(request, recorded) or _part_difference(asked, recorded)
         return f"{self.name} was asked something else at {request.slot}: {differs}"
 
-    def _message_difference(self, request: ChatRequest, recorded: Mapping[str, Json]) -> str:
-        then = [(role, self._text(digest)) for role, digest in cast("Sequence[tuple[str, str]]", recorded["messages"])]
+    def _message_difference(self, request: ChatRequest, recorded: RecordedRequest) -> str:
+        then = [(role, self._text(digest)) for role, digest in recorded.messages]
         now = [(message.role, message.content) for message in request.messages]
         for number, (old, new) in enumerate(zip(then, now, strict=False), 1):
             if old[0] != new[0]:
@@ -119,13 +118,13 @@ def _line_difference(old: str, new: str) -> str:
     return f"has {len(now)} lines and had {len(then)}"
 
 
-def _part_difference(asked: Mapping[str, Json], recorded: Mapping[str, Json]) -> str:
+def _part_difference(asked: RecordedRequest, recorded: RecordedRequest) -> str:
     """Which parameter or other part of the request differs."""
-    now, then = (cast("Mapping[str, Json]", each.get("params", {})) for each in (asked, recorded))
+    now, then = asked.params, recorded.params
     for name in sorted({*now, *then}):
         if now.get(name) != then.get(name):
             return f"{name} is {str(now.get(name))[:_SHOWN]} and was {str(then.get(name))[:_SHOWN]}"
-    return next((f"its {part} differ" for part in ("images", "tool_use") if asked.get(part) != recorded.get(part)), "")
+    return "" if asked.images == recorded.images else "its images differ"
 
 
 @define(eq=False)

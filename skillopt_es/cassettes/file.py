@@ -25,6 +25,7 @@ from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.log import RunInfo
 from skillopt_es.events.portable import Chained, PortableCall, PortableEvent, PortableLog, chained
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Json, digest_of
 
 KIND = "skillopt-es cassette"
@@ -91,7 +92,8 @@ def _facts(call: FinishedCall) -> dict[str, Json]:
     """The fields of a call that are not as they mostly are; the request's digest follows from the request."""
     given = {each.name: getattr(call, each.name) for each in fields(FinishedCall) if each.init}
     defaults = {each.name: each.default for each in fields(FinishedCall)}
-    return {name: value for name, value in given.items() if value != defaults[name]}
+    facts = {name: value for name, value in given.items() if value != defaults[name]}
+    return {**facts, "request": call.request.text}
 
 
 def read_cassette(path: Path) -> Cassette:
@@ -199,7 +201,8 @@ def _moment(text: str) -> str:
 
 def _call(facts: Mapping[str, str]) -> FinishedCall:
     """A call whose numbers a log can hold."""
-    call = FinishedCall(**facts)  # type: ignore[arg-type]  # its digests are checked by the chain
+    asked = {"request": RecordedRequest(facts["request"])}
+    call = FinishedCall(**{**facts, **asked})  # type: ignore[arg-type]  # its digests are checked by the chain
     numbers = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens, call.latency_ms)
     if not all(number is None or (type(number) is int and 0 <= number < 2**63) for number in numbers):
         raise ValueError("a number that no log can hold")

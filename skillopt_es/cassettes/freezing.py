@@ -61,10 +61,7 @@ def thaw(cassette: Cassette, folder: Path) -> None:
 def _named(log: PortableLog) -> Iterator[str]:
     """The digests of all texts and files that the log names."""
     for each in log.calls:
-        request = json.loads(each.call.request)
-        yield from (digest for _, digest in request.get("messages", ()))
-        yield from (digest for *_, digest in request.get("images", ()))
-        yield from (digest for digest in (each.call.response, each.call.trace) if digest is not None)
+        yield from each.call.texts
     for event in log.events:
         payload = cast("dict[str, Json]", json.loads(event.data))
         trajectory = payload.get("trajectory")

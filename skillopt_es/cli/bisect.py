@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import as_found, names, problem_json
+from skillopt_es.cli.audit_words import as_found
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
 from skillopt_es.cli.terminal import print_hanging
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import problem_json
+from skillopt_es.presenting.words import names
 
 if TYPE_CHECKING:
     from skillopt_es.projections.turning_points import Turn, TurningPoints, Under

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from skillopt_es.cli.audit_words import as_found, names, problem_json, proposal_json, proposal_words, unsaid_words
+from skillopt_es.cli.audit_words import as_found
 from skillopt_es.cli.moment import moment_option
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import LogDamaged, RunNotFound
+from skillopt_es.presenting.documents import problem_json, proposal_json
+from skillopt_es.presenting.words import names, proposal_words, unsaid_words
 
 if TYPE_CHECKING:
     from skillopt_es.audit.blame import Attributed, Blame, Maker

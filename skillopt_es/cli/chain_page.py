@@ -7,8 +7,6 @@ from itertools import accumulate
 
 from attrs import evolve
 
-from skillopt_es.cli.audit_words import fate_json, names, proposal_json, proposal_words, short, unsaid_words
-from skillopt_es.cli.event_lines import in_words
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
     Event,
@@ -19,6 +17,9 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
 )
 from skillopt_es.events.values import Json, Proposal
+from skillopt_es.presenting.documents import fate_json, proposal_json
+from skillopt_es.presenting.event_lines import in_words
+from skillopt_es.presenting.words import names, proposal_words, short, unsaid_words
 from skillopt_es.projections.chains import Chain, Seen
 from skillopt_es.projections.epoch_ends import EpochEnd
 from skillopt_es.projections.fates import fates_of, note_fates, verdict_of

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, shown_settings, shown_value
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table
 from skillopt_es.cli.table_layout import folded_width, table_width
 from skillopt_es.cli.terminal import print_error, print_hanging, say, width
 from skillopt_es.events.values import Json, Score
+from skillopt_es.presenting.numbers import shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
 
 if TYPE_CHECKING:
     from skillopt_es.audit.side_by_side import Side
+
 
 _Column = tuple[str, Sequence[str]]
 _WIDE = 120
@@ -132,7 +134,6 @@ def column(each: Side) -> dict[str, str]:
 
 
 def _used(each: Side) -> dict[str, str]:
-    from skillopt_es.cli.usage import shown_cost, shown_tokens
     from skillopt_es.projections.imported_usage import together
 
     if each.spent is None:
@@ -159,14 +160,6 @@ def _scores(each: Side) -> dict[str, Score | None]:
         "test best": each.test_best,
         "test final": each.test_final,
     }
-
-
-def shown_seconds(seconds: float) -> str:
-    """A stretch of time for people."""
-    if seconds < 60:
-        return f"{seconds:.1f}s"
-    minutes, hours = int(seconds // 60), int(seconds // 3600)
-    return f"{hours}h{minutes % 60:02}m" if hours else f"{minutes}m{int(seconds % 60):02}s"
 
 
 def _as_json(each: Side) -> Json:
@@ -196,7 +189,7 @@ def _as_json(each: Side) -> Json:
 
 
 def _usage_json(each: Side) -> Json:
-    from skillopt_es.cli.usage import total_json
+    from skillopt_es.presenting.documents import total_json
     from skillopt_es.projections.imported_usage import together
 
     if each.spent is not None:

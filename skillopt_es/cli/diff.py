@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import names, short, two_words
-from skillopt_es.cli.options import directory_option, json_option, print_json, shown_value
+from skillopt_es.cli.audit_words import two_words
+from skillopt_es.cli.options import directory_option, json_option, print_json
 from skillopt_es.cli.terminal import print_diff, print_error, print_hanging
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.numbers import shown_value
+from skillopt_es.presenting.words import names, short
 
 if TYPE_CHECKING:
     from skillopt_es.audit.sides import Side, SkillName

@@ -10,12 +10,13 @@ import click
 
 from skillopt_es.cli.options import print_json
 from skillopt_es.cli.score_tables import print_by_type, score_json
-from skillopt_es.cli.usage import shown_usage, usage_json
 from skillopt_es.counting import counted
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Json, Measured, Score
+from skillopt_es.presenting.documents import usage_json
+from skillopt_es.presenting.numbers import shown_usage
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import is_silent
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.audit_words import as_found, fate_words, problem_json, two_words
+from skillopt_es.cli.audit_words import as_found, two_words
 from skillopt_es.cli.options import directory_option, json_option, print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
+from skillopt_es.presenting.documents import problem_json
+from skillopt_es.presenting.words import fate_words
 
 if TYPE_CHECKING:
     from skillopt_es.audit.targets import EpochTarget, EventTarget, Named, StepTarget
@@ -141,9 +143,9 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
 
 def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
     """An event that stands for itself, or one result with what was made of it."""
-    from skillopt_es.cli.event_lines import event_line
     from skillopt_es.cli.item_page import history_of, unknown_words, use_json, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
+    from skillopt_es.presenting.event_lines import event_line
     from skillopt_es.projections.plain import plain_event
     from skillopt_es.projections.usage import slot_place
 

@@ -110,10 +110,7 @@ def _text_of(file: str) -> str:
 
 
 def _plain(question: Question) -> Json:
-    import json
-
     call = question.call
-    params: Json = json.loads(call.request)["params"]
     messages: list[Json] = [{"role": each.role, "content": each.content} for each in question.messages]
     return {
         "key": question.key,
@@ -121,6 +118,6 @@ def _plain(question: Question) -> Json:
         "stage": call.stage,
         "slot": call.slot,
         "model": call.model,
-        "params": params,
+        "params": dict(call.request.params),
         "messages": messages,
     }

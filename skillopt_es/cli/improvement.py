@@ -6,11 +6,11 @@ from decimal import Decimal
 
 import click
 
-from skillopt_es.cli.audit_words import problem_json
-from skillopt_es.cli.options import print_json, print_table, shown_value
-from skillopt_es.cli.usage import lower_bounds, not_counted, shown_cost, shown_tokens, usage_json
+from skillopt_es.cli.options import print_json, print_table
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import problem_json, usage_json
+from skillopt_es.presenting.numbers import lower_bounds, not_counted, shown_cost, shown_tokens, shown_value
 from skillopt_es.projections.improvement import Improvement, Stretch, improvement_of
 from skillopt_es.projections.usage import Money, Tally, Usage
 from skillopt_es.runs.overview import Spent

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import fate_json, fate_words, problem_json, proposal_json, proposal_words, short
-from skillopt_es.cli.event_lines import in_words
 from skillopt_es.cli.options import print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import EvidenceRetracted, RolloutCompleted
 from skillopt_es.events.values import Failed, Json, Measured, Purpose
+from skillopt_es.presenting.documents import fate_json, problem_json, proposal_json
+from skillopt_es.presenting.event_lines import in_words
+from skillopt_es.presenting.words import fate_words, proposal_words, short
 from skillopt_es.projections.chains import Seen
 
 if TYPE_CHECKING:

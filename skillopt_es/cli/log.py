@@ -68,8 +68,8 @@ def log_command(
     With --type, --last counts the events of that type. Times are UTC.
     """
     from skillopt_es.cli.audit_words import as_found
-    from skillopt_es.cli.event_lines import event_line
     from skillopt_es.events.codec import canonical_json
+    from skillopt_es.presenting.event_lines import event_line
     from skillopt_es.projections.plain import plain_event
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading

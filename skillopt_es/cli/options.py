@@ -12,13 +12,14 @@ import click
 
 from skillopt_es.cli.table_layout import GAP, laid_out
 from skillopt_es.cli.terminal import Toned, print_warning, say, width
-from skillopt_es.events.values import Json, Setting
+from skillopt_es.events.values import Json
 from skillopt_es.presenting.escaping import shown_json
 from skillopt_es.presenting.palette import Tone, tone_of
 from skillopt_es.runs.folders import USUAL
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
+
 
 OFFLINE_DEMO = "This is the offline demo: both models are simulated, no key and no network are used."
 """Said where nobody names a config."""
@@ -103,13 +104,3 @@ def _print_cells(cells: Sequence[str], tones: Mapping[int, Tone]) -> None:
     shown = [cell if index < last else cell.rstrip() for index, cell in enumerate(cells[: last + 1])]
     parts = [part for index, cell in enumerate(shown) for part in (" " * GAP, Toned(cell, tones.get(index, "plain")))]
     say(*parts[1:])
-
-
-def shown_settings(settings: Sequence[Setting]) -> str:
-    """Settings as somebody would write them; nothing for none."""
-    return ", ".join(f"{each.key} = {json.dumps(each.value, ensure_ascii=False)}" for each in settings)
-
-
-def shown_value(value: float | None) -> str:
-    """A score for people; a dash for one that was not measured."""
-    return "-" if value is None else f"{value:.4f}"

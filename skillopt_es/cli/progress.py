@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from skillopt_es.cli.event_lines import milestone
-from skillopt_es.cli.options import shown_value
 from skillopt_es.cli.terminal import Toned, has_colour, in_tone, is_dumb, raw
 from skillopt_es.engine.tasks import Questions, Rollouts, Task, Unit
 from skillopt_es.events.catalog import CandidateGated, Event, RolloutCompleted, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import Purpose
 from skillopt_es.presenting.escaping import shown_inline
+from skillopt_es.presenting.event_lines import milestone
+from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.palette import Tone, tone_of
 from skillopt_es.projections.state import TrainerState
 

@@ -8,17 +8,11 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict
 
-from skillopt_es.cli.options import (
-    directory_option,
-    json_option,
-    print_json,
-    print_table,
-    run_argument,
-    shown_value,
-)
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
 from skillopt_es.cli.table_layout import table_width
 from skillopt_es.cli.terminal import print_hanging, print_next, say, width
 from skillopt_es.counting import counted
+from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.runs.folders import dir_option
 
 if TYPE_CHECKING:
@@ -48,7 +42,8 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     skillopt-es regate my-run --set evaluation.use_gate=false
     """
     from skillopt_es.audit.regating import regated_log
-    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.cli.audit_words import as_found
+    from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from skillopt_es.cli.moment import moment_option
-from skillopt_es.cli.options import directory_option, json_option, print_json, shown_value
+from skillopt_es.cli.options import directory_option, json_option, print_json
 from skillopt_es.counting import counted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.projections.state import Standing, TrainerState
 from skillopt_es.runs.moments import Moment
 
@@ -61,7 +62,8 @@ def _replay(
     reading: Reading, folder: Path, until: Moment | None, checking: bool, out: Path | None, *, as_json: bool
 ) -> int:
     """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
-    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.cli.audit_words import as_found
+    from skillopt_es.presenting.documents import problem_json
     from skillopt_es.projections.trainer import fold_log
 
     seq = _seq(reading, until)

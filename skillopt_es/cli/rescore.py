@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict
 
-from skillopt_es.cli.audit_words import short
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument, shown_value
+from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
 from skillopt_es.cli.regate import print_verdicts, verdicts_json
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Failed, Measured
+from skillopt_es.presenting.numbers import shown_value
+from skillopt_es.presenting.words import short
 
 if TYPE_CHECKING:
     from skillopt_es.audit.rescoring import Grade, Rescoring
@@ -42,7 +43,8 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
     skillopt-es rescore my-run --set env.data_path=corrected.jsonl
     """
     from skillopt_es.audit.rescoring import rescored_log
-    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.cli.audit_words import as_found
+    from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
 

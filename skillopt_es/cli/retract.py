@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, TextIO
 import click
 from attrs import asdict
 
-from skillopt_es.cli.audit_words import as_found, problem_json, short, unsaid_words
+from skillopt_es.cli.audit_words import as_found
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
 from skillopt_es.counting import counted
+from skillopt_es.presenting.documents import problem_json
+from skillopt_es.presenting.words import short, unsaid_words
 
 if TYPE_CHECKING:
     from skillopt_es.audit.descent import Derived, Descent, Evidence

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import click
 
-from skillopt_es.cli.event_lines import shown_time
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
 from skillopt_es.cli.terminal import Toned, say, width
+from skillopt_es.engine.call_records import shown_step, steps_of
 from skillopt_es.engine.evidence import Evidence
-from skillopt_es.engine.steps import shown_step, steps_of
 from skillopt_es.engine.trajectories import unpacked
 from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored
 from skillopt_es.events.erasures import ErasedText
@@ -19,6 +17,7 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.presenting.escaping import shown_inline
+from skillopt_es.presenting.numbers import shown_time
 from skillopt_es.projections.plain import plain_call, plain_event
 from skillopt_es.runs.lookup import Found, FoundCalls, FoundSkill
 
@@ -61,14 +60,10 @@ def _tests(event: RunCompleted, log: EventLog) -> dict[str, Scored]:
 
 def _whole_call(row: CallRow, log: EventLog) -> Json:
     answer = None if row.call.response is None else log.text(row.call.response)
-    messages: list[Json] = [{"role": role, "content": log.text(digest)} for role, digest in _messages(row)]
+    messages: list[Json] = [{"role": role, "content": log.text(digest)} for role, digest in row.call.request.messages]
     did = None if row.call.trace is None else log.text(row.call.trace)
     steps: list[Json] = [] if did is None else [did] if isinstance(did, ErasedText) else json.loads(did)
     return {**plain_call(row), "messages": messages, "steps": steps, "answer": answer}
-
-
-def _messages(row: CallRow) -> Sequence[tuple[str, str]]:
-    return [(role, digest) for role, digest in json.loads(row.call.request).get("messages", ())]
 
 
 def _print_event(recorded: Recorded, log: EventLog) -> None:
@@ -126,7 +121,7 @@ def _print_call(row: CallRow, log: EventLog) -> None:
     click.echo(f"{_tokens(row)}; {call.latency_ms} ms; digest {row.digest}")
     for one in json.loads(call.tries):
         click.echo(f"tried before: {one['kind']} {one['status'] or ''}: {one['message']}")
-    for role, digest in _messages(row):
+    for role, digest in row.call.request.messages:
         _print_text(role, log.text(digest))
     if call.trace is not None:
         for step in steps_of(log.text(call.trace)):

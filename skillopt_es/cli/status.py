@@ -38,8 +38,9 @@ def runs_command(directory: Path, as_json: bool) -> None:
 @json_option
 def status_command(run: str | None, directory: Path, as_json: bool) -> int:
     """Where a run stands, one line a step, and what to type next. RUN defaults to the newest."""
-    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.cli.audit_words import as_found
     from skillopt_es.cli.status_tables import print_status, status_json
+    from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.overview import detailed
     from skillopt_es.runs.reading import Reading

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, cast
 import click
 from attrs import asdict
 
-from skillopt_es.cli.event_lines import shown_time
-from skillopt_es.cli.looks import is_sealed, looks_json, looks_words
-from skillopt_es.cli.options import print_table, shown_settings, shown_value
+from skillopt_es.cli.options import print_table
 from skillopt_es.cli.pauses import limit_option, steps_after
 from skillopt_es.cli.score_tables import (
     Scored,
@@ -23,11 +21,13 @@ from skillopt_es.cli.score_tables import (
     tests_json,
 )
 from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say
-from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.values import Json, Score
+from skillopt_es.presenting.documents import looks_json, total_json
+from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
+from skillopt_es.presenting.words import is_sealed, looks_words
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.projections.summary import Summary
 from skillopt_es.runs.folders import dir_option

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from skillopt_es.cli.options import print_json, shown_value
+from skillopt_es.cli.options import print_json
 from skillopt_es.cli.pauses import resuming, steps_after
 from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
 from skillopt_es.cli.terminal import Toned, field, print_error, print_hint, print_next, say
-from skillopt_es.cli.usage import shown_usage, total_json
 from skillopt_es.deploy.frontmatter import is_name, own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score
+from skillopt_es.presenting.documents import total_json
+from skillopt_es.presenting.numbers import shown_usage, shown_value
 from skillopt_es.projections.snapshot import counted_verdicts
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.runs.folders import dir_option

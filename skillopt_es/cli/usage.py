@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 from pathlib import Path
 
 import click
@@ -11,7 +10,9 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
-from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, Usage
+from skillopt_es.presenting.documents import problem_json, usage_json
+from skillopt_es.presenting.numbers import lower_bounds, not_as_wanted, not_counted, shown_cost, shown_tokens
+from skillopt_es.projections.usage import KINDS, RunUsage, Usage
 from skillopt_es.runs.overview import Spent
 
 _GROUPS = ("stage", "role", "step", "epoch", "evaluation", "place")
@@ -35,7 +36,7 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> i
     What was not reported is unknown, never 0: a sum that is only a lower bound ends in + and says why.
     With --json, all groups at once, but for improvement.
     """
-    from skillopt_es.cli.audit_words import as_found, problem_json
+    from skillopt_es.cli.audit_words import as_found
     from skillopt_es.cli.imported_usage import print_usage_there, usage_there_json
     from skillopt_es.projections.imported_usage import usage_there
     from skillopt_es.runs.folders import find_run
@@ -75,40 +76,6 @@ def _print(spent: Spent, by: str) -> None:
         click.echo(line)
     for line in lower_bounds(spent):
         click.echo(f"+ at least: {line}")
-
-
-def not_as_wanted(spent: Spent) -> list[str]:
-    """What was asked ahead of a verdict and what was not asked again, where there is any of it."""
-    ahead, lines = spent.ahead, []
-    if ahead.made.calls:
-        lost = shown_usage(ahead.wasted, spent.currency)
-        lines.append(f"{ahead.made.calls:,} calls were made ahead of a verdict; of no use in the end: {lost}")
-    if ahead.repeats:
-        lines.append(f"{ahead.repeats:,} further calls were not made: the same request had been answered before")
-    return lines
-
-
-def lower_bounds(spent: Spent) -> list[str]:
-    """Why totals end in +, one sentence each; empty when none does."""
-    total = spent.usage.total
-    lines = []
-    for kind in KINDS:
-        tally: Tally = getattr(total, kind)
-        if tally.silent and tally.speaking:
-            lines.append(
-                f"{tally.silent:,} of {counted(total.calls, 'call')} did not report {kind} tokens, or not for each try"
-            )
-    if spent.currency and total.cost.unknown:
-        lines.append(
-            f"the cost of {total.cost.unknown:,} of {counted(total.calls, 'call')} is unknown (no price, or no tokens)"
-        )
-    return lines
-
-
-def not_counted(spent: Spent) -> list[str]:
-    """What no number has, although it may have cost something."""
-    times = "once" if spent.crashes == 1 else f"{spent.crashes} times"
-    return [f"the run was killed {times}; calls that were in flight then are not counted"] if spent.crashes else []
 
 
 def _as_json(spent: Spent) -> dict[str, Json]:
@@ -156,48 +123,3 @@ def _row(name: str, usage: Usage, currency: str) -> tuple[str, ...]:
     counts = (usage.calls, usage.failed, usage.tries)
     tokens = (shown_tokens(getattr(usage, kind)) for kind in KINDS)
     return (name, *(f"{count:,}" for count in counts), *tokens, *([shown_cost(usage.cost)] if currency else []))
-
-
-def shown_tokens(tally: Tally) -> str:
-    """A count of tokens for people: a plus behind a lower bound, a dash for what no call reported."""
-    if tally.known is None:
-        return "-"
-    return f"{tally.known:,}{'+' if tally.silent else ''}"
-
-
-def shown_cost(cost: Money) -> str:
-    """An amount for people: four decimals, more for what is tiny; a plus behind a lower bound."""
-    if cost.known is None:
-        return "-"
-    tiny = 0 < cost.known < Decimal("0.001")
-    return f"{cost.known:,.{8 if tiny else 4}f}{'+' if cost.unknown else ''}"
-
-
-def shown_usage(usage: Usage, currency: str) -> str:
-    """Calls, tokens and money in one line; a plus behind a lower bound, a dash for what is not known at all."""
-    tokens = f"{counted(usage.calls, 'call')}, {shown_tokens(usage.input)} tokens in, {shown_tokens(usage.output)} out"
-    return f"{tokens}, {currency} {shown_cost(usage.cost)}" if currency else tokens
-
-
-def total_json(spent: Spent) -> Json:
-    """The totals, for other commands' documents."""
-    head: dict[str, Json] = {"currency": spent.currency or None, "crashes": spent.crashes, "inherited": spent.inherited}
-    return {**head, **usage_json(spent.usage.total)}
-
-
-def usage_json(usage: Usage) -> dict[str, Json]:
-    """A group as JSON; null for what no call reported."""
-    tokens: dict[str, Json] = {}
-    for kind in KINDS:
-        tally: Tally = getattr(usage, kind)
-        tokens[f"{kind}_tokens"] = tally.known
-        tokens[f"{kind}_unreported_calls"] = tally.silent
-    known = usage.cost.known
-    return {
-        "calls": usage.calls,
-        "failed": usage.failed,
-        "tries": usage.tries,
-        **tokens,
-        "cost": None if known is None else float(known),
-        "cost_unknown_calls": usage.cost.unknown,
-    }

@@ -9,19 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import (
-    as_found,
-    names,
-    problem_json,
-    proposal_json,
-    proposal_words,
-    short,
-    unsaid_words,
-)
+from skillopt_es.cli.audit_words import as_found
 from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import problem_json, proposal_json
+from skillopt_es.presenting.words import names, proposal_words, short, unsaid_words
 
 if TYPE_CHECKING:
     from skillopt_es.projections.not_taken import NotTaken

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any
 
 from attrs import field, frozen
 
 from skillopt_es.config.sections import BudgetConfig
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Json
 from skillopt_es.projections.prices import Price
 from skillopt_es.projections.usage import Attempt
@@ -113,19 +113,17 @@ class Bound:
     output: int
 
 
-def bound_of(recorded: str, size: Callable[[str], int], most_output: int = 0) -> Bound:
+def bound_of(recorded: RecordedRequest, size: Callable[[str], int], most_output: int = 0) -> Bound:
     """
-    The bound of a request in its recorded form; `size` is the bytes of a text by its digest.
+    The bound of a request; `size` is the bytes of a text by its digest.
 
     `most_output` is a limit of the answer that is sent besides the request's own.
     """
-    asked: dict[str, Any] = json.loads(recorded)
-    params = asked["params"]
-    texts = sum(size(digest) for _, digest in asked["messages"])
-    besides = len(json.dumps(params, ensure_ascii=False).encode())  # tools, their use, and the schema
-    wrapping = _TOKENS_A_REQUEST + _TOKENS_A_MESSAGE * len(asked["messages"])
-    pictures = _TOKENS_AN_IMAGE * len(asked.get("images", ()))
-    return Bound(input=texts + besides + wrapping + pictures, output=max(params["max_tokens"], most_output))
+    texts = sum(size(digest) for _, digest in recorded.messages)
+    besides = len(json.dumps(recorded.params, ensure_ascii=False).encode())  # tools, their use, and the schema
+    wrapping = _TOKENS_A_REQUEST + _TOKENS_A_MESSAGE * len(recorded.messages)
+    pictures = _TOKENS_AN_IMAGE * len(recorded.images)
+    return Bound(input=texts + besides + wrapping + pictures, output=max(recorded.max_tokens, most_output))
 
 
 def longest_answer(extra_body: Mapping[str, Json]) -> int:

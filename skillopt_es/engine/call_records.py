@@ -1,4 +1,4 @@
-"""What the journal's records of calls are made of: the question, the answer or the failure, and the tries."""
+"""What the journal's records of calls are made of, and how they are read back: question, answer, steps, tries."""
 
 from __future__ import annotations
 
@@ -7,11 +7,20 @@ from collections.abc import Sequence
 
 from attrs import asdict, evolve, frozen
 
-from skillopt_es.engine.steps import steps_text
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Role, text_digest
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, ToolCall, Try
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, Step, ToolCall, Try
+
+
+@frozen
+class Exchange:
+    """One call: the texts that were sent, in order, the answer, and what an agent did before it."""
+
+    sent: tuple[str, ...]
+    answer: str
+    steps: tuple[Step, ...] = ()
 
 
 @frozen
@@ -21,11 +30,16 @@ class Asked:
     role: Role
     request: ChatRequest
     model: str
-    recorded: str
+    recorded: RecordedRequest
+
+    @property
+    def digest(self) -> str:
+        """Names the question, whoever asks it where."""
+        return self.recorded.digest(self.model)
 
 
-def wire_form(request: ChatRequest) -> str:
-    """What is recorded of a request: the digests of its messages and images, and parameters, as canonical JSON."""
+def recorded_request(request: ChatRequest) -> RecordedRequest:
+    """What is recorded of a request: the digests of its messages and images, and its parameters."""
     params: dict[str, object] = {"max_tokens": request.max_tokens}
     if request.temperature is not None:
         params["temperature"] = request.temperature
@@ -48,7 +62,7 @@ def wire_form(request: ChatRequest) -> str:
     ]
     if images:
         recorded["images"] = images
-    return json.dumps(recorded, sort_keys=True, separators=(",", ":"))
+    return RecordedRequest(json.dumps(recorded, sort_keys=True, separators=(",", ":")))
 
 
 def _tool_use(number: int, message: Message) -> list[object]:
@@ -72,6 +86,28 @@ def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
         return recorded, ()
     parsed = json.loads(recorded)
     return parsed["text"], tuple(ToolCall(**call) for call in parsed["tool_calls"])
+
+
+def steps_text(steps: Sequence[Step]) -> str:
+    """The steps as one text; what says nothing is left out."""
+    rows = [{key: value for key, value in asdict(step).items() if value not in (None, "")} for step in steps]
+    return json.dumps(rows, sort_keys=True, separators=(",", ":"))
+
+
+def steps_of(text: str) -> tuple[Step, ...]:
+    """The steps, read back; where they were erased, one that says so."""
+    if isinstance(text, ErasedText):
+        return (Step(kind="message", text=text),)
+    return tuple(Step(**row) for row in json.loads(text))
+
+
+def shown_step(step: Step) -> str:
+    """One step for a reader: what was done, what came of it, and whether it failed."""
+    did = f"$ {step.text}" if step.kind == "command" else step.text
+    if step.kind not in ("command", "tool", "message"):
+        did = f"({step.kind}) {did}"
+    failed = f"(exit code {step.exit_code})" if step.exit_code else "(failed)" if step.ok is False else ""
+    return "\n".join(part for part in (did, step.output.rstrip(), failed) if part)
 
 
 def unanswered_call(asked: Asked) -> FinishedCall:

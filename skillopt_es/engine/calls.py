@@ -19,24 +19,23 @@ from attrs import evolve, frozen
 from skillopt_es.engine.budget import bound_of
 from skillopt_es.engine.call_records import (
     Asked,
+    Exchange,
     answered_call,
     failed_call,
     read_answer,
     recorded_answer,
+    recorded_request,
     repeating_call,
+    steps_text,
     unanswered_call,
-    wire_form,
 )
-from skillopt_es.engine.concurrency import Places
-from skillopt_es.engine.exchange import Exchange
-from skillopt_es.engine.in_flight import Held, InFlight
+from skillopt_es.engine.in_flight import Held, InFlight, Places
 from skillopt_es.engine.purse import CutShort, Purse
 from skillopt_es.engine.repeats import Repeats
-from skillopt_es.engine.steps import steps_text
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased
-from skillopt_es.events.journal import CallRow, FinishedCall, request_digest
+from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.ports import (
     CallFailed,
@@ -138,14 +137,14 @@ class LiveCalls:
 
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
         """The answer, from the journal if it is there."""
-        asked = Asked(role, request, self._models[role].identity, wire_form(request))
-        known = self._known(request.slot, asked.model, asked.recorded)
+        asked = Asked(role, request, self._models[role].identity, recorded_request(request))
+        known = self._known(asked)
         if known is None:
             known = await self._repeated(asked) or await self._early_answer(asked)
         if known is None:
             return await self._made(asked)
         if self._repeats is not None:
-            self._repeats.asked_for(request.slot, request_digest(asked.model, asked.recorded))
+            self._repeats.asked_for(request.slot, asked.digest)
         return known
 
     async def _early_answer(self, asked: Asked) -> Answer | None:
@@ -159,8 +158,8 @@ class LiveCalls:
 
     async def ask_ahead(self, role: Role, request: ChatRequest) -> Answer:
         """The answer to a question that may never be asked, when nobody else wants the place."""
-        asked = Asked(role, request, self._models[role].identity, wire_form(request))
-        known = self._known(request.slot, asked.model, asked.recorded)
+        asked = Asked(role, request, self._models[role].identity, recorded_request(request))
+        known = self._known(asked)
         if known is not None:
             return known
         earlier = self._repeatable(asked)
@@ -194,7 +193,7 @@ class LiveCalls:
     def _repeatable(self, asked: Asked) -> CallRow | None:
         if self._repeats is None:
             return None
-        earlier = self._repeats.find(asked.request, request_digest(asked.model, asked.recorded))
+        earlier = self._repeats.find(asked.request, asked.digest)
         if earlier is None or isinstance(self._texts.text(earlier.call.response or ""), ErasedText):
             return None
         return earlier
@@ -274,10 +273,11 @@ class LiveCalls:
         self._seen(row)
         return row
 
-    def _known(self, slot: str, model: str, recorded: str) -> Answer | None:
+    def _known(self, asked: Asked) -> Answer | None:
+        slot, digest = asked.request.slot, asked.digest
         if slot not in self._slots:
             return None
-        rows, digest = self._journal.answers(slot), request_digest(model, recorded)
+        rows = self._journal.answers(slot)
         same = [row for row in rows if row.call.request_digest == digest]
         for row in reversed(same):  # the last one is what was used where a question was asked again
             if not (self._ask_again and row.call.finish == "length"):
@@ -314,8 +314,8 @@ class RecordedCalls:
     async def ask(self, role: Role, request: ChatRequest) -> Answer:
         """The recorded answer or the recorded failure of this slot; to this very request, if it was ever made."""
         rows = self._journal.attempts(request.slot)
-        recorded = wire_form(request)
-        rows = [row for row in rows if row.call.request_digest == request_digest(row.call.model, recorded)] or rows
+        recorded = recorded_request(request)
+        rows = [row for row in rows if row.call.request_digest == recorded.digest(row.call.model)] or rows
         answered = [row for row in rows if row.call.outcome == "answered"]
         if answered:
             return answer_of(answered[-1], self._texts)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from attrs import field, frozen
 
-from skillopt_es.engine.call_records import read_answer
+from skillopt_es.engine.call_records import Exchange, read_answer, steps_of
 from skillopt_es.engine.calls import AllCalls, Texts
-from skillopt_es.engine.exchange import Exchange
-from skillopt_es.engine.steps import steps_of
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.values import CallRef
 
@@ -48,9 +44,8 @@ class Evidence:
     def _read(self, ref: CallRef) -> Exchange:
         for row in self.journal.attempts(ref.slot):
             if row.digest == ref.digest:
-                messages = json.loads(row.call.request)["messages"]
                 recorded = "" if row.call.response is None else self.text(row.call.response)
                 answer, _ = read_answer(recorded, row.call.finish) if recorded else ("", ())
                 steps = () if row.call.trace is None else steps_of(self.text(row.call.trace))
-                return Exchange(tuple(self.text(digest) for _, digest in messages), answer, steps)
+                return Exchange(tuple(self.text(digest) for _, digest in row.call.request.messages), answer, steps)
         raise LogDamaged(f"the journal has no call {ref.digest[:12]} at {ref.slot}")

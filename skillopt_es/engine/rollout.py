@@ -7,8 +7,8 @@ from contextlib import aclosing
 
 from attrs import evolve, frozen
 
+from skillopt_es.engine.call_records import Exchange
 from skillopt_es.engine.calls import Answer, Calls
-from skillopt_es.engine.exchange import Exchange
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Rollouts, Unit
 from skillopt_es.engine.trajectories import packed

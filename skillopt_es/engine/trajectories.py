@@ -15,11 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import frozen
 
+from skillopt_es.engine.call_records import Exchange, shown_step
 from skillopt_es.engine.evidence import Evidence
-from skillopt_es.engine.exchange import Exchange
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.shortening import fitted
-from skillopt_es.engine.steps import shown_step
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.values import Failed, Measured

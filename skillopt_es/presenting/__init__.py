@@ -1,1 +1,1 @@
-"""What everything that people look at shares: how a text from outside is shown, and what is told apart by colour."""
+"""What a run says to people and programs: words, numbers and documents that the terminal and the page share."""

@@ -7,8 +7,8 @@ from typing import cast
 from attrs import asdict
 
 from skillopt_es.audit.headlines import Accepted, Difference, Headline
-from skillopt_es.cli.usage import total_json, usage_json
 from skillopt_es.events.values import Json, Measured, Outcome
+from skillopt_es.presenting.documents import total_json, usage_json
 from skillopt_es.projections.intervals import Interval, Paired
 from skillopt_es.projections.item_results import Results
 from skillopt_es.projections.lines import StepLine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Measured, Outcome
@@ -27,6 +27,12 @@ class Column:
     said: str
     kind: str
     results: Results
+    rates: Mapping[str, float | None] = field(init=False)
+    """Each item's share of draws that passed: asked for often, and a long run has hundreds of thousands."""
+
+    @rates.default
+    def _(self) -> Mapping[str, float | None]:
+        return {item: pass_rate(outcomes) for item, outcomes in self.results.items()}
 
 
 def items_section(facts: Facts) -> Html | None:
@@ -96,7 +102,7 @@ def _map(caption: str, columns: Sequence[Column]) -> Html:
     head = el("tr", el("th", "item", scope="col"), *heads, el("th", "passed", scope="col", class_="n"))
     rows = [_row(item, columns) for item in shown]
     totals = el(
-        "tr", el("th", "% passed", scope="row"), *(el("td", _share(column.results)) for column in columns), el("td")
+        "tr", el("th", "% passed", scope="row"), *(el("td", _share(column.rates)) for column in columns), el("td")
     )
     body = el(
         "table", el("caption", f"{caption}: {counted(len(items), 'item')}"), el("thead", head), el("tbody", *rows),
@@ -112,8 +118,8 @@ def _map(caption: str, columns: Sequence[Column]) -> Html:
 
 
 def _row(item: str, columns: Sequence[Column]) -> Html:
-    cells = [_cell(column.results.get(item, ())) for column in columns]
-    tried = [rate for column in columns if (rate := pass_rate(column.results.get(item, ()))) is not None]
+    cells = [_cell(column, item) for column in columns]
+    tried = [rate for column in columns if (rate := column.rates.get(item)) is not None]
     passed = f"{sum(rate >= _FULL for rate in tried)} of {len(tried)}"
     return el(
         "tr",
@@ -136,13 +142,12 @@ _CELLS = {"p": "●", "f": "○", "h": "◐", "u": "?", "": ""}
 _DRAWN = {kind: el("td", sign, class_=kind or None) for kind, sign in _CELLS.items()}
 
 
-def _cell(outcomes: Sequence[Outcome]) -> Html:
-    return _DRAWN[_kind(outcomes)]
+def _cell(column: Column, item: str) -> Html:
+    return _DRAWN[_kind(column.rates.get(item), column.results.get(item, ()))]
 
 
-def _kind(outcomes: Sequence[Outcome]) -> str:
+def _kind(rate: float | None, outcomes: Sequence[Outcome]) -> str:
     """p: passed, f: failed, h: a part of it (of a point, or of the draws), u: not measured, nothing: not tried."""
-    rate = pass_rate(outcomes)
     if rate is None:
         return "u" if outcomes else ""
     if rate >= _FULL:
@@ -173,13 +178,13 @@ def _in_order(items: Mapping[str, None], columns: Sequence[Column]) -> list[str]
     """Items that turned, then those that always fail, then those that always pass; each by how often they pass."""
 
     def rank(item: str) -> tuple[int, float]:
-        rates = [rate for column in columns if (rate := pass_rate(column.results.get(item, ()))) is not None]
+        rates = [rate for column in columns if (rate := column.rates.get(item)) is not None]
         mean = sum(rates) / len(rates) if rates else 0.0
         return (0 if 0 < mean < 1 else 1 if mean == 0 else 2), mean
 
     return sorted(items, key=rank)
 
 
-def _share(results: Results) -> str:
-    rates = [rate for outcomes in results.values() if (rate := pass_rate(outcomes)) is not None]
-    return f"{100 * sum(rates) / len(rates):.0f}" if rates else ""
+def _share(rates: Mapping[str, float | None]) -> str:
+    known = [rate for rate in rates.values() if rate is not None]
+    return f"{100 * sum(known) / len(known):.0f}" if known else ""

@@ -12,7 +12,7 @@ import hashlib
 from importlib import resources
 
 from skillopt_es.audit.headlines import Headlines, headlines
-from skillopt_es.cli.looks import is_sealed, looks_words
+from skillopt_es.presenting.words import is_sealed, looks_words
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, join, prose

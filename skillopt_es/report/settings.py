@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
-from skillopt_es.cli.options import shown_settings
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Setting
+from skillopt_es.presenting.numbers import shown_settings
 from skillopt_es.report.facts import Facts, Session
 from skillopt_es.report.html import Html, el, fold, note, row, section, table
 from skillopt_es.report.words import moment

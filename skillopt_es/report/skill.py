@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 
 from skillopt_es.audit.blame import Attributed, Blame, Maker
 from skillopt_es.audit.line_costs import BlamedLine, Cost, blamed_lines
-from skillopt_es.cli.audit_words import names
 from skillopt_es.counting import counted
+from skillopt_es.presenting.words import names
 from skillopt_es.projections.chains import Chain
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, fold, join, note, row, section, table

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from skillopt_es.cli.compare import shown_seconds
-from skillopt_es.cli.usage import lower_bounds, not_as_wanted, not_counted, shown_cost, shown_tokens
 from skillopt_es.counting import counted
 from skillopt_es.events.values import ImportedUsage
+from skillopt_es.presenting.numbers import (
+    lower_bounds,
+    not_as_wanted,
+    not_counted,
+    shown_cost,
+    shown_seconds,
+    shown_tokens,
+)
 from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, together
 from skillopt_es.projections.usage import Usage
 from skillopt_es.report.facts import Facts

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from skillopt_es.cli.audit_words import names, proposal_words, short
-from skillopt_es.cli.compare import shown_seconds
-from skillopt_es.cli.event_lines import said_of
-from skillopt_es.cli.usage import shown_usage
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import CandidateGated
 from skillopt_es.events.values import Edit, Proposal
+from skillopt_es.presenting.event_lines import said_of
+from skillopt_es.presenting.numbers import shown_seconds, shown_usage
+from skillopt_es.presenting.words import names, proposal_words, short
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.epoch_ends import EpochEnd
 from skillopt_es.projections.intervals import sign_test

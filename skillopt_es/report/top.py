@@ -6,9 +6,8 @@ from collections import Counter
 from typing import get_args
 
 from skillopt_es.audit.headlines import Headline, Headlines
-from skillopt_es.cli.compare import shown_seconds
-from skillopt_es.cli.usage import shown_cost
 from skillopt_es.counting import counted
+from skillopt_es.presenting.numbers import shown_cost, shown_seconds
 from skillopt_es.projections.lines import Outcome, outcome_of
 from skillopt_es.projections.usage import Usage
 from skillopt_es.report.facts import Facts

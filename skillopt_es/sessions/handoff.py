@@ -20,13 +20,14 @@ from skillopt_es.errors import DataError, NotInRun
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.journal import FinishedCall, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import text_digest
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatRequest, Message
 
 FOLDER = "handoff"
 _NAMED = 12
-_CALL = ("slot", "role", "stage", "model", "request")
+_CALL = ("slot", "role", "stage", "model")
 
 
 @frozen(kw_only=True)
@@ -57,7 +58,7 @@ class Desk:
         question = Question(call=call, messages=request.messages)
         place = self.folder / FOLDER
         place.mkdir(exist_ok=True)
-        facts = {name: getattr(call, name) for name in _CALL}
+        facts = {**{name: getattr(call, name) for name in _CALL}, "request": call.request.text}
         messages = [{"role": each.role, "content": each.content} for each in question.messages]
         _replace(place / f"{question.key}.json", json.dumps({**facts, "messages": messages}, indent=1))
         _replace(place / f"{question.key}.md", _page(question))
@@ -88,10 +89,11 @@ def _read(file: Path) -> Question:
     hint = "`skillopt-es resume` writes it anew"
     try:
         row = json.loads(file.read_text(encoding="utf-8"))
-        call = FinishedCall(**{name: row[name] for name in _CALL}, outcome="answered")
+        request = RecordedRequest(row["request"])
+        call = FinishedCall(**{name: row[name] for name in _CALL}, request=request, outcome="answered")
         messages = tuple(Message(each["role"], each["content"]) for each in row["messages"])
-        asked = [[each.role, text_digest(each.content)] for each in messages]
-        whole = json.loads(call.request)["messages"] == asked
+        asked = tuple((each.role, text_digest(each.content)) for each in messages)
+        whole = request.messages == asked
     except (KeyError, TypeError, ValueError) as error:
         raise DataError(f"{file} is not a question as it was written", hint=hint) from error
     question = Question(call=call, messages=messages)

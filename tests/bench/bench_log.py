@@ -23,6 +23,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.codec import canonical_json, decode, encode
 from skillopt_es.events.journal import FinishedCall
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.schema import connect, prepare_writer
 from skillopt_es.events.values import CallRef, Measured, text_digest
 from skillopt_es.events.writer import RunWriter
@@ -65,7 +66,9 @@ def call(number: int, texts: Sequence[str]) -> FinishedCall:
         role="target",
         stage="rollout",
         model="openai http://127.0.0.1:8000/v1 small",
-        request=canonical_json({"messages": messages, "params": {"max_tokens": 1024, "temperature": 0.7}}),
+        request=RecordedRequest(
+            canonical_json({"messages": messages, "params": {"max_tokens": 1024, "temperature": 0.7}})
+        ),
         outcome="answered",
         response=digests[-1],
         finish="stop",

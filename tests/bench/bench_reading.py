@@ -2,7 +2,8 @@
 The commands that read a run, over a made log: `python tests/bench/bench_reading.py [EVENTS] [VAL_ITEMS]`.
 
 Every rollout has its trajectory and its call in the journal, every analyst its call. Prints for each command the
-processor time of a process of its own, start-up included, the best of three; few items make many steps.
+time that a user waits and the processor time, of a process of its own, start-up included, each the best of three; few
+items make many steps.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import bench_audit
 import bench_fold
 from attrs import evolve
 
-from skillopt_es.engine.call_records import wire_form
+from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.events.catalog import Event, PatchProposed, RolloutCompleted
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.journal import FinishedCall
@@ -47,8 +48,8 @@ def _call(event: RolloutCompleted | PatchProposed) -> tuple[FinishedCall, tuple[
     )  # fmt: skip
     call = FinishedCall(
         slot=slot, role="target" if rollout else "optimizer", stage=request.stage, model="made", outcome="answered",
-        request=wire_form(request), response=text_digest(answer), finish="stop", reply_model="made", input_tokens=700,
-        output_tokens=40, latency_ms=321,
+        request=recorded_request(request), response=text_digest(answer), finish="stop", reply_model="made",
+        input_tokens=700, output_tokens=40, latency_ms=321,
     )  # fmt: skip
     return call, (system, question, answer)
 
@@ -94,16 +95,16 @@ def write(folder: Path, events: Iterable[Event]) -> int:
         return asyncio.run(_fill(writer, events))
 
 
-def processor_time(words: Sequence[str], times: int = 3) -> float:
-    """The processor time of a command with its start, the best of some."""
-    best = float("inf")
-    for _ in range(times):
-        before = os.times()
+def times(words: Sequence[str], tries: int = 3) -> str:
+    """How long a command takes with its start, and what processors are busy for it, each the best of some."""
+    waited = busy = float("inf")
+    for _ in range(tries):
+        before, began = os.times(), time.perf_counter()
         subprocess.run([sys.executable, "-m", "skillopt_es.cli.main", *words], check=True, capture_output=True)
-        after = os.times()
+        waited, after = min(waited, time.perf_counter() - began), os.times()
         used = after.children_user + after.children_system - before.children_user - before.children_system
-        best = min(best, used)
-    return best
+        busy = min(busy, used)
+    return f"{waited:.2f} ({busy:.2f})"
 
 
 def commands(run: str, directory: str, steps: int) -> list[tuple[str, ...]]:
@@ -133,8 +134,8 @@ def many(run: Path, directory: Path, count: int) -> None:
         shutil.copytree(run, directory / f"run-{number}")
     time.sleep(3)  # what was written a moment ago is not kept
     words = ("runs", "--dir", str(directory))
-    first = processor_time(words, times=1)
-    print(f"{count:,} runs: `runs` {first:.2f} s, and again {processor_time(words):.2f} s")
+    first = times(words, tries=1)
+    print(f"{count:,} runs: `runs` {first} s, and again {times(words)} s")
 
 
 def main(count: int, val: int) -> None:
@@ -145,10 +146,10 @@ def main(count: int, val: int) -> None:
         folder = Path(name) / "runs" / "made"
         written = write(folder, bench_audit.made_log(steps))
         size = (folder / "log.db").stat().st_size / 1e6
-        print(f"{written:,} events, {steps} steps, {size:.0f} MB; seconds of processor time")
+        print(f"{written:,} events, {steps} steps, {size:.0f} MB; seconds, and those of processor time")
         for words in commands(str(folder), str(folder.parent), steps):
             shown = " ".join(words).replace(str(folder), "RUN").replace(str(folder.parent), "RUNS")
-            print(f"  {shown:<28} {processor_time(words):.2f}", flush=True)
+            print(f"  {shown:<28} {times(words)}", flush=True)
         write(Path(name) / "small", bench_audit.made_log(1))
         many(Path(name) / "small", Path(name) / "many", RUNS)
 

@@ -141,7 +141,7 @@ def plain_json_bytes(folder: Path) -> int:
     total = 0
     with EventLog.open(folder) as log:
         for row in Journal(log.reader).read():
-            messages = [[role, log.text(digest)] for role, digest in json.loads(row.call.request)["messages"]]
+            messages = [[role, log.text(digest)] for role, digest in row.call.request.messages]
             reply = log.text(row.call.response) if row.call.response else ""
             total += len(json.dumps({"slot": row.call.slot, "messages": messages, "reply": reply}).encode())
     return total

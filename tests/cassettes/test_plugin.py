@@ -88,7 +88,7 @@ def test_an_unknown_place_and_another_parameter_are_told(theirs: pytest.Pytester
         def test_misses(skillopt_cassette):
             model = skillopt_cassette.recordings.model("target")
             call = next(each.call for each in skillopt_cassette.cassette.log.calls if each.call.role == "target")
-            recorded = json.loads(call.request)
+            recorded = call.request.said
             messages = tuple(
                 Message(role, skillopt_cassette.cassette.texts[digest].decode())
                 for role, digest in recorded["messages"]

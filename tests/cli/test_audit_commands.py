@@ -14,7 +14,6 @@ from support.in_process import Cli
 from support.logs import events_of
 from support.tamper import cut_off, seqs_of, with_unknown_event
 
-from skillopt_es.cli.event_lines import in_words
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -24,6 +23,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
 )
 from skillopt_es.events.log import EventLog
+from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.sessions.session import read_state
 
 ALL = (

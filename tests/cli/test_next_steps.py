@@ -15,11 +15,11 @@ from support.model_server import ModelServer
 from support.scripted import NOON
 from support.tamper import cut_off
 
-from skillopt_es.cli.event_lines import in_words
 from skillopt_es.cli.options import OFFLINE_DEMO
 from skillopt_es.config import demo_config
 from skillopt_es.events.catalog import CandidateGated, RunPaused, RunResumed
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.presenting.event_lines import in_words
 
 
 def steps_after(out: str) -> list[str]:

@@ -8,10 +8,10 @@ import pytest
 from support.in_process import Cli
 from support.on_terminal import CODES, on_terminal
 
-from skillopt_es.cli.event_lines import in_words
 from skillopt_es.engine.budget import used_words
 from skillopt_es.events.catalog import StepSkipped
 from skillopt_es.ports import CallFailed
+from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.sessions.probes import said_of
 
 

@@ -16,7 +16,7 @@ from support.model_server import Answer, ModelServer
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
 
 from skillopt_es.adapters.models.openai import open_model
-from skillopt_es.engine.steps import steps_of
+from skillopt_es.engine.call_records import steps_of
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatModel, ChatRequest, Message

@@ -12,7 +12,7 @@ import pytest
 from support.logs import decisions_of, events_of, rows_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply, unreachable
 
-from skillopt_es.engine.concurrency import Places
+from skillopt_es.engine.in_flight import Places
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import CandidateGated, Event
 from skillopt_es.events.journal import CallRow, Journal

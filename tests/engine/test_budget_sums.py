@@ -23,7 +23,7 @@ from skillopt_es.engine.budget import (
     longest_answer,
     silent,
 )
-from skillopt_es.engine.call_records import wire_form
+from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.events.values import Json, text_digest
 from skillopt_es.ports import ChatRequest, Image, Message, Tool
 from skillopt_es.projections.prices import Price
@@ -101,7 +101,7 @@ def test_a_ledger_never_holds_more_than_its_caps(steps: list[tuple[Amount, Amoun
 def bound(request: ChatRequest, most_output: int = 0) -> Bound:
     """The bound of a request, by the sizes of its texts."""
     sizes = {text_digest(message.content): len(message.content.encode()) for message in request.messages}
-    return bound_of(wire_form(request), sizes.__getitem__, most_output)
+    return bound_of(recorded_request(request), sizes.__getitem__, most_output)
 
 
 def test_a_request_is_bounded_by_its_bytes_and_its_limit() -> None:

@@ -10,16 +10,16 @@ from skillopt_es.engine.call_records import (
     Asked,
     answered_call,
     failed_call,
+    recorded_request,
     repeating_call,
     unanswered_call,
-    wire_form,
 )
 from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall, remark
 from skillopt_es.events.values import text_digest
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, Try, Usage
 
 REQUEST = ChatRequest(slot="baseline/item/a", stage="rollout", messages=(Message("user", "q"),), max_tokens=9)
-ASKED = Asked("target", REQUEST, "m", wire_form(REQUEST))
+ASKED = Asked("target", REQUEST, "m", recorded_request(REQUEST))
 BUSY = Try(kind="server", status=503, message="busy", waited_ms=5)
 REPLY = ChatReply(text="a", finish="stop", model="m-1", usage=Usage(input=3, output=1), tries=(BUSY,))
 FAILURE = CallFailed("server", "busy", tries=(BUSY,))

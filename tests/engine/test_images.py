@@ -14,7 +14,7 @@ from support.chat import question
 from support.pictures import page
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, target_reply
 
-from skillopt_es.engine.call_records import wire_form
+from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.tasks import Task
 from skillopt_es.errors import ConfigError, Divergence
 from skillopt_es.events.catalog import Event
@@ -103,10 +103,10 @@ def test_another_image_is_another_request(tmp_path: Path) -> None:
 def test_a_request_without_images_is_recorded_as_ever() -> None:
     """Only then is a key of them there."""
     plain = question()
-    assert set(json.loads(wire_form(plain))) == {"messages", "params"}
+    assert set(recorded_request(plain).said) == {"messages", "params"}
     for detail in ("auto", "low"):
         shown = question(messages=(Message("user", "?", images=(Image("image/png", PAGE, detail),)),))  # type: ignore[arg-type]
-        assert json.loads(wire_form(shown))["images"] == [[0, "image/png", detail, digest_of(PAGE)]]
+        assert recorded_request(shown).said["images"] == [[0, "image/png", detail, digest_of(PAGE)]]
 
 
 def test_a_model_without_eyes_does_not_start(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import FinishedCall, Journal, is_sealed
 from skillopt_es.events.reader import Columns, Reader
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.writer import RunWriter
 
 AHEAD, REPEATS = '[{"kind":"ahead"}]', '[{"kind":"repeats","slot":"a"}]'
@@ -29,7 +30,7 @@ def call(**fields: object) -> FinishedCall:
         role="target",
         stage="rollout",
         model="m",
-        request="{}",
+        request=RecordedRequest("{}"),
         outcome="answered",
         response="a" * 64,
         trace="b" * 64,
@@ -89,7 +90,7 @@ def test_a_remark_stands_before_the_tries(tries: str, ahead: bool, repeats: bool
         {"role": "optimizer"},
         {"stage": "gate"},
         {"model": "n"},
-        {"request": '{"params":{}}'},
+        {"request": RecordedRequest('{"params":{}}')},
         {"outcome": "failed"},
         {"response": "c" * 64},
         {"response": None},
@@ -119,7 +120,9 @@ def test_when_and_how_a_call_was_made_does_not_name_it() -> None:
 
 def test_what_nobody_said_of_a_call_is_empty(tmp_path: Path) -> None:
     """Also after it was recorded and read again; it counts as no tokens, which is not 0 tokens."""
-    bare = FinishedCall(slot="s", role="target", stage="x", model="m", request="{}", outcome="answered")
+    bare = FinishedCall(
+        slot="s", role="target", stage="x", model="m", request=RecordedRequest("{}"), outcome="answered"
+    )
     recorded(tmp_path / "run", bare)
     (row,) = journal(tmp_path / "run").read()
     assert row.call == bare

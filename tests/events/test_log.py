@@ -35,6 +35,7 @@ from skillopt_es.events.anchor import read_anchor, write_anchor
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused
 from skillopt_es.events.errors import InvalidEvent, LogDamaged, LogError, RunExists, RunNotFound, WrongExpectedSeq
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.store import Store
 from skillopt_es.events.values import raw_digest
 from skillopt_es.events.verify import verify
@@ -136,7 +137,7 @@ def test_an_operation_that_cannot_be_written_leaves_its_neighbours_alone(folder:
 
     async def work(writer: RunWriter) -> None:
         good, texts = finished("good", "q", "a")
-        bad = type(good)(slot="bad", role="target", stage="s", model="m", request="{}",
+        bad = type(good)(slot="bad", role="target", stage="s", model="m", request=RecordedRequest("{}"),
                          outcome="failed", latency_ms=2**70)  # fmt: skip
         results = await asyncio.gather(
             writer.record(good, texts), writer.record(bad), writer.append([resumed(1)], expected=0),

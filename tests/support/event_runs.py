@@ -13,6 +13,7 @@ from typing import TypeVar
 from skillopt_es.events.catalog import CandidateBuilt, Event, RolloutCompleted, RunResumed
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.journal import FinishedCall
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import CallRef, Measured, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
 
@@ -69,7 +70,7 @@ def finished(slot: str, request: str, answer: str) -> tuple[FinishedCall, list[s
         role="target",
         stage="rollout",
         model="openai http://host/v1 small",
-        request=asked,
+        request=RecordedRequest(asked),
         outcome="answered",
         response=address(answer),
         finish="stop",
@@ -87,7 +88,7 @@ def failed(slot: str, message: str = "the server hung up") -> FinishedCall:
         role="target",
         stage="rollout",
         model="m",
-        request="{}",
+        request=RecordedRequest("{}"),
         outcome="failed",
         error_kind="transport",
         error_message=message,

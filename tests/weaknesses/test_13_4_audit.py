@@ -150,7 +150,7 @@ def test_every_proposal_leads_to_its_question_and_its_raw_answer(tmp_path: Path)
             for ref in event.calls:
                 [row] = journal.attempts(ref.slot)
                 exchange = evidence.exchange(ref)
-                assert (row.call.model, '"effort":"high"' in row.call.request) == ("scripted optimizer", True)
+                assert (row.call.model, '"effort":"high"' in row.call.request.text) == ("scripted optimizer", True)
                 assert exchange.sent[0] in prompts[type(event)]
                 assert exchange.answer == said[ref.slot]
                 found.add(type(event))

@@ -20,7 +20,6 @@ from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, 
 from support.scripted_modes import FRONT, MODES, SKILL, rewriting_reply, rewriting_world
 
 from skillopt_es.audit.check import check
-from skillopt_es.cli.event_lines import event_line
 from skillopt_es.config import load_config
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
@@ -40,6 +39,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Draft, SkillTree
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import ChatReply, ChatRequest, Usage
+from skillopt_es.presenting.event_lines import event_line
 from skillopt_es.programs.classic.candidate import built_candidate
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import StepState

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import closing
 from pathlib import Path
 
@@ -14,9 +13,9 @@ from hypothesis import strategies as st
 from support.event_runs import address, client, create, failed, fill, finished, reopen, with_writer
 
 from skillopt_es.events.codec import canonical_json
-from skillopt_es.events.forms import join_request, split_request
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.requests import RecordedRequest, join_request, split_request
 from skillopt_es.events.verify import verify
 
 _DIGEST = st.binary(min_size=32, max_size=32).map(bytes.hex)
@@ -28,6 +27,24 @@ def test_any_request_comes_back(request: str) -> None:
     """Whatever marks and digests it has of its own."""
     form, texts = split_request(request)
     assert join_request(form, texts) == request
+
+
+def test_a_request_says_what_was_asked_and_keeps_its_bytes() -> None:
+    """Its messages, images and parameters are values; what is not there is empty."""
+    said = {
+        "images": [[0, "image/png", "low", "c" * 64]],
+        "messages": [["user", "a" * 64]],
+        "params": {"max_tokens": 9},
+    }
+    request = RecordedRequest(canonical_json(said))
+    assert request.messages == (("user", "a" * 64),)
+    assert request.images == ((0, "image/png", "low", "c" * 64),)
+    assert (request.params, request.max_tokens) == ({"max_tokens": 9}, 9)
+    assert list(request.digests) == ["a" * 64, "c" * 64]
+    assert request == RecordedRequest(canonical_json(request.said))
+    assert request.digest("m") == address(f"m\n{canonical_json(said)}") != request.digest("n")
+    bare = RecordedRequest("{}")
+    assert (bare.messages, bare.images, bare.params, list(bare.digests)) == ((), (), {}, [])
 
 
 def test_requests_that_differ_in_their_texts_have_one_form() -> None:
@@ -83,7 +100,7 @@ def test_views_show_digests_in_hex(tmp_path: Path) -> None:
         assert [row[:3] for row in events] == [(each.seq, each.prev_hash, each.hash) for each in log.read()]
         rows = list(Journal(log.reader).read())
         assert [row[:4] for row in calls] == [(row.n, row.call.model, row.call.response, row.hash) for row in rows]
-        asked = [digest for row in rows for _, digest in json.loads(row.call.request).get("messages", ())]
+        asked = [digest for row in rows for _, digest in row.call.request.messages]
         assert "".join(row[4] for row in calls) == "".join(asked)
         assert digests.issuperset(asked)
 

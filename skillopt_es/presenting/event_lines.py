@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from skillopt_es.cli.options import shown_settings, shown_value
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
@@ -46,6 +45,7 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
+from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.skill.alignment import lines_of
 
@@ -98,11 +98,6 @@ def milestone(event: Event) -> str:
         return f"  {in_words(event)}"
     form = _MILESTONES.get(type(event))
     return form.format(in_words(event)) if form else ""
-
-
-def shown_time(recorded_at: str) -> str:
-    """A recorded moment to the second, in UTC."""
-    return recorded_at[:19].replace("T", " ")
 
 
 def _content(text: str) -> str:

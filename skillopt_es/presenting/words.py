@@ -1,0 +1,80 @@
+"""Proposals, fates, and looks at sealed test items in a few words, for whatever shows a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from skillopt_es.events.catalog import RunStarted, SealedTestOpened
+from skillopt_es.events.values import Draft, Edit, Proposal
+from skillopt_es.projections.seal import Looks
+
+if TYPE_CHECKING:
+    from skillopt_es.projections.fates import Fate
+
+
+def is_sealed(started: RunStarted) -> bool:
+    """Whether each look at the test items of the run has to be recorded."""
+    env = started.config.get("env")
+    return isinstance(env, dict) and env.get("seal_test") is True
+
+
+def looks_words(looks: Looks) -> str:
+    """One line: closed, or how often it was opened and by whom."""
+    if not looks.count:
+        return "closed: nobody has looked at the test items"
+    times = "once" if looks.count == 1 else f"{looks.count} times"
+    return f"the test items were looked at {times}: {', '.join(_by(look) for look in looks.opened)}"
+
+
+def _by(look: SealedTestOpened) -> str:
+    return "final evaluation" if look.by == "final" else f"eval of skill {look.skill[:8]}"
+
+
+_LONGEST = 90
+_MOST_NAMES = 12
+
+
+def short(text: str, longest: int = _LONGEST) -> str:
+    """A text on one line, its end left out where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[: longest - 1]}…"
+
+
+def names(items: Sequence[str], most: int = _MOST_NAMES) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most} more"
+
+
+def proposal_words(proposal: Proposal) -> str:
+    """What a proposal wants, on one line."""
+    if isinstance(proposal, Draft):
+        return f"a whole text: {short(proposal.title or '; '.join(proposal.changes))}"
+    if not isinstance(proposal, Edit):
+        return f"{proposal.kind.replace('_', ' ')}: {short(proposal.instruction)}"
+    file = f" in {proposal.file}" if proposal.file else ""
+    match proposal.op:
+        case "append":
+            return f"append{file} “{short(proposal.content)}”"
+        case "insert_after":
+            return f"insert{file} after “{short(proposal.target, 40)}”: “{short(proposal.content)}”"
+        case "replace":
+            return f"replace{file} “{short(proposal.target, 40)}” by “{short(proposal.content)}”"
+        case "delete":
+            return f"delete{file} “{short(proposal.target)}”"
+
+
+def unsaid_words(merges: int) -> str:
+    """The one note on merges that did not say which of their inputs they used."""
+    if merges == 1:
+        return "The merge did not say which proposals it used; matched by wording."
+    return f"{merges} merges did not say which proposals they used; matched by wording."
+
+
+def fate_words(fate: Fate) -> str:
+    """Where a proposal ended, and by which way."""
+    way = f"merged into {', then '.join(fate.path[1:])}; " if len(fate.path) > 1 else ""
+    way += f"the skill has it in the same words, by {fate.same_as}; " if fate.same_as else ""
+    detail = f" ({fate.detail})" if fate.detail else ""
+    return f"{way}{fate.reason.replace('_', ' ')}{detail}"
