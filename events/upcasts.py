@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import cast
 
+from attrs import evolve
+
+from skillopt_es.events.catalog import Event, SlowUpdateApplied
 from skillopt_es.events.errors import LogDamaged, LogTooNew
 from skillopt_es.events.values import Json
 
@@ -68,6 +71,14 @@ UPCASTS: Upcasts = {
     ("CandidateGated", 1): _gated_with_verdict,
     ("SlowUpdateApplied", 1): _with_verdict,
 }
+
+
+def as_said(event: Event, version: int) -> Event:
+    """The event with no more in it than its `version` could say, so that one derived anew can be compared with it."""
+    if isinstance(event, SlowUpdateApplied) and version == 1:
+        less = evolve(event.verdict, metric=None, current_score=None, compared=None, won=(), lost=())
+        return evolve(event, verdict=less)
+    return event
 
 
 def upcast(name: str, version: int, current: int, payload: Payload, upcasts: Upcasts = UPCASTS) -> Payload:

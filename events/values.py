@@ -38,6 +38,7 @@ GateNoise = Literal["items", "families"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]
 Ungated = Literal["placeholder", "unchanged", "postponed", "no_content"]
 """What becomes of an epoch's guidance that meets no gate."""
+Decided = Literal[GateAction, Ungated]
 TAKEN: frozenset[str] = frozenset({"accept_new_best", "accept", "force_accept", "placeholder"})
 BY_GATE: frozenset[str] = frozenset({"accept_new_best", "accept", "reject", "indecisive"})
 Cause = Literal["", "defect", "lapse"]
@@ -130,7 +131,7 @@ class GateVerdict:
     current one's, or goes on to stand for the candidate. Without `compared`, nobody counted which items turned.
     """
 
-    action: GateAction | Ungated
+    action: Decided
     new_best: bool = False
     metric: GateMetric | None = None
     candidate_score: Score | None = None

@@ -7,6 +7,7 @@ from typing import Literal
 
 from attrs import frozen
 
+from skillopt_es.events.values import GateVerdict
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.wording import same_words
 

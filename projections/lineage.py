@@ -26,10 +26,10 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepSkipped,
 )
-from skillopt_es.events.values import TAKEN, GateAction, GateVerdict, Ungated
+from skillopt_es.events.values import TAKEN, Decided, GateVerdict
 
 Kind = Literal["initial", "candidate", "guidance", "notes"]
-Verdict = GateAction | Ungated | Literal["", "too_large", "untrusted_only", "written"]
+Verdict = Literal[Decided, "", "too_large", "untrusted_only", "written"]
 
 TYPES = (
     "RunStarted",

@@ -10,7 +10,7 @@ from attrs import frozen
 from skillopt_es.events.catalog import Recorded, SlowUpdateApplied, SlowUpdateProposed
 from skillopt_es.events.values import Draft, Edit, GateVerdict, Proposal
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
-from skillopt_es.projections.fates import Reason, fates_of, note_fates
+from skillopt_es.projections.fates import Reason, fates_of, note_fates, reason_of, values_of
 from skillopt_es.projections.state import proposals_in
 
 NOT_TAKEN_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied")

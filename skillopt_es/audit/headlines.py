@@ -11,8 +11,8 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.events.catalog import CandidateGated, SkillScored
-from skillopt_es.events.values import Outcome
+from skillopt_es.events.catalog import SkillScored
+from skillopt_es.events.values import GateVerdict, Outcome
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.families import families_of
 from skillopt_es.projections.intervals import Interval, Paired, draws, hard_means, paired, wilson, wilson_by_family

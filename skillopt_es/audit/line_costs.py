@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from attrs import evolve, frozen
 
 from skillopt_es.audit.blame import Attributed, Blame, Maker, advice_behind, calls_behind
-from skillopt_es.events.catalog import CandidateGated, SlowUpdateProposed
-from skillopt_es.events.values import Proposal
+from skillopt_es.events.catalog import SlowUpdateProposed
+from skillopt_es.events.values import GateVerdict, Proposal
 from skillopt_es.projections.trust import Attempts, Support, attempts_of, label, patches_behind, support_of
 from skillopt_es.projections.usage import Usage
 from skillopt_es.skill.alignment import lines_of

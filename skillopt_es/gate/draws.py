@@ -17,55 +17,26 @@ from skillopt_es.gate.compare import Draw, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
 from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, judge, too_little_for
 from skillopt_es.projections.families import families_of
-from skillopt_es.projections.state import Measurement, TrainerState, open_step
+from skillopt_es.projections.state import Measurement, Standing, TrainerState
 
 
 @frozen(kw_only=True)
 class Contest:
-    """A candidate and the text it has to beat, and the places of what is drawn of each for this comparison."""
+    """A candidate and who it has to beat, and the places of what is drawn of each for this comparison."""
 
     candidate: SkillTree
-    current: SkillTree
+    standing: Standing
     candidate_place: str
     current_place: str
 
+    @property
+    def current(self) -> SkillTree:
+        """The text that it has to beat."""
+        return self.standing.skill
 
-def step_contest(state: TrainerState) -> Contest:
-    """The open step's candidate against the current skill."""
-    step, place = open_step(state)
-    assert step.built is not None
-    assert state.current is not None
-    return Contest(
-        candidate=step.built.candidate,
-        current=state.current.skill,
-        candidate_place=f"{place}/gate",
-        current_place=f"{place}/current",
-    )
-
-
-def guidance_contest(state: TrainerState, candidate: SkillTree) -> Contest:
-    """The open epoch's guidance against the current skill."""
-    assert state.epoch is not None
-    assert state.current is not None
-    place = f"e{state.epoch.number}/slow"
-    return Contest(
-        candidate=candidate,
-        current=state.current.skill,
-        candidate_place=f"{place}/gate",
-        current_place=f"{place}/standing",
-    )
-
-
-def final_contest(state: TrainerState) -> Contest:
-    """The final skill against the best one."""
-    assert state.current is not None
-    assert state.best is not None
-    return Contest(
-        candidate=state.current.skill,
-        current=state.best.skill,
-        candidate_place="final/val",
-        current_place="final/best",
-    )
+    def against(self, standing: Standing, name: str) -> Contest:
+        """The same candidate against who holds another place; what is drawn of that text has a place below this one."""
+        return replace(self, standing=standing, current_place=f"{self.current_place}/{name}")
 
 
 def rule_of(config: RunConfig) -> Rule:

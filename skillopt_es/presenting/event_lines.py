@@ -44,7 +44,7 @@ from skillopt_es.events.catalog import (
     TextsErased,
     TrainingStopped,
 )
-from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
+from skillopt_es.events.values import Failed, GateVerdict, Measured, Outcome, Rewrite, Score
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.skill.alignment import lines_of

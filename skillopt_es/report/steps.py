@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from skillopt_es.counting import counted
-from skillopt_es.events.catalog import CandidateGated
-from skillopt_es.events.values import Edit, Proposal
+from skillopt_es.events.values import Edit, GateVerdict, Proposal
 from skillopt_es.presenting.event_lines import said_of
 from skillopt_es.presenting.numbers import shown_seconds, shown_usage
 from skillopt_es.presenting.words import names, proposal_words, short

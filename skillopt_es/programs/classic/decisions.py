@@ -23,9 +23,9 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Evidence, Measured, Minibatch
 from skillopt_es.gate.draws import too_large
-from skillopt_es.gate.verdicts import gate_candidate
 from skillopt_es.programs.classic.appendix import extension, fate_of_notes, written
 from skillopt_es.programs.classic.candidate import built_candidate
+from skillopt_es.programs.classic.contests import gate_candidate
 from skillopt_es.programs.classic.epoch_end import (
     apply_late_slow_update,
     apply_slow_update,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from skillopt_es.engine.evaluations import comparison_evaluations, measure, unmeasured
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Job, MetaSkillJob, Questions, Score, SlowUpdateJob, Task
-from skillopt_es.gate.draws import draw_task, guidance_contest, too_large
+from skillopt_es.gate.draws import draw_task, too_large
+from skillopt_es.programs.classic.contests import guidance_contest
 from skillopt_es.programs.classic.epoch_end import more_to_compare
 from skillopt_es.programs.classic.taint import untrusted_guidance
 from skillopt_es.projections.state import EpochState, TrainerState, at_owed_epoch, is_train

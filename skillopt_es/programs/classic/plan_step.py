@@ -19,9 +19,10 @@ from skillopt_es.engine.tasks import (
 )
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
 from skillopt_es.events.values import Evidence
-from skillopt_es.gate.draws import draw_task, step_contest, too_large
+from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.gate.stale import counts_as_measured
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
+from skillopt_es.programs.classic.contests import step_contest
 from skillopt_es.programs.classic.taint import untrusted_parts
 from skillopt_es.projections.state import EpochState, StepState, TrainerState, proposals_in, unanswered
 from skillopt_es.skill.schedule import edit_budget
@@ -175,7 +176,7 @@ def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -
     candidate = step.built.candidate
     if candidate.hash == step.built.parent and run.config.evaluation.skip_unchanged:
         return SkipStep("unchanged")
-    if counts_as_measured(state, run, candidate):
+    if counts_as_measured(state, run, state.current, candidate):
         return Decide("gate_candidate")
     if run.config.evaluation.use_gate and too_large(run, candidate):
         return SkipStep("too_large")

@@ -9,8 +9,9 @@ from __future__ import annotations
 from skillopt_es.engine.evaluations import measure, selection, test_evaluations, told_evaluation
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Task
-from skillopt_es.gate.draws import draw_task, final_contest
+from skillopt_es.gate.draws import draw_task
 from skillopt_es.gate.verdicts import is_better
+from skillopt_es.programs.classic.contests import final_contest
 from skillopt_es.programs.classic.plan_epoch_end import epoch_end_task, late_advice_task
 from skillopt_es.programs.classic.plan_step import step_task
 from skillopt_es.programs.classic.stopping import should_stop

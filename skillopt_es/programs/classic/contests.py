@@ -1,0 +1,68 @@
+"""What meets what at the gate: a step's candidate, an epoch's guidance, the final skill; and the verdicts on them."""
+
+from __future__ import annotations
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.catalog import CandidateGated, Event
+from skillopt_es.events.values import GateVerdict, SkillTree
+from skillopt_es.gate.draws import Contest
+from skillopt_es.gate.verdicts import weighed
+from skillopt_es.projections.state import TrainerState, open_step
+
+
+def step_contest(state: TrainerState) -> Contest:
+    """The open step's candidate against the current skill."""
+    step, place = open_step(state)
+    assert step.built is not None
+    assert state.current is not None
+    return Contest(
+        candidate=step.built.candidate,
+        standing=state.current,
+        candidate_place=f"{place}/gate",
+        current_place=f"{place}/current",
+    )
+
+
+def guidance_contest(state: TrainerState, candidate: SkillTree) -> Contest:
+    """The open epoch's guidance against the current skill."""
+    assert state.epoch is not None
+    assert state.current is not None
+    place = f"e{state.epoch.number}/slow"
+    return Contest(
+        candidate=candidate,
+        standing=state.current,
+        candidate_place=f"{place}/gate",
+        current_place=f"{place}/standing",
+    )
+
+
+def final_contest(state: TrainerState) -> Contest:
+    """The final skill against the best one."""
+    assert state.current is not None
+    assert state.best is not None
+    return Contest(
+        candidate=state.current.skill,
+        standing=state.best,
+        candidate_place="final/val",
+        current_place="final/best",
+    )
+
+
+def gate_candidate(state: TrainerState, run: RunData) -> Event:
+    """The verdict over the open step's measured candidate."""
+    contest = step_contest(state)
+    return CandidateGated(
+        step=open_step(state)[0].number,
+        candidate=contest.candidate.hash,
+        verdict=_judged(state, run, contest, use_gate=run.config.evaluation.use_gate),
+    )
+
+
+def judged_guidance(state: TrainerState, run: RunData, candidate: SkillTree) -> GateVerdict:
+    """The verdict over the open epoch's guidance, where it has to pass the gate."""
+    return _judged(state, run, guidance_contest(state, candidate), use_gate=True)
+
+
+def _judged(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> GateVerdict:
+    assert state.best is not None
+    return weighed(state, run, contest, contest.against(state.best, "best"), use_gate=use_gate)
