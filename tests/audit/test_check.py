@@ -220,10 +220,19 @@ def _other_edit(event: PatchProposed) -> Event:
     return evolve(event, edits=tuple(evolve(edit, content="- x") for edit in event.edits))
 
 
+def _other_verdict(event: CandidateGated | SlowUpdateApplied, **said: object) -> Event:
+    return evolve(event, verdict=evolve(event.verdict, **said))
+
+
 LIES: dict[str, tuple[type[Event], Change, str]] = {
-    "gate action": (CandidateGated, lambda event: evolve(event, action="accept"), "action"),
-    "gate value": (CandidateGated, lambda event: evolve(event, candidate_value=0.99), "candidate_value"),
-    "gate won": (CandidateGated, lambda event: evolve(event, won=()), "won"),
+    "gate action": (CandidateGated, lambda event: _other_verdict(event, action="accept"), "verdict.action"),
+    "gate best": (CandidateGated, lambda event: _other_verdict(event, new_best=False), "verdict.new_best"),
+    "gate value": (
+        CandidateGated,
+        lambda event: _other_verdict(event, candidate_value=0.99),
+        "verdict.candidate_value",
+    ),
+    "gate won": (CandidateGated, lambda event: _other_verdict(event, won=()), "verdict.won"),
     "ranking": (EditsRanked, lambda event: evolve(event, chosen=event.chosen[::-1]), "chosen[0]"),
     "budget": (EditsRanked, lambda event: evolve(event, budget=event.budget + 1), "budget"),
     "edit report": (CandidateBuilt, _applied, "reports[0].status"),
@@ -236,7 +245,7 @@ LIES: dict[str, tuple[type[Event], Change, str]] = {
     "a merge": (PatchesMerged, lambda event: evolve(event, edits=event.edits[:1]), "edits"),
     "the calls": (PatchesMerged, lambda event: evolve(event, calls=()), "calls"),
     "guidance": (SlowUpdateProposed, lambda event: evolve(event, guidance="be good"), "guidance"),
-    "slow verdict": (SlowUpdateApplied, lambda event: evolve(event, action="reject"), "action"),
+    "slow verdict": (SlowUpdateApplied, lambda event: _other_verdict(event, action="reject"), "verdict.action"),
     "notes": (MetaSkillWritten, lambda event: evolve(event, content="x", result="written"), "content"),
     "tests": (RunCompleted, lambda event: evolve(event, test_best=None), "test_best"),
     "steps": (RunStarted, lambda event: evolve(event, total_steps=99), "total_steps"),
