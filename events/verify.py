@@ -7,9 +7,14 @@ the first one is the first bad place. SQLite's own check is asked too, but it se
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import cast
 
 from attrs import frozen
 
@@ -17,6 +22,7 @@ from skillopt_es.events.anchor import ANCHOR_FILE, Anchor, read_anchor_file
 from skillopt_es.events.ends import Ends, said_ends
 from skillopt_es.events.errors import LogError, LogUnreadable, RunNotFound
 from skillopt_es.events.inspection import (
+    MOST_PROBLEMS,
     ODD,
     Erasure,
     Inspection,
@@ -25,6 +31,7 @@ from skillopt_es.events.inspection import (
     check_calls,
     check_events,
     check_forms,
+    note_blobs,
 )
 from skillopt_es.events.log import read_run
 from skillopt_es.events.reader import Reader
@@ -32,6 +39,9 @@ from skillopt_es.events.schema import LOG_FILE, SCHEMA_QUERY, STRANGERS_QUERY, e
 from skillopt_es.events.tail import TAIL_FILE
 
 __all__ = ["Erasure", "Problem", "VerifyReport", "verify"]
+
+_AFTER_TEXTS = ("call", "form", "event", "anchor")
+_WORTH_A_PROCESS = 50_000  # texts; a process of its own takes 0.1 s to start, in which 30,000 texts are checked
 
 
 @frozen
@@ -72,19 +82,28 @@ def verify(folder: Path, kept: Path | None = None) -> VerifyReport:
 
 
 def _report(seen: Inspection, folder: Path, kept: Anchor | None) -> VerifyReport:
+    with _checking_texts(seen.reader, folder) as texts:
+        return _whole_report(seen, folder, kept, texts)
+
+
+def _whole_report(
+    seen: Inspection, folder: Path, kept: Anchor | None, texts: subprocess.Popen[bytes] | None
+) -> VerifyReport:
     pages = _checking_pages(folder)
     ends = said_ends(folder)  # before the log: a writer may be at work, and the log only ever gets longer
     for where, step in (
         ("file", lambda seen: seen.reader.hold()),
         ("schema", _check_schema),
         ("run", _check_run),
-        ("blob", check_blobs),
+        ("blob", check_blobs if texts is None else note_blobs),
         ("call", check_calls),
         ("form", check_forms),
         ("event", check_events),
         ("anchor", lambda seen: _check_ends(seen, ends, kept)),
     ):
         _attempt(seen, where, step)
+    if texts is not None:
+        _take(seen, texts)
     for message in pages():
         seen.say("file", message)
     return VerifyReport(
@@ -178,3 +197,53 @@ def _checking_pages(folder: Path) -> Callable[[], list[str]]:
         return found
 
     return result
+
+
+@contextmanager
+def _checking_texts(reader: Reader, folder: Path) -> Iterator[subprocess.Popen[bytes] | None]:
+    """Has the texts checked on another processor meanwhile, where they are many; else None."""
+    if not _are_many(reader):
+        yield None
+        return
+    words = (sys.executable, "-m", __name__, str(folder))
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:  # noqa: S603 -- ourselves
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _are_many(reader: Reader) -> bool:
+    try:
+        row = reader.row("select max(rowid) from blobs")
+    except LogError:
+        return False
+    return row is not None and isinstance(row[0], int) and row[0] >= _WORTH_A_PROCESS
+
+
+def _take(seen: Inspection, texts: subprocess.Popen[bytes]) -> None:
+    """What the other processor found; if it came to no end, the texts are checked here."""
+    said, _ = texts.communicate()
+    if texts.returncode:
+        _attempt(seen, "blob", check_blobs)
+        return
+    found = [Problem("blob", message) for message in cast("list[str]", json.loads(said))]
+    new = [problem for problem in found if problem not in seen.problems]  # a row that cannot be read was met here, too
+    first = next((at for at, problem in enumerate(seen.problems) if problem.where in _AFTER_TEXTS), len(seen.problems))
+    seen.problems[first:first] = new
+    del seen.problems[MOST_PROBLEMS:]
+
+
+def _main(folder: Path) -> None:
+    """The texts of a log alone: the messages of what is wrong, as JSON."""
+    reader = Reader(folder)
+    try:
+        seen = Inspection(reader)
+        _attempt(seen, "blob", check_blobs)
+    finally:
+        reader.close()
+    sys.stdout.write(json.dumps([problem.message for problem in seen.problems]))
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))

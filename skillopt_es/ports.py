@@ -7,9 +7,8 @@ The trainer knows nothing else about them; adapters implement these Protocols an
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from attrs import field, frozen
 
@@ -280,6 +279,39 @@ class ChatModel(Protocol):
         ...
 
 
+TEXT_ONLY = frozenset({"text"})
+
+
+@runtime_checkable
+class Able(Protocol):
+    """A model that says what it can do: text, messages, tools, images, image_detail. One that does not can do text."""
+
+    @property
+    def provides(self) -> frozenset[str]:
+        """All of it."""
+        ...
+
+
+@runtime_checkable
+class Unbounded(Protocol):
+    """A model that may ask another one as often as it likes, as coding agents do: no budget of tokens holds for it."""
+
+    @property
+    def unbounded(self) -> bool:
+        """Whether it does."""
+        ...
+
+
+def provided(model: ChatModel) -> frozenset[str]:
+    """What a model can do."""
+    return model.provides if isinstance(model, Able) else TEXT_ONLY
+
+
+def is_unbounded(model: ChatModel) -> bool:
+    """Whether nobody can say how much one question to it comes to."""
+    return isinstance(model, Unbounded) and model.unbounded
+
+
 @runtime_checkable
 class Examined(Protocol):
     """A model that can say, before it is asked anything, whether it is there: a program on this machine."""
@@ -307,15 +339,6 @@ class Onlooker(Protocol):
 
     async def hide(self, answers: Answers) -> str:
         """From now on it does not see these; returns why that cannot be done, nothing when it is."""
-        ...
-
-
-@runtime_checkable
-class Walled(Protocol):
-    """An environment that runs code behind walls, through which some of this machine's files are to be read."""
-
-    def seen_by_code(self, answers: Answers) -> str:
-        """Why that code could read some of these; nothing when it cannot, or may do what it likes by the config."""
         ...
 
 
@@ -383,17 +406,18 @@ class Splits:
     inputs: Mapping[str, str] = field(factory=dict)
 
 
+class AskOptions(TypedDict, total=False):
+    """What may be asked for beside the messages; by default the config's length, and no tools."""
+
+    max_tokens: int | None
+    tools: Sequence[Tool]
+    tool_choice: str
+
+
 class Ask(Protocol):
     """The target model, bound to one unit of work: journaled, limited, asked again when its reply was cut."""
 
-    async def __call__(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int | None = None,
-        tools: Sequence[Tool] = (),
-        tool_choice: str = "",
-    ) -> ChatReply:
+    async def __call__(self, messages: Sequence[Message], **options: Unpack[AskOptions]) -> ChatReply:
         """The target's answer; a recorded one costs nothing. With tools it may ask for some of them first."""
         ...
 
@@ -423,6 +447,65 @@ class Environment(Protocol):
         ...
 
 
+@runtime_checkable
+class Walled(Protocol):
+    """An environment that runs code behind walls, through which some of this machine's files are to be read."""
+
+    def seen_by_code(self, answers: Answers) -> str:
+        """Why that code could read some of these; nothing when it cannot, or may do what it likes by the config."""
+        ...
+
+
+@runtime_checkable
+class Demanding(Protocol):
+    """An environment that says what it needs of the target, in the words of `Able`. One that does not needs text."""
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """All of it."""
+        ...
+
+
+@runtime_checkable
+class Guiding(Protocol):
+    """An environment that tells analysts of its tasks."""
+
+    @property
+    def guide(self) -> str:
+        """What a run records when it starts, and analysts are shown."""
+        ...
+
+
+@runtime_checkable
+class Regrading(Protocol):
+    """An environment that says whether a recorded answer is all that its grade depends on."""
+
+    @property
+    def regrades(self) -> bool:
+        """Whether answers can be graded again from the log alone. One that does not say is taken to act in a world."""
+        ...
+
+
+def required(environment: Environment) -> frozenset[str]:
+    """What an environment needs of the target."""
+    return environment.requires if isinstance(environment, Demanding) else TEXT_ONLY
+
+
+def guide_of(environment: Environment) -> str:
+    """What an environment tells analysts of its tasks; nothing where it does not say."""
+    return environment.guide if isinstance(environment, Guiding) else ""
+
+
+def can_regrade(environment: Environment) -> bool:
+    """Whether recorded answers can be graded again."""
+    return isinstance(environment, Regrading) and environment.regrades
+
+
+def seen_by_code(environment: Environment, answers: Answers) -> str:
+    """Why code behind an environment's walls could read some of these; nothing where it cannot, or there is none."""
+    return environment.seen_by_code(answers) if isinstance(environment, Walled) else ""
+
+
 Job = Callable[[], Awaitable[T]]
 
 
@@ -431,14 +514,6 @@ class Executor(Protocol):
 
     def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
         """Results in the jobs' order, in lists as the next ones become ready; at most `workers` run at once."""
-        ...
-
-
-class Clock(Protocol):
-    """The time, injected so that a frozen clock makes logs equal byte for byte."""
-
-    def now(self) -> datetime:
-        """The current time in UTC."""
         ...
 
 
@@ -532,3 +607,4 @@ class EnvironmentSettings:
 
 OpenModel = Callable[[ModelSettings, Mapping[str, str]], ChatModel]
 OpenEnvironment = Callable[[EnvironmentSettings], Environment]
+OpenExecutor = Callable[[Callable[[], bool]], Executor]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Unpack
 
 from attrs import evolve, frozen
 
@@ -11,7 +12,9 @@ from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.errors import SkillOptError
 from skillopt_es.events.values import Failed, Outcome, SkillTree
 from skillopt_es.ports import (
+    Answers,
     Ask,
+    AskOptions,
     CallFailed,
     ChatReply,
     Environment,
@@ -19,8 +22,11 @@ from skillopt_es.ports import (
     Item,
     Message,
     Splits,
-    Tool,
     TrajectoryRecord,
+    can_regrade,
+    guide_of,
+    required,
+    seen_by_code,
 )
 
 
@@ -43,19 +49,35 @@ def without_secrets(clean: Redactor) -> Iterator[None]:
 
 
 class RedactedEnvironment:
-    """Another environment, with what it says redacted; whatever else it has of its own is still there."""
+    """Another environment, with what it says redacted; what it can do, needs and tells is what it was."""
 
     def __init__(self, inner: Environment, clean: Redactor) -> None:
         self._inner = inner
         self._clean = clean
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._inner, name)
-
     @property
     def name(self) -> str:
         """The registry name."""
         return self._inner.name
+
+    @property
+    def requires(self) -> frozenset[str]:
+        """What it needs of the target."""
+        return required(self._inner)
+
+    @property
+    def guide(self) -> str:
+        """What it tells analysts: recorded, shown and asked, so it quotes no secret."""
+        return self._clean.reply(guide_of(self._inner))
+
+    @property
+    def regrades(self) -> bool:
+        """Whether recorded answers can be graded again."""
+        return can_regrade(self._inner)
+
+    def seen_by_code(self, answers: Answers) -> str:
+        """Why code behind its walls could read some of these."""
+        return self._clean.remark(seen_by_code(self._inner, answers))
 
     def load(self) -> Splits:
         """The items; notes and errors quote no secret."""
@@ -82,16 +104,9 @@ class _CleanAsk:
     ask: Ask
     clean: Redactor
 
-    async def __call__(
-        self,
-        messages: Sequence[Message],
-        *,
-        max_tokens: int | None = None,
-        tools: Sequence[Tool] = (),
-        tool_choice: str = "",
-    ) -> ChatReply:
+    async def __call__(self, messages: Sequence[Message], **options: Unpack[AskOptions]) -> ChatReply:
         told = [evolve(each, content=self.clean.reply(each.content)) for each in messages]
-        return await self.ask(told, max_tokens=max_tokens, tools=tools, tool_choice=tool_choice)
+        return await self.ask(told, **options)
 
 
 def _clean_episode(episode: Episode, clean: Redactor) -> Episode:

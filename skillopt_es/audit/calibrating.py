@@ -7,7 +7,7 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, with_overrides
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.errors import RunNotFound
@@ -20,8 +20,9 @@ from skillopt_es.gate.draws import rule_of
 from skillopt_es.gate.flips import Flips, Tried
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.sessions.evaluation import OWN_BUDGET, Evaluated, EvaluationRequest, evaluate, evaluation_name
+from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.scoring import Progress
-from skillopt_es.sessions.session import Session, read_state, recorded_run
+from skillopt_es.sessions.session import read_state
 
 
 @frozen(kw_only=True)

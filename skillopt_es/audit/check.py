@@ -26,7 +26,7 @@ from skillopt_es.engine.differences import (
     mismatch,
 )
 from skillopt_es.engine.evidence import Evidence
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Rollouts, Unit
 from skillopt_es.events.catalog import (
     EditsRanked,
@@ -60,7 +60,6 @@ from skillopt_es.programs.classic.planner import next_task
 from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
-from skillopt_es.sessions.session import recorded_run
 from skillopt_es.sessions.start import planned_steps
 from skillopt_es.sessions.wiring import REAL_WORLD
 

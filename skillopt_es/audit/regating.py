@@ -10,7 +10,7 @@ from attrs import evolve
 from skillopt_es.audit.regate import regate
 from skillopt_es.audit.regated import Regated
 from skillopt_es.config import any_overrides, recorded_config
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import RunImported, RunStarted
 from skillopt_es.events.log import EventLog
@@ -18,7 +18,6 @@ from skillopt_es.events.values import Json
 from skillopt_es.programs.classic.forks import GATE_KEYS
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.runs.moments import Events
-from skillopt_es.sessions.session import recorded_run
 
 
 def regated(folder: Path, overrides: Sequence[str] = ()) -> Regated:

@@ -22,7 +22,7 @@ from skillopt_es.config.whereabouts import asked_from_here
 from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.sampling import comparison_seed
 from skillopt_es.engine.tasks import Unit
 from skillopt_es.errors import ConfigError, NotInRun
@@ -41,13 +41,13 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
-from skillopt_es.ports import CallFailed, ChatRequest, Environment, FailureKind, Item
+from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Item, can_regrade
 from skillopt_es.programs.classic.forks import skills_in
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve as after
 from skillopt_es.runs.moments import Events
 from skillopt_es.sessions.hiding import check_walls
-from skillopt_es.sessions.session import recorded_run
+from skillopt_es.sessions.opening import OpenData, environment_of
 from skillopt_es.sessions.wiring import REAL_WORLD, World
 
 
@@ -92,18 +92,14 @@ async def rescored_log(
     assert started is not None
     home = Path(tried.last.config.folder)
     config = recorded_config(dict(started.config), home, {**overridden, **asked_from_here(changed, home)})
-    environment = world.environment(config)
-    try:
+    executor = world.executor(lambda: False)
+    async with environment_of(config, world) as environment:
         _check_environment(environment)
         check_walls(environment, config, folder)
-        splits = environment.load()
-        items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
-        work = [_Again(each, items, environment, log, world) for each in tried.rollouts]
-        executor = world.executor(lambda: False)
+        items = OpenData(config=config, environment=environment, splits=environment.load()).items
+        work = [_Again(each, items, environment, log, executor) for each in tried.rollouts]
         async with aclosing(executor.stream(work, workers=jobs_at_once(config.env.workers))) as stream:
             grades = tuple([grade async for done in stream for grade in done])
-    finally:
-        await environment.aclose()
     if grades and all(each.derived is None for each in grades):
         raise ConfigError(
             f"no answer of {folder.name} can be graded with these settings; of the first: {grades[0].why}",
@@ -130,7 +126,7 @@ def _settings(overrides: Sequence[str]) -> dict[str, Json]:
 
 
 def _check_environment(environment: Environment) -> None:
-    if not getattr(environment, "regrades", False):
+    if not can_regrade(environment):
         raise ConfigError(
             f"the answers of {environment.name} cannot be graded again from the log alone: what they do in its world"
             " (a game, a program that is run, the web) is part of the grade",
@@ -228,16 +224,14 @@ class _Again:
     items: Mapping[str, Item]
     environment: Environment
     log: EventLog
-    world: World
+    executor: Executor
 
     async def __call__(self) -> Grade:
         event, item = self.tried.event, self.items.get(self.tried.event.item)
         if item is None:
             return self._grade(None, "the data of these settings have no such item")
         calls = _Answers(event, Journal(self.log.reader), self.log)
-        ports = RolloutPorts(
-            environment=self.environment, items=self.items, executor=self.world.executor(lambda: False), calls=calls
-        )
+        ports = RolloutPorts(environment=self.environment, items=self.items, executor=self.executor, calls=calls)
         try:
             again, _ = await rollout_job(self.tried.unit, self.tried.run, ports)()
         except (_NotRecordedError, TextErased) as error:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
 from skillopt_es.events.errors import LogError
@@ -19,7 +20,7 @@ from skillopt_es.runs.liveness import Status
 from skillopt_es.runs.overview import Detailed, Spent, detailed
 from skillopt_es.runs.reading import Reading
 from skillopt_es.runs.run_settings import settings_in, text_of
-from skillopt_es.sessions.session import recorded_run, recorded_settings
+from skillopt_es.sessions.session import recorded_settings
 
 
 @frozen(kw_only=True)

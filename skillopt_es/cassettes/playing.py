@@ -15,7 +15,8 @@ from skillopt_es.cassettes.freezing import thaw
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.events.values import Role, Split
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest, evaluate
-from skillopt_es.sessions.session import Session, start
+from skillopt_es.sessions.opening import Session
+from skillopt_es.sessions.session import start
 from skillopt_es.sessions.start import load_skill
 
 _BEGAN = datetime(2000, 1, 1, tzinfo=UTC)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import as_found
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import as_found, print_json, print_table
 from skillopt_es.cli.terminal import print_hanging
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
@@ -33,7 +33,7 @@ def bisect_command(run: str | None, item: str, directory: Path, as_json: bool) -
     No call is made. Where nothing was recorded between two results that differ, that is said: the turn lies among those
     texts. RUN defaults to the newest.
     """
-    from skillopt_es.cli.item_page import results_of, split_of
+    from skillopt_es.cli.explain_pages import results_of, split_of
     from skillopt_es.projections.lineage import TYPES, lineage
     from skillopt_es.projections.turning_points import turning_points
     from skillopt_es.runs.folders import find_run

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from skillopt_es.cli.audit_words import as_found
-from skillopt_es.cli.moment import moment_option
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table
+from skillopt_es.cli.options import directory_option, json_option, moment_option
+from skillopt_es.cli.printing import as_found, print_json, print_table
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import LogDamaged, RunNotFound
@@ -219,7 +218,7 @@ def _money(cost: Cost) -> str:
 
 def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     """One line with all that is behind it."""
-    from skillopt_es.cli.chain_page import verdict_words
+    from skillopt_es.cli.explain_pages import verdict_words
 
     maker, behind = line.maker, line.behind
     click.echo(f"line {line.number}: {line.text}" if line.text.strip() else f"line {line.number} is empty")

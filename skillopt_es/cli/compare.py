@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table
-from skillopt_es.cli.table_layout import folded_width, table_width
+from skillopt_es.cli.options import directory_option, json_option
+from skillopt_es.cli.printing import folded_width, print_json, print_table, table_width
 from skillopt_es.cli.terminal import print_error, print_hanging, say, width
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
@@ -164,7 +164,7 @@ def _scores(each: Side) -> dict[str, Score | None]:
 
 def _as_json(each: Side) -> Json:
     from skillopt_es.cli.score_tables import score_json
-    from skillopt_es.cli.status_tables import fork_json
+    from skillopt_es.cli.status import fork_json
 
     return {
         "run": each.name,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import json_option, print_json
+from skillopt_es.cli.options import json_option
+from skillopt_es.cli.printing import print_json
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import two_words
-from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.cli.options import directory_option, json_option, two_words
+from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_diff, print_error, print_hanging
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.values import Json

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict
 
-from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.cli.options import directory_option, json_option
+from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import Toned, print_hanging
 from skillopt_es.presenting.palette import tone_of
 

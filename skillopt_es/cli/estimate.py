@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, tell_of
+from skillopt_es.cli.options import directory_option, json_option
+from skillopt_es.cli.printing import print_json, print_table, tell_of
 from skillopt_es.cli.terminal import field, say
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
@@ -69,14 +70,12 @@ async def _estimated(config: RunConfig, directory: Path) -> Estimate:
     from skillopt_es.engine.run_data import RunData
     from skillopt_es.estimating.estimate import estimate_of
     from skillopt_es.estimating.history import past_runs
+    from skillopt_es.sessions.opening import open_data
     from skillopt_es.sessions.start import run_started, size_notes
-    from skillopt_es.sessions.wiring import open_environment
+    from skillopt_es.sessions.wiring import REAL_WORLD
 
-    environment = open_environment(config)
-    try:
-        started = run_started(config, environment.load(), directory / "estimate")
-    finally:
-        await environment.aclose()
+    async with open_data(config, REAL_WORLD) as data:
+        started = run_started(config, data.splits, directory / "estimate")
     found = estimate_of(RunData(config=config, started=started), past_runs(directory, config, started.splits))
     return evolve(found, notes=(*size_notes(config, len(started.splits.train)), *found.notes))
 

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import sys
-import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.budget_options import budget_options, budget_settings
-from skillopt_es.cli.options import OFFLINE_DEMO, json_option, tell_of
-from skillopt_es.cli.terminal import print_warning, say_for_now
+from skillopt_es.cli.options import OFFLINE_DEMO, budget_options, budget_settings, json_option
+from skillopt_es.cli.printing import print_json, tell_of
+from skillopt_es.cli.score_tables import print_by_type, score_json
+from skillopt_es.cli.terminal import say_for_now
+from skillopt_es.counting import counted
+from skillopt_es.engine.scores import mean_score
+from skillopt_es.errors import BackendError, ConfigError
+from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.values import Failed, Json, Measured, Score
+from skillopt_es.presenting.documents import usage_json
+from skillopt_es.presenting.numbers import shown_usage
+from skillopt_es.projections.prices import prices_in
+from skillopt_es.projections.state import is_silent
+from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
+from skillopt_es.sessions.recorded_scores import draw_of
+from skillopt_es.sessions.scoring import SplitResult
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
     from skillopt_es.events.values import SkillTree, Split
-    from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
     from skillopt_es.sessions.seal import Seal
 
     _Skill = tuple[SkillTree, tuple[str, ...]]
     _Asked = tuple[RunConfig, _Skill, str, Seal | None]
+
 
 _TASKS_OF_THE_DEMO = "No CONFIG is named, so the tasks are those of the offline demo."
 _SPLITS: dict[str, tuple[Split, ...]] = {
@@ -99,8 +111,6 @@ def eval_command(
     Exit codes: 0 scored, 1 failed or too much was not measured to be a score, 2 usage, config or data, 3 waits for
     answers (`handoff`) or has reached a budget, 130 interrupted.
     """
-    from skillopt_es.cli.evaluated import print_json_results, print_results, refuse_problems, write_rows
-    from skillopt_es.sessions.evaluation import EvaluationRequest
 
     if config is not None and run is not None:
         raise click.UsageError("name a CONFIG or a --run, not both")
@@ -151,11 +161,12 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
 def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
     """The config of a run, the skill that is asked for, what to call them, and the run's seal."""
     from skillopt_es.config import with_overrides
+    from skillopt_es.engine.run_data import recorded_run
     from skillopt_es.events.errors import RunNotFound
     from skillopt_es.runs.folders import find_run
     from skillopt_es.sessions.evaluation import OWN_BUDGET
     from skillopt_es.sessions.seal import seal_of_run
-    from skillopt_es.sessions.session import read_state, recorded_run
+    from skillopt_es.sessions.session import read_state
 
     folder = find_run(name, Path("runs"))
     state = read_state(folder)
@@ -184,27 +195,16 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 
 
 async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluated:
-    from skillopt_es.cli.pauses import limit_option
-    from skillopt_es.cli.signals import until_stopped
-    from skillopt_es.cli.waiting import WaitTeller
-    from skillopt_es.engine.in_flight import InFlight
-    from skillopt_es.errors import BackendError, BudgetReached, Interrupted
+    from attrs import evolve
+
+    from skillopt_es.cli.process import command_session
+    from skillopt_es.cli.summary import limit_option
+    from skillopt_es.errors import BudgetReached, Interrupted
     from skillopt_es.sessions.evaluation import evaluate
-    from skillopt_es.sessions.session import Session
 
     try:
-        say = partial(click.echo, err=True)
-        in_flight = InFlight(WaitTeller(say))
-        async with until_stopped(say, in_flight) as stopping:
-            session = Session(
-                now=lambda: datetime.now(UTC),
-                clock=time.monotonic,
-                warn=print_warning,
-                stopping=stopping,
-                in_flight=in_flight,
-                accept_loss=accept_loss,
-            )
-            return await evaluate(request, session, _progress)
+        async with command_session(partial(click.echo, err=True)) as session:
+            return await evaluate(request, evolve(session, accept_loss=accept_loss), _progress)
     except BudgetReached as reached:
         hint = f"the same command with a higher `{limit_option(reached.message)}` goes on where this one stopped"
         raise BudgetReached(reached.message, hint=hint) from None
@@ -219,3 +219,142 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
 def _progress(split: Split, done: int, total: int) -> None:
     if sys.stderr.isatty():
         say_for_now(f"{split} {done}/{total}", last=done == total)
+
+
+_SHARES = {
+    "unmeasured": "rollout.max_failed_share says how much may be",
+    "unanswered": "rollout.max_unanswered_share says how much may be without an answer",
+}
+
+
+def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
+    """Scores, types and tokens of each split, for people."""
+    click.echo(f"skill     {request.skill.main} ({request.skill.hash[:12]})")
+    for note in request.notes:
+        click.echo(f"note      {note}")
+    click.echo(f"target    {request.config.target_model.model}")
+    click.echo(f"recorded  {evaluated.folder}")
+    if evaluated.look is not None:
+        click.echo(f"look      {evaluated.look.look} at the sealed test items")
+    if evaluated.left_out:
+        names = " and ".join(evaluated.left_out)
+        click.echo(f"left out  {names}: sealed (env.seal_test); `--open-test` looks, and the log says so for ever")
+    for result in evaluated.results:
+        click.echo("")
+        _print_split(result, prices_in(request.config.resolved).currency)
+    if len(evaluated.results) > 1:
+        click.echo("")
+        click.echo(_line(_name_of_all(evaluated), _together(evaluated.results), evaluated.results))
+
+
+def _name_of_all(evaluated: Evaluated) -> str:
+    """What the score over every item is a score of."""
+    return " and ".join(result.split for result in evaluated.results) if evaluated.left_out else "all"
+
+
+def _together(results: Sequence[SplitResult]) -> Score:
+    """The mean over every item of every split."""
+    return mean_score([row.outcome for result in results for row in result.rows])
+
+
+def _line(name: str, score: Score, results: Sequence[SplitResult]) -> str:
+    items = f"{score.measured} measured, {score.unmeasured} not measured"
+    if not any(result.problem for result in results):
+        return f"{name}: hard {score.hard:.4f}, soft {score.soft:.4f} ({items})"
+    measured = [row for result in results for row in result.rows if isinstance(row.outcome, Measured)]
+    silent = sum(map(is_silent, measured))
+    if silent:
+        items = f"{len(measured) - silent} answered, {silent} without an answer, {score.unmeasured} not measured"
+    return f"{name}: no score ({items})"
+
+
+def _print_split(result: SplitResult, currency: str) -> None:
+    draw = draw_of(result.place)
+    name = result.split if draw == 1 else f"{result.split}, draw {draw}"
+    click.echo(_line(name, result.score, [result]))
+    print_by_type(result.by_type)
+    click.echo(f"{shown_usage(result.usage, currency)} ({counted(result.made, 'call')} made now)")
+
+
+def print_json_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
+    """The same for programs; a split without a score has null in its place."""
+    print_json(
+        {
+            "skill": request.skill.hash,
+            "notes": list(request.notes),
+            "target": request.config.target_model.model,
+            "folder": str(evaluated.folder),
+            "left_out": list(evaluated.left_out),
+            "look": None if evaluated.look is None else evaluated.look.look,
+            "currency": prices_in(request.config.resolved).currency or None,
+            "splits": [_split_json(result) for result in evaluated.results],
+            "all": _together_json(evaluated.results),
+        }
+    )
+
+
+def _together_json(results: Sequence[SplitResult]) -> Json:
+    """The score over all splits; null where one of them has none."""
+    score, problem = _together(results), any(result.problem for result in results)
+    return {
+        "hard": None if problem else score.hard,
+        "soft": None if problem else score.soft,
+        "measured": score.measured,
+        "unmeasured": score.unmeasured,
+    }
+
+
+def _split_json(result: SplitResult) -> Json:
+    return {
+        "split": result.split,
+        "draw": draw_of(result.place),
+        "hard": None if result.problem else result.score.hard,
+        "soft": None if result.problem else result.score.soft,
+        "measured": result.score.measured,
+        "unmeasured": result.score.unmeasured,
+        "problem": result.problem or None,
+        "by_type": {name: score_json(score) for name, score in result.by_type.items()},
+        "calls_made_now": result.made,
+        "usage": usage_json(result.usage),
+    }
+
+
+def write_rows(evaluated: Evaluated, file: Path) -> None:
+    """One JSON line an item, in the order of the data."""
+    lines = [
+        json.dumps({"split": result.split, **_item_json(row)}, ensure_ascii=False)
+        for result in evaluated.results
+        for row in result.rows
+    ]
+    try:
+        file.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"--out {file}: cannot be written: {error.strerror}") from error
+
+
+def _item_json(row: RolloutCompleted) -> dict[str, Json]:
+    outcome = row.outcome
+    measured = outcome if isinstance(outcome, Measured) else None
+    kind = "measured" if measured else "failed" if isinstance(outcome, Failed) else "not_run"
+    return {
+        "id": row.item,
+        "type": row.task_type,
+        "outcome": kind,
+        "hard": measured.hard if measured else None,
+        "soft": measured.soft if measured else None,
+        "prediction": row.prediction,
+        "failure": row.failure,
+        "detail": outcome.message if isinstance(outcome, Failed) else row.detail,
+    }
+
+
+def refuse_problems(evaluated: Evaluated) -> None:
+    """Raises BackendError unless every result is a score."""
+    pauses = [result.pause for result in evaluated.results if result.pause is not None]
+    if pauses:
+        keys = dict.fromkeys(_SHARES[pause.reason] for pause in pauses)
+        raise BackendError(
+            f"this is not a score: {'; '.join(pause.message for pause in pauses)}",
+            kind=pauses[0].reason,
+            hint=f"the same command asks again for what is missing; {' and '.join(keys)}",
+        )

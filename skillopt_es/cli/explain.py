@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.audit_words import as_found, two_words
-from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.cli.options import directory_option, json_option, two_words
+from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
@@ -49,7 +49,7 @@ def explain_command(words: tuple[str, ...], item: str | None, directory: Path, a
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
         if item is not None:
-            from skillopt_es.cli.item_page import show_item
+            from skillopt_es.cli.explain_pages import show_item
 
             show_item(item, reading, as_json=as_json)
             return as_found(reading)
@@ -102,7 +102,7 @@ def _refuse_evaluation(reading: Reading) -> None:
 
 
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
-    from skillopt_es.cli.chain_page import step_json, step_page, verdict_words
+    from skillopt_es.cli.explain_pages import step_json, step_page, verdict_words
     from skillopt_es.projections.fates import fates_of
 
     chain = chain_of(target.step, reading)
@@ -120,7 +120,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
 
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
-    from skillopt_es.cli.chain_page import epoch_json, epoch_page
+    from skillopt_es.cli.explain_pages import epoch_json, epoch_page
     from skillopt_es.projections.epoch_ends import END_TYPES, epoch_ends
 
     _refuse_evaluation(reading)
@@ -143,7 +143,7 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
 
 def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
     """An event that stands for itself, or one result with what was made of it."""
-    from skillopt_es.cli.item_page import history_of, unknown_words, use_json, use_lines
+    from skillopt_es.cli.explain_pages import history_of, unknown_words, use_json, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
     from skillopt_es.presenting.event_lines import event_line
     from skillopt_es.projections.plain import plain_event

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import click
 
+from skillopt_es.cli.files import write_file
 from skillopt_es.cli.options import directory_option
-from skillopt_es.cli.skill_options import SkillChoice, skill_options
+from skillopt_es.cli.skills import SkillChoice, skill_options
 from skillopt_es.cli.terminal import write_exactly
 from skillopt_es.counting import counted
+from skillopt_es.errors import OutputRefused
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Json
+from skillopt_es.interchange.run_files import result_files
 
 _FORMATS = ("skill", "jsonl", "sqlite", "skillopt", "datasette", "mlflow", "otel")
 _TRACKERS = ("mlflow", "otel")
@@ -104,7 +109,6 @@ def _run_and_place(words: tuple[str, ...], out: str | None) -> tuple[str | None,
 
 def _refuse_run(out: str, form: str, run: str | None, directory: Path) -> None:
     """Raises OutputRefused for a place that is a run, or that somebody who meant the run may have called so."""
-    from skillopt_es.errors import OutputRefused
     from skillopt_es.runs.folders import dir_option, is_run
 
     where = dir_option(directory)
@@ -122,11 +126,8 @@ def _refuse_run(out: str, form: str, run: str | None, directory: Path) -> None:
 
 
 def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) -> None:
-    from skillopt_es.cli.files import write_file
-    from skillopt_es.cli.skill_folder import write_folder
-    from skillopt_es.cli.skill_options import chosen_skill
+    from skillopt_es.cli.skills import chosen_skill, write_folder
     from skillopt_es.deploy.folder import name_of, skill_folder
-    from skillopt_es.errors import OutputRefused
 
     skill, facts = chosen_skill(log, choice)
     path = Path(out)
@@ -163,7 +164,6 @@ def _export_events(log: EventLog, out: str, *, force: bool) -> None:
 
 def _export_tables(log: EventLog, out: str, *, force: bool) -> None:
     from skillopt_es.cli.files import writing
-    from skillopt_es.errors import OutputRefused
     from skillopt_es.projections.tables import rebuild_tables
 
     if out == "-":
@@ -174,8 +174,6 @@ def _export_tables(log: EventLog, out: str, *, force: bool) -> None:
 
 
 def _export_results(log: EventLog, out: str) -> None:
-    from skillopt_es.cli.result_folder import export_results
-    from skillopt_es.errors import OutputRefused
 
     if out == "-":
         raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as results/")
@@ -185,7 +183,6 @@ def _export_results(log: EventLog, out: str) -> None:
 
 def _export_datasette(log: EventLog, out: str, *, force: bool) -> None:
     from skillopt_es.cli.trackers import write_datasette
-    from skillopt_es.errors import OutputRefused
 
     if out == "-":
         raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as look/")
@@ -224,3 +221,43 @@ def _export_to_tracker(
                 write_exactly((told.encode(),))
             else:
                 click.echo(told)
+
+
+MARKER = ".skillopt-es-export.json"
+
+
+def export_results(log: EventLog, out: Path) -> int:
+    """Writes a run as the original's result folder; how many files it has."""
+    before = _earlier_files(out)
+    _mark(log, out, before)  # first, so that an export that is cut short can be done again
+    written: set[str] = set()
+    for path, text in result_files(log, out):
+        write_file(out / path, text)
+        written.add(path)
+    for path in sorted(before - written):
+        (out / path).unlink(missing_ok=True)
+    _mark(log, out, written)
+    return len(written)
+
+
+def _mark(log: EventLog, out: Path, files: set[str]) -> None:
+    """Says in the folder that an export wrote it, and which files are its own."""
+    marker: Json = {"format": "skillopt", "run": log.run.name, "run_id": log.run.run_id, "files": [*sorted(files)]}
+    write_file(out / MARKER, json.dumps(marker, indent=1, sort_keys=True) + "\n")
+
+
+def _earlier_files(out: Path) -> set[str]:
+    """What an earlier export wrote there; raises OutputRefused for a folder that holds anything else."""
+    if not out.exists():
+        return set()
+    if not out.is_dir():
+        raise OutputRefused(f"{out} is a file", hint="name a folder for the results")
+    if not any(out.iterdir()):
+        return set()
+    try:
+        files = json.loads((out / MARKER).read_bytes())["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise OutputRefused(
+            f"{out} is not empty and was not written by an export", hint="name a folder that is new or empty"
+        ) from None
+    return {path for path in files if isinstance(path, str) and ".." not in Path(path).parts and path[:1] != "/"}

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 from attrs import asdict
 
-from skillopt_es.cli.moment import moment_option
-from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.cli.options import directory_option, json_option, moment_option
+from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
 from skillopt_es.presenting.numbers import shown_settings
 from skillopt_es.runs.moments import Moment

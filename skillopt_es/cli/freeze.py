@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_warning
 from skillopt_es.counting import counted
 

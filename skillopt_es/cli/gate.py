@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
-from skillopt_es.cli.terminal import field, print_hanging, print_warning, say
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import print_json, print_table
+from skillopt_es.cli.terminal import field, print_hanging, say
 from skillopt_es.counting import counted
 
 if TYPE_CHECKING:
@@ -86,24 +85,12 @@ def calibrate_command(
 
 async def _drawn(of: Subject, which: str, draws: int) -> Path:
     from skillopt_es.audit.calibrating import draw
-    from skillopt_es.cli.evaluated import refuse_problems
-    from skillopt_es.cli.signals import until_stopped
-    from skillopt_es.cli.waiting import WaitTeller
-    from skillopt_es.engine.in_flight import InFlight
+    from skillopt_es.cli.evaluate import refuse_problems
+    from skillopt_es.cli.process import command_session
     from skillopt_es.errors import Interrupted
-    from skillopt_es.sessions.session import Session
 
     try:
-        say = partial(click.echo, err=True)
-        in_flight = InFlight(WaitTeller(say))
-        async with until_stopped(say, in_flight) as stopping:
-            session = Session(
-                now=lambda: datetime.now(UTC),
-                clock=time.monotonic,
-                warn=print_warning,
-                stopping=stopping,
-                in_flight=in_flight,
-            )
+        async with command_session(partial(click.echo, err=True)) as session:
             evaluated = await draw(of, which, draws, session, _silent)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None

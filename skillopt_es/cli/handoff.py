@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, print_table, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import print_json, print_table
 
 if TYPE_CHECKING:
     from skillopt_es.events.values import Json

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json
+from skillopt_es.cli.options import directory_option, json_option
+from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
 from skillopt_es.projections.state import TrainerState

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.options import directory_option, json_option, print_json
-from skillopt_es.cli.skill_options import SkillChoice, skill_options
+from skillopt_es.cli.options import directory_option, json_option
+from skillopt_es.cli.printing import print_json
+from skillopt_es.cli.skills import SkillChoice, skill_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -161,8 +162,7 @@ def _of_folder(folder: Path) -> tuple[Receipt, Mapping[str, str]]:
 
 
 def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> tuple[Receipt, Mapping[str, str]]:
-    from skillopt_es.cli.skill_folder import tell
-    from skillopt_es.cli.skill_options import chosen_skill
+    from skillopt_es.cli.skills import chosen_skill, tell
     from skillopt_es.deploy.folder import name_of, skill_folder
     from skillopt_es.deploy.receipt import receipt_of
     from skillopt_es.errors import OutputRefused

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 from attrs import asdict
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_hanging, say
 from skillopt_es.counting import counted
 from skillopt_es.presenting.numbers import shown_value
@@ -36,7 +37,7 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
 
     The line on the left is the current skill through the run; what was refused hangs beside it.
     """
-    from skillopt_es.cli.audit_words import as_found
+    from skillopt_es.cli.printing import as_found
     from skillopt_es.errors import NotInRun
     from skillopt_es.presenting.documents import problem_json
     from skillopt_es.projections.lineage import TYPES, lineage

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from skillopt_es.cli.options import forget_printed, print_json_error
+from skillopt_es.cli.printing import Output, print_json_error
 
 # A command makes many values that live until it ends: looking for garbage among them costs a fifth and finds none.
 GARBAGE_THRESHOLD = 100_000
@@ -31,7 +31,7 @@ COMMANDS = {
     "compare": ("compare", "Runs and forks side by side."),
     "regate": ("regate", "What another rule of the gate would have decided, from the recorded results."),
     "gate": ("gate", "How often the gate accepts what is no better, and what gain it can see."),
-    "rescore": ("rescore", "What another grader would have given for the recorded answers, and the verdicts on that."),
+    "rescore": ("regate", "What another grader would have given for the recorded answers, and the verdicts on that."),
     "lineage": ("lineage", "Which skill came from which, and how each was judged."),
     "explain": ("explain", "What led to a step's verdict; --item follows one task through the run."),
     "why-not": ("why_not", "What was proposed and not taken, and why."),
@@ -52,7 +52,7 @@ COMMANDS = {
     "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
     "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
     "init": ("init", "Write a small working project for your own tasks."),
-    "new-environment": ("new_environment", "Write a package with an environment of your own."),
+    "new-environment": ("init", "Write a package with an environment of your own."),
     "doctor": ("doctor", "Check config, data, key, endpoint and models before a run."),
 }
 
@@ -139,7 +139,6 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
     _replace_closed_streams()
     gc.set_threshold(GARBAGE_THRESHOLD, 50, 100)
-    forget_printed()
     with safe_streams():
         code = _called(list(sys.argv[1:] if argv is None else argv))
         _drop_output()
@@ -147,51 +146,50 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def _called(words: list[str]) -> int:
-    """Runs the command; its exit code."""
-    debug, as_json = "--debug" in words, "--json" in words
+    """Runs the command; its exit code. With --json, stdout gets a document whatever goes wrong, and only one."""
+    output = Output()
     try:
         # Our own printer decides about colours; click would take pieces out of a text that is none of ours.
-        code: Any = cli.main(words, prog_name="skillopt-es", standalone_mode=False, color=True)
-    except click.exceptions.Abort:
-        return _failed("interrupted", "", 130, as_json=as_json)
-    except click.ClickException as error:
-        error.show()
-        return _failed(error.format_message(), "", 2, as_json=as_json)
+        code: Any = cli.main(words, prog_name="skillopt-es", standalone_mode=False, color=True, obj=output)
     except Exception as error:  # noqa: BLE001 - nobody is left who could tell of it
-        if debug:
-            traceback.print_exc()
-        return _report(error, as_json=as_json)
+        message, hint, code = _failure(error, debug="--debug" in words)
+        if "--json" in words and not output.has_document:
+            with suppress(OSError):
+                print_json_error(message, hint, code)
     return code if isinstance(code, int) else 0
 
 
-def _report(error: Exception, *, as_json: bool) -> int:
-    """Prints an error in one sentence; the exit code it calls for."""
+def _failure(error: Exception, *, debug: bool) -> tuple[str, str, int]:
+    """Says on stderr what went wrong; the sentence, what to do next, and the exit code it calls for."""
+    if isinstance(error, click.exceptions.Abort):
+        return "interrupted", "", 130
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.format_message(), "", 2
+    if debug:
+        traceback.print_exc()
+    message, hint, code = _sentence(error)
+    _say(error, message, hint)
+    return message, hint, code
+
+
+def _sentence(error: Exception) -> tuple[str, str, int]:
+    """An error in one sentence, what to do next, and the exit code it calls for."""
     from skillopt_es.cli.process import few_files
     from skillopt_es.events.errors import SkillOptError
 
     few = few_files(error)
     if few:
-        message, code = few, 1
         hint = "`ulimit -n 1024` allows more (then `skillopt-es resume`), and a smaller env.workers needs fewer"
-    elif isinstance(error, SkillOptError):
-        message, hint, code = str(error), error.hint, error.exit_code
-    elif isinstance(error, OSError):
+        return few, hint, 1
+    if isinstance(error, SkillOptError):
+        return str(error), error.hint, error.exit_code
+    if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        message, code = f"{place}{error.strerror or error}", 1
         hint = "the system refuses it: check the disk and the permissions"
-    else:
-        message, code = f"{type(error).__name__}: {error}", 1
-        hint = "this is a bug in skillopt-es; `skillopt-es --debug …` shows where"
-    _say(error, message, hint)
-    return _failed(message, hint, code, as_json=as_json)
-
-
-def _failed(message: str, hint: str, code: int, *, as_json: bool) -> int:
-    """The exit code; with --json, stdout gets its document all the same."""
-    if as_json:
-        with suppress(OSError):
-            print_json_error(message, hint, code)
-    return code
+        return f"{place}{error.strerror or error}", hint, 1
+    hint = "this is a bug in skillopt-es; `skillopt-es --debug …` shows where"
+    return f"{type(error).__name__}: {error}", hint, 1
 
 
 def _say(error: Exception, message: str, hint: str) -> None:

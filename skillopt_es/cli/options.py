@@ -1,25 +1,15 @@
-"""Options that several commands share, and how they print."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
-import json
-import sys
+import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import click
 
-from skillopt_es.cli.table_layout import GAP, laid_out
-from skillopt_es.cli.terminal import Toned, print_warning, say, width
-from skillopt_es.events.values import Json
-from skillopt_es.presenting.escaping import shown_json
-from skillopt_es.presenting.palette import Tone, tone_of
 from skillopt_es.runs.folders import USUAL
-
-if TYPE_CHECKING:
-    from skillopt_es.config import RunConfig
-
 
 OFFLINE_DEMO = "This is the offline demo: both models are simulated, no key and no network are used."
 """Said where nobody names a config."""
@@ -49,58 +39,67 @@ def run_argument(command: F) -> F:
     return click.argument("run", required=False)(command)
 
 
-_printed: list[Json] = []
+class _Number(click.IntRange):
+    name = "whole number"
 
 
-def print_json(value: Json) -> None:
-    """The command's JSON document on stdout."""
-    _printed.append(value)
-    plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
-    click.echo(shown_json(json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False)))
+def moment_option(flag: str, name: str, what: str) -> Callable[[F], F]:
+    """An option that takes `step N`, `epoch N` or `seq N`."""
+    return click.option(
+        flag,
+        name,
+        type=(click.Choice(["step", "epoch", "seq"]), _Number(min=1)),
+        default=None,
+        metavar="step|epoch|seq N",
+        help=what,
+    )
 
 
-def print_json_error(message: str, hint: str, code: int) -> None:
-    """Why there is no document, in its place; nothing when there is one, for that says itself what went wrong."""
-    if not _printed:
-        print_json({"error": {"message": message, "hint": hint or None, "exit_code": code}})
+class Limit(click.ParamType[float]):
+    """A number above 0."""
+
+    def __init__(self, *, whole: bool) -> None:
+        self.name = "whole number" if whole else "number"
+        self._whole = whole
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number; fails with what is allowed."""
+        try:
+            number: float = int(str(value)) if self._whole else float(str(value))
+        except ValueError:
+            number = math.nan
+        if not math.isfinite(number) or number <= 0:
+            self.fail(f"{value} is not a {self.name} above 0", param, ctx)
+        return number
 
 
-def forget_printed() -> None:
-    """A new command begins."""
-    _printed.clear()
+_OPTIONS = {
+    "max_minutes": ("Pause after so many minutes; what has started is finished.", False),
+    "max_calls": ("Pause before more requests than this are sent.", True),
+    "max_tokens": ("Pause before more tokens, in and out, are used.", True),
+    "max_cost": ("Pause before more money is spent, in the currency of prices.unit.", False),
+}
 
 
-def tell_of(config: RunConfig) -> None:
-    """What a config says that has no effect, and how the rest was understood, on stderr: once, when it is read."""
-    for notice in config.notices:
-        print_warning(notice)
-    for note in config.notes:
-        click.echo(f"note: {note}", err=True)
+def budget_options(command: F) -> F:
+    """The four options; what is left out is as the config says."""
+    for name, (what, whole) in _OPTIONS.items():
+        option = f"--{name.replace('_', '-')}"
+        command = click.option(option, type=Limit(whole=whole), metavar="N", help=what)(command)
+    return command
 
 
-def print_table(
-    headers: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    right: Sequence[int] = (),
-    verdicts: Sequence[int] = (),
-) -> None:
-    """
-    An aligned table on stdout; columns in `right` are right-aligned, those in `verdicts` in the tone of what they say.
-
-    A terminal gets it folded into its width, a pipe one line a row.
-    """
-    head, *laid = laid_out(headers, rows, right=right, width=width())
-    for line in head:
-        say(Toned((" " * GAP).join(line).rstrip(), "strong"))
-    for row, lines in zip(rows, laid, strict=True):
-        tones = {index: tone_of(row[index]) for index in verdicts}
-        for line in lines:
-            _print_cells(line, tones)
+def budget_settings(given: Mapping[str, float | None]) -> tuple[str, ...]:
+    """The options that were given, as settings of the config."""
+    shown = {name: f"{value:f}" if isinstance(value, float) else value for name, value in given.items()}
+    return tuple(f"budget.{name}={value}" for name, value in shown.items() if value is not None)
 
 
-def _print_cells(cells: Sequence[str], tones: Mapping[int, Tone]) -> None:
-    last = max((index for index, cell in enumerate(cells) if cell.strip()), default=-1)
-    shown = [cell if index < last else cell.rstrip() for index, cell in enumerate(cells[: last + 1])]
-    parts = [part for index, cell in enumerate(shown) for part in (" " * GAP, Toned(cell, tones.get(index, "plain")))]
-    say(*parts[1:])
+def two_words(words: Sequence[str]) -> list[str]:
+    """Arguments as words: who quotes a moment (`"step 12"`) means the two words."""
+    return [part for word in words for part in (word.split() if _is_moment(word) else [word])]
+
+
+def _is_moment(word: str) -> bool:
+    parts = word.split()
+    return len(parts) == 2 and parts[0] in ("step", "epoch", "seq", "event", "candidate")

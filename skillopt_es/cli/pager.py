@@ -16,7 +16,7 @@ from typing import IO, TextIO, cast
 
 import click
 
-from skillopt_es.cli.table_layout import columns_of
+from skillopt_es.cli.printing import columns_of
 from skillopt_es.cli.terminal import SafeStream, is_dumb, print_warning, raw
 
 _LESS = "FRX"

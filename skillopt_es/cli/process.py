@@ -1,14 +1,24 @@
-"""How the process of a long run is set up, and how many files it may have open."""
+"""The process of a long run: how it is set up, how many files it may have open, and what Ctrl-C does."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
+import signal
 import sqlite3
 import sys
-from contextlib import suppress
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 
+from skillopt_es.cli.terminal import print_warning
+from skillopt_es.engine.in_flight import InFlight
+from skillopt_es.errors import Interrupted
 from skillopt_es.events.lock import require_locks
+from skillopt_es.ports import Wait
+from skillopt_es.sessions.opening import Session
 
 SWITCH_SECONDS = 0.0005
 GARBAGE_THRESHOLD = 20_000
@@ -79,3 +89,89 @@ def _are_few() -> bool:
 
         return 0 <= resource.getrlimit(resource.RLIMIT_NOFILE)[0] < _FEW_OPEN_FILES
     return False
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@asynccontextmanager
+async def command_session(say: Callable[[str], None]) -> AsyncIterator[Session]:
+    """The session of a command: the real world and clock, warnings and waits on the terminal, ended by signals."""
+    in_flight = InFlight(WaitTeller(say))
+    async with until_stopped(say, in_flight) as stopping:
+        yield Session(
+            now=lambda: datetime.now(UTC),
+            clock=time.monotonic,
+            warn=print_warning,
+            stopping=stopping,
+            in_flight=in_flight,
+        )
+
+
+@asynccontextmanager
+async def until_stopped(say: Callable[[str], None], in_flight: InFlight) -> AsyncIterator[Callable[[], bool]]:
+    """A function that answers whether to stop; a second signal cancels the work inside and raises Interrupted."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.current_task()
+    assert task is not None
+    asked = at_once = False
+
+    def on_signal(number: signal.Signals) -> None:
+        nonlocal asked, at_once
+        if not asked:
+            asked = True
+            say(f"stopping: {_calls(in_flight.count)} in flight (Ctrl-C once more to stop at once)")
+        elif number == signal.SIGINT:
+            at_once = True
+            task.cancel()
+
+    # What the caller had us ignore (nohup, a background job of a script) stays ignored.
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    for number in heard:
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        yield lambda: asked
+    except asyncio.CancelledError:
+        if not at_once:
+            raise
+        raise Interrupted("stopped at once, as asked; calls in flight may be paid again") from None
+    finally:
+        for number in heard:
+            loop.remove_signal_handler(number)
+
+
+def _calls(count: int) -> str:
+    return f"finishing {'the 1 call' if count == 1 else f'the {count} calls'}" if count else "no call is"
+
+
+WONDER_SECONDS = 5.0
+AT_MOST_EVERY = 30.0
+_MOST_MESSAGE = 200
+
+
+class WaitTeller:
+    """Says why calls wait: long waits at once, short ones from time to time, and nothing twice while it lasts."""
+
+    def __init__(self, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._say = say
+        self._clock = clock
+        self._began = clock()
+        self._quiet_until = self._began + AT_MOST_EVERY
+        self._long_until = self._began
+        self._count = 0
+
+    def __call__(self, wait: Wait) -> None:
+        """A call begins to wait."""
+        if wait.kind == "pace":  # that is what the user asked for
+            return
+        self._count += 1
+        now = self._clock()
+        why = f" ({wait.message[:_MOST_MESSAGE]})" if wait.message else ""
+        if wait.seconds >= WONDER_SECONDS:
+            if now >= self._long_until:
+                self._long_until = now + max(wait.seconds, AT_MOST_EVERY)
+                self._quiet_until = self._long_until
+                self._say(f"waiting: the next try is in {wait.seconds:.0f} s{why}")
+        elif now >= self._quiet_until:
+            self._quiet_until = now + AT_MOST_EVERY
+            self._say(f"calls had to wait {self._count:,} times so far{why}")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.audit_words import as_found
-from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import write_exactly
 
 REPORT_FILE = "report.html"

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, TextIO
 import click
 from attrs import asdict
 
-from skillopt_es.cli.audit_words import as_found
-from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.counting import counted
 from skillopt_es.presenting.documents import problem_json
 from skillopt_es.presenting.words import short, unsaid_words
@@ -145,7 +145,7 @@ def _user() -> str:
 def _evidence(item: str | None, trajectory: str | None, reading: Reading) -> Evidence:
     from skillopt_es.audit.descent import Evidence
     from skillopt_es.audit.retraction import trajectory_named
-    from skillopt_es.cli.item_page import split_of
+    from skillopt_es.cli.explain_pages import split_of
 
     if item is None:
         assert trajectory is not None
@@ -200,7 +200,7 @@ def _named(evidence: Evidence) -> str:
 
 
 def _print_list(reading: Reading, found: Descent, *, as_json: bool) -> None:
-    from skillopt_es.cli.item_page import unknown_words
+    from skillopt_es.cli.explain_pages import unknown_words
 
     name = reading.run.name
     if as_json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,12 +11,19 @@ from pathlib import Path
 
 import click
 
-from skillopt_es.cli.budget_options import budget_options, budget_settings
 from skillopt_es.cli.estimate import print_estimate
-from skillopt_es.cli.options import OFFLINE_DEMO, directory_option, json_option, run_argument, tell_of
-from skillopt_es.cli.terminal import print_warning
+from skillopt_es.cli.options import (
+    OFFLINE_DEMO,
+    budget_options,
+    budget_settings,
+    directory_option,
+    json_option,
+    run_argument,
+)
+from skillopt_es.cli.printing import tell_of
+from skillopt_es.config import RunConfig
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.sessions.session import Session
+from skillopt_es.sessions.opening import Session
 
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
 Work = Callable[[Session], Awaitable[TrainerState]]
@@ -50,7 +56,6 @@ def run_command(
     Exit codes: 0 done, 1 failed or paused by an error, 2 usage, config or data, 3 waits for answers
     (`handoff`) or has reached a budget, 130 interrupted.
     """
-    from skillopt_es.cli.ground_rules import ground_rules
     from skillopt_es.cli.process import prepare_process, too_few_files
     from skillopt_es.config import demo_config, load_config
     from skillopt_es.runs.folders import new_run_folder
@@ -135,12 +140,11 @@ def _drive(
     opening: str = "",
 ) -> int:
     """Runs a session with progress and signals; the exit code."""
-    from skillopt_es.cli.process import prepare_process
+    from attrs import evolve
+
+    from skillopt_es.cli.process import command_session, prepare_process
     from skillopt_es.cli.progress import open_progress
-    from skillopt_es.cli.signals import until_stopped
     from skillopt_es.cli.summary import print_outcome, resume_hint
-    from skillopt_es.cli.waiting import WaitTeller
-    from skillopt_es.engine.in_flight import InFlight
     from skillopt_es.errors import BackendError, Interrupted
     from skillopt_es.runs.run_log import RunLogFile
 
@@ -150,19 +154,13 @@ def _drive(
             progress.say(notice)
         progress.opening = opening
 
-        in_flight = InFlight(WaitTeller(progress.say))
-
         async def go() -> TrainerState:
-            async with until_stopped(progress.say, in_flight) as stopping:
+            async with command_session(progress.say) as session:
                 return await work(
-                    Session(
-                        now=lambda: datetime.now(UTC),
-                        clock=time.monotonic,
+                    evolve(
+                        session,
                         observers=(progress, log_file),
                         ahead_gave_up=log_file.ahead_gave_up,
-                        warn=print_warning,
-                        stopping=stopping,
-                        in_flight=in_flight,
                         ask_again=ask_again,
                         accept_loss=accept_loss,
                         overrides=overrides,
@@ -186,3 +184,27 @@ def _keep_overview(folder: Path) -> None:
 
     with suppress(LogError):  # there is no log yet, or who lists the runs is told
         read_and_kept(folder)
+
+
+def ground_rules(config: RunConfig) -> str:
+    """What a candidate has to win by, and what becomes of guidance at an epoch's end."""
+    return f"{_candidates(config)}; {_guidance(config)}."
+
+
+def _candidates(config: RunConfig) -> str:
+    evaluation = config.evaluation
+    if not evaluation.use_gate:
+        return "Every candidate is taken (evaluation.use_gate is false)"
+    metric = evaluation.gate_metric
+    share = f", {evaluation.gate_mixed_weight:g} of it soft" if metric == "mixed" else ""
+    return (
+        f"A candidate has to win by {metric} score{share} (gate_metric) and the {evaluation.gate_rule} rule (gate_rule)"
+    )
+
+
+def _guidance(config: RunConfig) -> str:
+    if not config.optimizer.use_slow_update:
+        return "there is no guidance at an epoch's end (use_slow_update is false)"
+    gated = config.optimizer.slow_update_gate_with_selection
+    how = "has to win, too" if gated else "is taken without a test"
+    return f"guidance at an epoch's end {how} (slow_update_gate_with_selection: {str(gated).lower()})"

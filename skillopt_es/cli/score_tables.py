@@ -7,7 +7,7 @@ from typing import Protocol
 
 import click
 
-from skillopt_es.cli.options import print_table
+from skillopt_es.cli.printing import print_table
 from skillopt_es.cli.terminal import field
 from skillopt_es.events.values import Json, Score
 

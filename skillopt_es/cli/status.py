@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
+from attrs import asdict
 
-from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import print_json, print_table
+from skillopt_es.cli.score_tables import (
+    Scored,
+    print_by_type,
+    print_test_types,
+    print_tests,
+    score_json,
+    tests_by_name,
+    tests_json,
+)
+from skillopt_es.cli.summary import limit_option, steps_after
+from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say
+from skillopt_es.counting import counted
+from skillopt_es.events.catalog import RunForked, RunStarted
+from skillopt_es.events.values import Json, Score
+from skillopt_es.presenting.documents import looks_json, total_json
+from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_usage, shown_value
+from skillopt_es.presenting.palette import verdict_words
+from skillopt_es.presenting.words import is_sealed, looks_words
+from skillopt_es.projections.lines import EpochLine, StepLine
+from skillopt_es.projections.summary import Summary
+from skillopt_es.runs.folders import dir_option
+from skillopt_es.runs.overview import Detailed, Overview, Unreadable
 
 if TYPE_CHECKING:
     from skillopt_es.gate.calibration import Null
@@ -19,8 +44,6 @@ if TYPE_CHECKING:
 @json_option
 def runs_command(directory: Path, as_json: bool) -> None:
     """All runs in a directory, the most recently written last."""
-    from skillopt_es.cli.status_tables import overview_json, print_runs
-    from skillopt_es.runs.folders import dir_option
     from skillopt_es.runs.overview import overviews
 
     found = overviews(directory)
@@ -38,8 +61,7 @@ def runs_command(directory: Path, as_json: bool) -> None:
 @json_option
 def status_command(run: str | None, directory: Path, as_json: bool) -> int:
     """Where a run stands, one line a step, and what to type next. RUN defaults to the newest."""
-    from skillopt_es.cli.audit_words import as_found
-    from skillopt_es.cli.status_tables import print_status, status_json
+    from skillopt_es.cli.printing import as_found
     from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.overview import detailed
@@ -61,3 +83,307 @@ def _null(folder: Path) -> tuple[Null, Flips] | None:
     from skillopt_es.audit.calibrating import measured_null
 
     return measured_null(folder)
+
+
+_STEP_HEADERS = ("step", "epoch", "train", "edits", "notes", "current", "candidate", "verdict", "best")
+_EDITS = "edits: proposed/merged/chosen/applied"
+
+
+def print_runs(found: Sequence[Overview | Unreadable]) -> None:
+    """A table of the runs, and after it what is wrong with those that are not whole or cannot be read."""
+    rows = [_run_row(each) for each in found]
+    priced = any(isinstance(each, Overview) and each.currency for each in found)
+    headers: tuple[str, ...] = (
+        "run",
+        "status",
+        "step",
+        "current",
+        "best",
+        "test",
+        "calls",
+        "cost",
+        "last written (UTC)",
+    )
+    without = headers.index("cost")
+    if not priced:
+        headers, *rows = ((*row[:without], *row[without + 1 :]) for row in (headers, *rows))
+    print_table(headers, rows, right=range(2, len(headers) - 1), verdicts=(1,))
+    for each in found:
+        why = each.why if isinstance(each, Unreadable) else each.problem or _paused(each)
+        if why:
+            print_hanging(f"{each.folder.name}: {why}", hang=2)
+
+
+def _paused(each: Overview) -> str:
+    """Why a run stands still."""
+    return f"paused, {each.summary.paused}" if each.status == "paused" and each.summary.paused else ""
+
+
+def _run_row(each: Overview | Unreadable) -> tuple[str, ...]:
+    if isinstance(each, Unreadable):
+        return (each.folder.name, "unreadable", *["-"] * 7)
+    summary = each.summary
+    tested = _tests(summary).get("best")
+    return (
+        each.folder.name,
+        f"{each.status}, damaged" if each.problem else each.status,
+        "-" if summary.is_evaluation else f"{summary.step}/{summary.steps}",
+        shown_value(summary.current.value),
+        shown_value(summary.best.value),
+        shown_value(tested.score.hard if tested is not None and tested.score.measured else None),
+        "-" if summary.imported is not None else f"{each.calls:,}",
+        "-" if each.cost is None else f"{each.currency} {each.cost:.4f}{'' if each.cost_is_whole else '+'}",
+        shown_time(each.written)[:-3],
+    )
+
+
+def overview_json(each: Overview | Unreadable) -> Json:
+    """One run as JSON."""
+    if isinstance(each, Unreadable):
+        return {"run": each.folder.name, "folder": str(each.folder), "status": "unreadable", "error": each.why}
+    summary = each.summary
+    return {
+        "run": each.folder.name,
+        "folder": str(each.folder),
+        "kind": "evaluation" if summary.is_evaluation else "training",
+        "status": each.status,
+        "paused": summary.paused or None,
+        "stopped": None if summary.stopped is None else summary.stopped.reason,
+        "epoch": summary.epoch,
+        "epochs": summary.epochs,
+        "step": summary.step,
+        "steps": summary.steps,
+        "current": asdict(summary.current),
+        "best": asdict(summary.best),
+        "events": each.events,
+        "calls": each.calls,
+        "currency": each.currency or None,
+        "cost": each.cost,
+        "test_scores": {name: score_json(scored.score) for name, scored in _tests(summary).items()},
+        "last_written": each.written,
+        "forked_from": fork_json(summary.forked),
+        "retracted": [item for event in summary.retracted for item in event.items],
+        "erased": [item for event in summary.erased for item in event.items],
+        "imported": None if summary.imported is None else summary.imported.source,
+        "problem": each.problem or None,
+    }
+
+
+def fork_json(forked: RunForked | None) -> Json:
+    """Which run a fork was made of, and where; null for a run that is none."""
+    return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
+
+
+def status_json(found: Detailed, null: tuple[Null, Flips] | None) -> dict[str, Json]:
+    """One run as JSON, with its lines and evaluations."""
+    summary = found.overview.summary
+    lines: list[Json] = [
+        {"kind": "step" if isinstance(line, StepLine) else "epoch", **cast("dict[str, Json]", asdict(line))}
+        for line in summary.lines
+    ]
+    return {
+        **cast("dict[str, Json]", overview_json(found.overview)),
+        "resumed": summary.resumed,
+        "usage": total_json(found.spent),
+        "tests": tests_json(_tests(summary)),
+        "null_accepts": None if null is None else null[0].itself,
+        "null_accepts_most": None if null is None else null[0].itself_most,
+        "churn_accepts": None if null is None else null[0].churn,
+        "test_looks": looks_json(summary.looks, sealed=found.started is not None and is_sealed(found.started)),
+        "lines": lines,
+        "evaluations": [asdict(line) for line in summary.evaluations],
+        "completed": asdict(summary.completed) if summary.completed else None,
+        "unknown": [{"place": gap.place, "what": gap.what, "why": gap.why} for gap in summary.gaps],
+    }
+
+
+def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | None) -> None:
+    """The run's head, its steps, and what to type next."""
+    each, summary = found.overview, found.overview.summary
+    if summary.is_evaluation:
+        _print_evaluation(found)
+        return
+    why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
+    imported = "" if summary.imported is None else f", imported from results of {summary.imported.source}"
+    field("run", f"{each.folder.name} ({each.status}{why}{imported})")
+    _print_changes(summary)
+    if found.started is not None:
+        field("trains", _what(found.started))
+    epoch = f"epoch {summary.epoch} of {summary.epochs}"
+    stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
+    field("progress", f"step {summary.step} of {summary.steps}, {epoch}{stopped}{_resumed(summary)}")
+    field("validation", _validation(summary))
+    _print_honesty(found, null)
+    used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
+    if found.spent.inherited:
+        used = f"{used} ({counted(found.spent.inherited, 'call')} came along from the parent)"
+    field("used", used if summary.imported is None else "not in the log; `usage` has what the results say")
+    field("log", f"{counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
+    if summary.lines:
+        _print_steps(summary)
+    print_test_types(_tests(summary))
+    if summary.gaps:
+        click.echo()
+        print_table(("unknown", "what", "why"), [(gap.place, gap.what, gap.why) for gap in summary.gaps])
+    say()
+    print_next(_next(each, directory))
+
+
+def _print_steps(summary: Summary) -> None:
+    """One line a step and one an epoch's end."""
+    rows = [_step_row(line) if isinstance(line, StepLine) else _epoch_row(line) for line in summary.lines]
+    headers: tuple[str, ...] = _STEP_HEADERS
+    if not any(line.notes for line in summary.step_lines):
+        headers, *rows = (_without_notes(row) for row in (headers, *rows))
+    verdict = headers.index("verdict")
+    say()
+    print_table(headers, rows, right=[each for each in range(len(headers)) if each != verdict], verdicts=(verdict,))
+    say(Toned(_EDITS, "faint"))
+
+
+def _print_changes(summary: Summary) -> None:
+    """Where a run left its parent, and what it goes on without."""
+    if summary.forked is not None:
+        changed = shown_settings(summary.forked.overrides)
+        parent = f"of {summary.forked.parent} after event {summary.forked.seq:,}"
+        field("forked", f"{parent}; {changed or 'nothing changed'}")
+    for gone in summary.retracted:
+        field("without", f"{', '.join(gone.items)}{f' at {gone.place}' if gone.place else ''}: {gone.reason}")
+    for lost in summary.erased:
+        field("erased", f"{counted(len(lost.texts), 'text')} about {', '.join(lost.items)}: {lost.reason}")
+
+
+def _print_honesty(found: Detailed, null: tuple[Null, Flips] | None) -> None:
+    """The test scores, with how often the items were looked at, and what a verdict of the gate is worth."""
+    summary = found.overview.summary
+    if null is not None:
+        for label, line in zip(("gate", ""), _gate_words(*null), strict=False):
+            field(label, line)
+    print_tests(_tests(summary))
+    if summary.looks.opened or (found.started is not None and is_sealed(found.started)):
+        field("seal", looks_words(summary.looks))
+
+
+def _gate_words(null: Null, flips: Flips) -> Iterator[str]:
+    """What the run's rule accepts that is no better: by drawing luck alone, and by items that an edit turns."""
+    most = f"at most {null.itself_most:.0%}, by {counted(flips.items, 'item')} tried more than once"
+    yield f"accepts a candidate that changes nothing in {null.itself:.0%} of cases ({most})"
+    from skillopt_es.gate.calibration import CHURN
+
+    if null.churn is not None:
+        more = "" if round(null.turned, 2) >= CHURN else " (more cannot turn: nearly all items do the same each time)"
+        yield f"accepts one that turns {null.turned:.0%} of the results for no gain in {null.churn:.0%}{more}"
+
+
+def _print_evaluation(found: Detailed) -> None:
+    """An evaluation's scores, pass by pass."""
+    each, summary = found.overview, found.overview.summary
+    why = f": {summary.paused}" if summary.paused and each.status == "paused" else ""
+    field("evaluation", f"{each.folder.name} ({each.status}{why})")
+    if found.started is not None:
+        field("scores", f"{found.started.skill.main} ({found.started.skill.hash[:12]}), no training run")
+    field("used", f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details")
+    field("log", f"{counted(each.events, 'event')}, the last at {shown_time(each.written)} UTC")
+    for line in summary.tests:
+        click.echo()
+        left = f", {line.score.unmeasured} not measured" if line.score.unmeasured else ""
+        items = "? items" if line.score.measured is None else counted(line.score.measured, "item")
+        click.echo(f"{line.place}: hard {line.score.hard:.4f}, soft {line.score.soft:.4f} ({items}{left})")
+        print_by_type(line.by_type)
+    click.echo()
+    if each.status == "scored":
+        field("next", "the same `skillopt-es eval` shows it again; with `--again` it draws everything anew")
+    else:
+        more = f" with a higher {limit_option(summary.paused)}" if summary.pause == "budget" else ""
+        first = f"{summary.hint}; then " if summary.hint else ""
+        field("next", f"{first}the same `skillopt-es eval`{more} asks for what is missing, and nothing twice")
+
+
+def _what(started: RunStarted) -> str:
+    env = started.config.get("env")
+    name = env.get("name") if isinstance(env, dict) else None
+    splits = started.splits
+    if not splits.digests:
+        return f"{started.skill.main} on {name}: items that are not in the log"
+    return (
+        f"{started.skill.main} on {name}: {len(splits.train)} train, {len(splits.val)} validation, "
+        f"{len(splits.test)} test items"
+    )
+
+
+def _resumed(summary: Summary) -> str:
+    return f", resumed {summary.resumed} times" if summary.resumed > 1 else ", resumed once" if summary.resumed else ""
+
+
+def _validation(summary: Summary) -> str:
+    baseline = summary.baseline
+    if baseline is None and summary.best.value is None:
+        return "not measured yet"
+    first = shown_value(baseline.value if baseline else None)
+    return f"initial {first}, current {shown_value(summary.current.value)}, best {shown_value(summary.best.value)}"
+
+
+def _tests(summary: Summary) -> dict[str, Scored]:
+    """The tests so far."""
+    named = {"initial": summary.initial, "best": summary.best.skill, "final": summary.current.skill}
+    return tests_by_name(summary.tests, **named)
+
+
+def _step_row(line: StepLine) -> tuple[str, ...]:
+    counts = (line.proposed, line.merged, line.chosen, line.applied)
+    return (
+        str(line.step),
+        str(line.epoch),
+        _hard(line.train),
+        "-" if set(counts) == {None} else "/".join("-" if count is None else str(count) for count in counts),
+        str(line.notes),
+        shown_value(line.current),
+        _candidate(line),
+        line.verdict.replace("_", " "),
+        shown_value(line.best),
+    )
+
+
+def _without_notes(row: tuple[str, ...]) -> tuple[str, ...]:
+    """A row without its column of reminder notes, which few runs have."""
+    at = _STEP_HEADERS.index("notes")
+    return row[:at] + row[at + 1 :]
+
+
+def _candidate(line: StepLine | EpochLine) -> str:
+    return f"≤{shown_value(line.candidate)}" if line.bound else shown_value(line.candidate)
+
+
+def _epoch_row(line: EpochLine) -> tuple[str, ...]:
+    ended = f"slow update: {verdict_words(line.slow_update)}" if line.slow_update else "epoch ended"
+    return (
+        "",
+        str(line.epoch),
+        *[""] * 3,
+        shown_value(line.current),
+        _candidate(line),
+        ended,
+        shown_value(line.best),
+    )
+
+
+def _hard(score: Score | None) -> str:
+    return "-" if score is None else f"{score.hard:.4f}"
+
+
+def _next(each: Overview, directory: Path) -> list[tuple[str, str]]:
+    """What to type next, and what is to know of that."""
+    name, summary = each.folder.name, each.summary
+    where = dir_option(directory)
+    if summary.imported is not None:
+        return [(f"replay {name} --check{where}", "")]
+    if each.status == "completed":
+        return [(f"export {name} SKILL.md{where}", "")]
+    if each.status == "running":
+        return [(f"log {name} --follow{where}", "")]
+    if each.status == "new":
+        return [(f"run CONFIG --run {name}{where}", "it stopped before its first event")]
+    if each.status == "paused":
+        folder = directory / name
+        return steps_after(folder, reason=summary.pause, message=summary.paused, hint=summary.hint)
+    return [(f"resume {name}{where}", "")]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from skillopt_es.cli.options import print_json
-from skillopt_es.cli.pauses import resuming, steps_after
+from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
 from skillopt_es.cli.terminal import Toned, field, print_error, print_hint, print_next, say
 from skillopt_es.deploy.frontmatter import is_name, own_name
@@ -178,3 +177,29 @@ def _name_to_give(state: TrainerState) -> str:
     except OutputRefused:  # its frontmatter is none: `install` says what to do about that
         return ""
     return "" if named else " --name my-skill"
+
+
+def limit_option(message: str) -> str:
+    """The option that raises the limit which a budget's message begins with: `--max-calls`."""
+    return f"--{message.split(maxsplit=1)[0].removeprefix('budget.').replace('_', '-')}"
+
+
+def resuming(folder: Path, reason: str = "", message: str = "") -> str:
+    """The command that goes on with a run; after a budget's pause it has to raise the limit."""
+    more = f" {limit_option(message)} N" if reason == "budget" else ""
+    return f"resume {folder.name}{dir_option(folder.parent)}{more}"
+
+
+def steps_after(folder: Path, *, reason: str, message: str, hint: str) -> list[tuple[str, str]]:
+    """What to type about a pause; `hint` is what was said to do about its cause."""
+    command = resuming(folder, reason, message)
+    match reason:
+        case "handoff":
+            asked = (f"handoff list {folder.name}{dir_option(folder.parent)}", "what is asked")
+            return [asked, (command, "when it is answered")]
+        case "budget":
+            return [(command, "with a higher limit")]
+        case "interrupt":
+            return [(command, "")]
+        case _:
+            return [(command, f"first: {hint}" if hint else "when the cause is gone")]

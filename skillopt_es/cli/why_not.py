@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from skillopt_es.cli.audit_words import as_found
-from skillopt_es.cli.options import directory_option, json_option, print_json, run_argument
+from skillopt_es.cli.options import directory_option, json_option, run_argument
+from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
@@ -49,7 +49,7 @@ def why_not_command(
     skillopt-es why-not my-run --step 7 --last 500
     skillopt-es why-not my-run --item date-03
     """
-    from skillopt_es.cli.item_page import split_of
+    from skillopt_es.cli.explain_pages import split_of
     from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.config import RunConfig
+from skillopt_es.config import EMPTY, RunConfig, recorded_config
+from skillopt_es.config.places import config_folder
+from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunStarted
-from skillopt_es.events.values import Measured, Role, Score, SkillTree
+from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.values import Json, Measured, Role, Score, SkillTree
 from skillopt_es.skill.density import semantic_density
 
 
@@ -64,3 +68,15 @@ class RunData:
 
 def _first(items: tuple[str, ...], count: int) -> tuple[str, ...]:
     return items[:count] if count else items
+
+
+def recorded_run(started: RunStarted, folder: Path, overrides: Mapping[str, Json] = EMPTY) -> RunData:
+    """The run that a log's first event describes, with the settings that resuming it has changed."""
+    place = config_folder(started.folder, folder)
+    try:
+        config = recorded_config(dict(started.config), place)
+    except ConfigError as error:
+        raise LogDamaged(f"the recorded config cannot be read by this version: {error.message}") from error
+    if overrides:  # a wrong one is the user's mistake, not the log's
+        config = recorded_config(dict(started.config), place, overrides)
+    return RunData(config=config, started=started)

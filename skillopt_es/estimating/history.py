@@ -13,7 +13,7 @@ from pathlib import Path
 from attrs import define, evolve, frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.estimating.plan import Part, kind_of, plan_of
 from skillopt_es.events.catalog import (
@@ -32,7 +32,6 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SplitIds
 from skillopt_es.runs.folders import run_folders
 from skillopt_es.sessions.accounts import minutes_of
-from skillopt_es.sessions.session import recorded_run
 
 _MOST_RUNS = 5
 _MOST_LOOKED_AT = 20

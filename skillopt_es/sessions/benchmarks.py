@@ -12,10 +12,11 @@ from skillopt_es.adapters.benchmarks.build import Built, build
 from skillopt_es.adapters.benchmarks.check import check_folder
 from skillopt_es.adapters.benchmarks.plan import Benchmark
 from skillopt_es.adapters.benchmarks.registry import BENCHMARKS, benchmark_named
-from skillopt_es.config import load_config
+from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import DataError
 from skillopt_es.ports import Splits
-from skillopt_es.sessions.wiring import open_environment
+from skillopt_es.sessions.opening import open_data
+from skillopt_es.sessions.wiring import REAL_WORLD
 from skillopt_es.version import software_version
 
 __all__ = ["BENCHMARKS", "Benchmark", "Built", "CheckedData", "benchmark_named", "build_data", "check_data"]
@@ -43,7 +44,7 @@ def check_data(what: Path) -> CheckedData:
         return CheckedData(of=found.benchmark or str(what), counts=found.counts, notes=(), problems=found.problems)
     config = load_config(what)
     try:
-        splits = asyncio.run(_loaded(what))
+        splits = asyncio.run(_loaded(config))
     except DataError as error:
         said = f"{error} ({error.hint})" if error.hint else str(error)
         return CheckedData(of=config.env.name, counts={}, notes=(), problems=(said,))
@@ -51,9 +52,6 @@ def check_data(what: Path) -> CheckedData:
     return CheckedData(of=config.env.name, counts=counts, notes=splits.notes, problems=())
 
 
-async def _loaded(config: Path) -> Splits:
-    environment = open_environment(load_config(config))
-    try:
-        return environment.load()
-    finally:
-        await environment.aclose()
+async def _loaded(config: RunConfig) -> Splits:
+    async with open_data(config, REAL_WORLD) as data:
+        return data.splits

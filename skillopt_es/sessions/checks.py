@@ -1,13 +1,16 @@
-"""What can be checked on this machine alone: SQLite, skill, data, and the place where runs are to be kept."""
+"""What can be checked on this machine alone: SQLite, skill, data, grader, and the place where runs are to be kept."""
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Unpack
 
 import attrs
 from attrs import frozen
@@ -16,16 +19,20 @@ from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.errors import RunBusy, SkillOptError
 from skillopt_es.events.lock import RunLock
+from skillopt_es.events.values import Failed, SkillTree
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.ports import Environment, Item, Splits
+from skillopt_es.ports import AskOptions, ChatReply, Environment, Episode, Item, Message, Splits
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.start import load_skill, refusals, shared_notes, size_notes
-from skillopt_es.sessions.trials import why_not_graded
 from skillopt_es.sessions.wiring import open_environment
 
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
 _LITTLE_SPACE = 2**30
 _NO_SPACE = 100 * 2**20
+_MADE_UP = "42"
+_MOST_ITEMS = 5
+_SECONDS = 120.0
+_NO_SKILL = SkillTree({"SKILL.md": "\n"})
 
 
 @frozen
@@ -98,7 +105,7 @@ def _check_walls(environment: Environment, config: RunConfig, runs: Path) -> Che
 
 async def _check_grader(environment: Environment, splits: Splits) -> Check:
     """Whether answers get a grade: a grader that breaks would cost a call for each item before anybody sees it."""
-    why = await why_not_graded(environment, splits)
+    why = await _why_not_graded(environment, splits)
     if not why:
         return Check("grader", "ok", "made-up answers get a grade")
     return Check("grader", "problem", why, "correct this first: as it is, no answer of the target gets a score")
@@ -185,3 +192,52 @@ def existing(directory: Path) -> Path:
     while not folder.is_dir():
         folder = folder.parent
     return folder
+
+
+# --- the grader, tried with answers that are made up, without any model -----------------------------------------------
+
+
+@frozen
+class _Says:
+    """A target that gives one answer, whatever it is asked."""
+
+    text: str
+
+    async def __call__(self, messages: Sequence[Message], **options: Unpack[AskOptions]) -> ChatReply:
+        return ChatReply(text=self.text, finish="stop")
+
+
+async def _why_not_graded(environment: Environment, splits: Splits) -> str:
+    """Why an answer to one of these items gets no grade; nothing when all do."""
+    for item in _one_of_each_type(splits):
+        try:
+            with redirect_stdout(sys.stderr):  # what a grader prints is none of the caller's output
+                why = await asyncio.wait_for(_grade_missing(environment, item), _SECONDS)
+        except TimeoutError:
+            why = f"no grade came within {_SECONDS:g} seconds"
+        except Exception as error:  # noqa: BLE001 - whatever somebody's environment raises is what is wrong with it
+            why = f"{type(error).__name__}: {error}"
+        if why:
+            return f"item {item.id!r}: {why}"
+    return ""
+
+
+def _one_of_each_type(splits: Splits) -> Iterator[Item]:
+    """Items that are used for training; each type of tasks may have its own fields."""
+    seen: set[str] = set()
+    for item in (*splits.train, *splits.val):
+        if item.task_type not in seen and len(seen) < _MOST_ITEMS:
+            seen.add(item.task_type)
+            yield item
+
+
+async def _grade_missing(environment: Environment, item: Item) -> str:
+    """Why a wrong or a right answer to an item has no grade; nothing when both have one."""
+    episode = await _attempt(environment, item, _MADE_UP)
+    if not isinstance(episode.outcome, Failed) and episode.answers:
+        episode = await _attempt(environment, item, episode.answers[0])
+    return episode.outcome.message if isinstance(episode.outcome, Failed) else ""
+
+
+async def _attempt(environment: Environment, item: Item, answer: str) -> Episode:
+    return await environment.attempt(item, _NO_SKILL, _Says(answer), seed=0)

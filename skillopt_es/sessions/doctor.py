@@ -1,25 +1,49 @@
 """
 What has to be in place before a run, one check each: ok, a warning, or a problem with its fix.
 
-A check that fails does not keep the others from being made, as long as they make sense without it.
+A check that fails does not keep the others from being made, as long as they make sense without it. Each model is asked
+one tiny question: its answer, or the lack of one, says much about key, endpoint and model.
 """
 
 from __future__ import annotations
 
+import asyncio
+import json
 import platform
 import sqlite3
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import cast
+from urllib.parse import urlsplit
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from skillopt_es.config import RunConfig, load_config
+from skillopt_es.config import RoleConfig, RunConfig, load_config
 from skillopt_es.config.backends import ROLES
 from skillopt_es.config.origins import origins
+from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
+from skillopt_es.events.values import Json, Role
+from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message, Onlooker, Unanswered
+from skillopt_es.sessions.accounts import check_bounded
 from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
-from skillopt_es.sessions.probes import check_models
+from skillopt_es.sessions.hiding import hide_answers
+from skillopt_es.sessions.opening import BOTH_ROLES, check_target
+from skillopt_es.sessions.wiring import open_environment, open_model
 from skillopt_es.version import software_version
+
+_MAY_THINK = frozenset({"qwen_chat", "minimax_chat"})
+_KINDS = {"transport": "no usable reply"}
+_UNREACHED = ("transport", "timeout")
+_LONGEST_WAIT = 60.0
+# Enough for a model that thinks a little before it says one word; one that thinks more is cut, which is an answer too.
+_TOKENS = 256
+_SCHEMA: Mapping[str, Json] = {
+    "type": "object",
+    "properties": {"ready": {"type": "boolean"}},
+    "required": ["ready"],
+    "additionalProperties": False,
+}
 
 
 @frozen(kw_only=True)
@@ -60,5 +84,242 @@ async def _check_config(config: RunConfig, what: Examination) -> AsyncIterator[C
     yield check_skill(config)
     async for check in check_data(config, runs=what.directory, try_grader=what.calls):  # a grader may ask somebody, too
         yield check
-    async for check in check_models(config, what.environ, runs=what.directory, calls=what.calls):
+    async for check in _check_models(config, what.environ, runs=what.directory, calls=what.calls):
         yield check
+
+
+# --- the models -------------------------------------------------------------------------------------------------------
+
+
+async def _check_models(
+    config: RunConfig, environ: Mapping[str, str], *, runs: Path, calls: bool
+) -> AsyncIterator[Check]:
+    """Keys, endpoints and models of both roles; without `calls` they are only opened."""
+    for check in _check_keys(config, environ):
+        yield check
+    models: dict[Role, ChatModel] = {}
+    for role in BOTH_ROLES:
+        if _key_is_missing(config.role(role), environ):
+            continue  # said already
+        try:
+            models[role] = open_model(_impatient(config, role), role, environ)
+        except ConfigError as error:
+            yield problem(role, error)
+            continue
+        for check in _check_thinking(config, role):
+            yield check
+    async for check in _check_answers(config, models, runs):
+        yield check
+    async for check in _examine_all(config, models):
+        yield check
+    uncalled = [Check(role, "ok", f"{config.role(role).model} was not called") for role in models]
+    last = _verdicts(config, await _ask_all(config, models)) if calls else uncalled
+    for check in [*await _check_target(config, models), *_check_budget(config, models), *last]:
+        yield check
+
+
+def _check_budget(config: RunConfig, models: Mapping[Role, ChatModel]) -> Iterator[Check]:
+    try:
+        check_bounded(config, models)
+    except ConfigError as error:
+        yield problem("config", error)
+
+
+def _check_thinking(config: RunConfig, role: Role) -> Iterator[Check]:
+    own = config.role(role)
+    if own.backend in _MAY_THINK and own.thinking == "server_default":
+        said = f"model.{role}_thinking is server_default: whether {own.model} thinks is up to the server"
+        yield Check(role, "warning", said, "set it to enabled or disabled, so that results can be repeated")
+
+
+async def _check_target(config: RunConfig, models: Mapping[Role, ChatModel]) -> list[Check]:
+    """Whether the target can do what the environment needs; an environment that does not open was said already."""
+    try:
+        environment = open_environment(config)
+    except SkillOptError:
+        return []
+    try:
+        if "target" in models:
+            check_target(models["target"], environment)
+    except ConfigError as error:
+        return [problem("target", error)]
+    finally:
+        await environment.aclose()
+    return []
+
+
+async def _check_answers(config: RunConfig, models: Mapping[Role, ChatModel], runs: Path) -> AsyncIterator[Check]:
+    """Whether the answers can be hidden from models that are programs on this machine."""
+    for role, model in models.items():
+        notes: list[str] = []
+        try:
+            await hide_answers({role: model}, config, runs / "a-run", warn=notes.append)
+        except ConfigError as error:
+            yield problem(role, error)
+            continue
+        for note in notes:
+            yield Check(role, "warning", note, "set model.agent_answers: hidden")
+        if isinstance(model, Onlooker) and not notes:
+            yield Check(role, "ok", "does not see the data, the runs, and what lies beside them")
+
+
+async def _examine_all(config: RunConfig, models: dict[Role, ChatModel]) -> AsyncIterator[Check]:
+    """Whether the programs that are used as models are there and ready; one that is not is asked nothing more."""
+    for role, model in list(models.items()):
+        if isinstance(model, Examined):
+            try:
+                yield Check(role, "ok", await model.examine())
+            except CallFailed as failure:
+                del models[role]
+                yield Check(role, "problem", said_of(failure), fix_for(failure, role, config.role(role)))
+
+
+def _check_keys(config: RunConfig, environ: Mapping[str, str]) -> Iterator[Check]:
+    """One check for each variable that holds a key."""
+    users: dict[str, list[str]] = {}
+    for role in BOTH_ROLES:
+        if not _is_offline(config.role(role)):
+            users.setdefault(config.role(role).api_key_env, []).append(role)
+    for name, roles in users.items():
+        who = " and ".join(roles)
+        if not name:
+            signs_in = any(config.role(cast(Role, role)).backend == "azure_openai" for role in roles)
+            how = "signs in to Azure without a key" if signs_in else "no key is sent (model.api_key_env is empty)"
+            yield Check("key", "ok", f"{who}: {how}")
+        elif environ.get(name, "").strip():
+            yield Check("key", "ok", f"{who}: {name} is set")
+        else:
+            yield Check("key", "problem", f"{who}: the environment variable {name} is not set", f"export {name}=...")
+
+
+def _is_offline(role: RoleConfig) -> bool:
+    return role.backend in ("simulated", "handoff")
+
+
+def _key_is_missing(role: RoleConfig, environ: Mapping[str, str]) -> bool:
+    return bool(role.api_key_env and not _is_offline(role) and not environ.get(role.api_key_env, "").strip())
+
+
+def _impatient(config: RunConfig, role: Role) -> RunConfig:
+    """The same config, but its model gives up soon: a doctor is waited for."""
+    own = config.role(role)
+    quick = evolve(own, attempts=min(own.attempts, 2), timeout_seconds=min(own.timeout_seconds, _LONGEST_WAIT))
+    return evolve(config, target_model=quick) if role == "target" else evolve(config, optimizer_model=quick)
+
+
+@frozen
+class _Asked:
+    """A role and what came of asking its model."""
+
+    role: Role
+    answer: ChatReply | CallFailed | Unanswered
+
+
+async def _ask_all(config: RunConfig, models: Mapping[Role, ChatModel]) -> list[_Asked]:
+    try:
+        return list(await asyncio.gather(*(_ask(config, role, model) for role, model in models.items())))
+    finally:
+        for model in models.values():
+            await model.aclose()
+
+
+async def _ask(config: RunConfig, role: Role, model: ChatModel) -> _Asked:
+    own = config.role(role)
+    words = 'Reply with this JSON object: {"ready": true}' if role == "optimizer" else "Reply with one word: ready"
+    request = ChatRequest(
+        slot=f"doctor/{role}",
+        stage="probe",
+        messages=(Message("user", words),),
+        max_tokens=_TOKENS,
+        temperature=own.temperature,
+        effort=own.reasoning_effort,
+        schema=_SCHEMA if role == "optimizer" else None,
+    )
+    try:
+        return _Asked(role, await model.complete(request))
+    except (CallFailed, Unanswered) as without:
+        return _Asked(role, without)
+
+
+def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
+    reached: dict[str, bool] = {}
+    for each in asked:
+        own = config.role(each.role)
+        base_url = "" if _is_offline(own) else own.base_url or own.backend
+        unreached = isinstance(each.answer, CallFailed) and each.answer.kind in _UNREACHED
+        if unreached and reached.get(base_url) is False:
+            continue  # one endpoint that is down is one problem
+        if base_url and base_url not in reached:
+            reached[base_url] = not unreached
+            if not unreached:
+                yield Check("endpoint", "ok", f"{urlsplit(base_url).hostname or base_url} answers")
+        if isinstance(each.answer, Unanswered):
+            yield Check(each.role, "ok", "its questions wait for whoever answers them (`skillopt-es handoff`)")
+        elif isinstance(each.answer, CallFailed):
+            name = "endpoint" if unreached else each.role
+            yield Check(name, "problem", said_of(each.answer), fix_for(each.answer, each.role, own))
+        elif not each.answer.text.strip() and each.answer.finish != "length":
+            said = f"{own.model} answers, but with an empty text"
+            yield Check(each.role, "problem", said, f"is model.{each.role} (now {own.model!r}) a chat model?")
+        else:
+            yield Check(each.role, "ok", f"{own.model} {_measures(each.answer)}")
+            if each.role == "optimizer" and base_url:
+                yield _structured(own, each.answer)
+
+
+def said_of(failure: CallFailed) -> str:
+    """What went wrong with a call, in one line that says its status once."""
+    kind = _KINDS.get(failure.kind, failure.kind.replace("_", " "))
+    status = f"HTTP {failure.status}"
+    if not failure.status or failure.message.startswith(f"{status}, "):  # it goes on as a sentence
+        return f"{kind}: {failure.message}" if failure.message else kind
+    message = failure.message.removeprefix(status).lstrip(": ")  # it is said already
+    return f"{kind} ({status})" + (f": {message}" if message else "")
+
+
+def _measures(reply: ChatReply) -> str:
+    read, written = reply.usage.input, reply.usage.output
+    tokens = "tokens are not reported" if None in (read, written) else f"{read} tokens in, {written} out"
+    cut = f"; cut at {_TOKENS} tokens, as models that think are" if reply.finish == "length" else ""
+    return f"answered in {reply.latency_ms} ms, {tokens}{cut}"
+
+
+def _structured(optimizer: RoleConfig, reply: ChatReply) -> Check:
+    """Whether the optimizer's endpoint takes a JSON schema."""
+    off = "set model.optimizer_structured_output: off"
+    if optimizer.structured_output == "off":
+        return Check("json", "ok", "structured output is off: replies are read as text")
+    if any(each.kind == "downgrade" for each in reply.tries):
+        return Check(
+            "json", "ok", f"the endpoint refuses JSON schemas: replies are read as text ({off} spares the try)"
+        )
+    if reply.finish == "stop" and not _is_object(reply.text):
+        return Check("json", "warning", "the endpoint takes a JSON schema, but does not keep to it", off)
+    return Check("json", "ok", "the endpoint takes JSON schemas")
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def fix_for(failure: CallFailed, role: Role, own: RoleConfig) -> str:
+    """What to do about a model that did not answer, in terms of the config."""
+    where = f"model.{role}_base_url (or model.base_url)"
+    key = f"the environment variable {own.api_key_env}" if own.api_key_env else f"model.{role}_api_key_env"
+    fixes = {
+        "auth": f"check the key in {key}" if own.api_key_env else f"name the variable that holds the key in {key}",
+        "config": f"check model.{role} (now {own.model!r}) and {where}",
+        "quota": "the account has no credit left: top it up",
+        "rate_limit": "wait a little, or set model.requests_per_minute",
+        "server": "the endpoint is in trouble: try again later",
+        "transport": f"is the endpoint up? check {where}",
+        "timeout": f"is the endpoint up? check {where}, and model.timeout_seconds",
+        "empty": f"is model.{role} (now {own.model!r}) a chat model?",
+        "invalid_reply": f"{where} must be an endpoint of {own.backend}",
+        "bad_request": "the endpoint takes other questions, but not this one: its own words say why",
+        "context_length": f"model.{role} (now {own.model!r}) takes too little text for this work",
+    }
+    return failure.hint or fixes[failure.kind]

@@ -9,11 +9,9 @@ does not have yet are recorded, as another pass. A new draw of everything has sl
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import cast
 
@@ -21,33 +19,32 @@ from attrs import frozen
 
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
-from skillopt_es.engine.calls import LiveCalls
-from skillopt_es.engine.evidence import Evidence
-from skillopt_es.engine.loop import Trainer
-from skillopt_es.engine.purse import Purse
-from skillopt_es.engine.rollout import RolloutPorts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
-from skillopt_es.events.catalog import RunResumed, RunStarted, SealedTestOpened
+from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTestOpened
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import LostCall, SkillTree, Split, digest_of
+from skillopt_es.events.values import SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.ports import ChatModel, Environment, Item, Splits
-from skillopt_es.programs.classic.perform import Ports
+from skillopt_es.ports import Item, Splits
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
 from skillopt_es.projections.trainer import fold_log
-from skillopt_es.sessions.accounts import check_bounded, has_budget, open_purse, spent_before
-from skillopt_es.sessions.handoff import Desk
-from skillopt_es.sessions.hiding import check_walls, hide_answers
-from skillopt_es.sessions.matrix import check_target
+from skillopt_es.sessions.accounts import has_budget, lost_calls
+from skillopt_es.sessions.opening import (
+    OpenWorld,
+    Session,
+    Stage,
+    closing,
+    open_data,
+    open_or_create,
+    open_work,
+    open_world,
+)
 from skillopt_es.sessions.recorded_scores import drawn_at, next_draw, standing_rows
 from skillopt_es.sessions.scoring import Progress, Scoring, SplitResult
 from skillopt_es.sessions.seal import Look, Seal, opened
-from skillopt_es.sessions.session import Session
 from skillopt_es.sessions.start import split_ids
-from skillopt_es.sessions.started_calls import StartedCalls, lost_calls
 from skillopt_es.version import software_version
 
 # Keys under `env:` that change neither what is asked nor how it is graded.
@@ -96,32 +93,22 @@ class Evaluated:
 
 async def evaluate(request: EvaluationRequest, session: Session, progress: Progress) -> Evaluated:
     """The skill's results on each split that was asked for; what was answered is recorded, also when this raises."""
-    async with AsyncExitStack() as stack:
-        environment = session.world.environment(request.config)
-        stack.push_async_callback(environment.aclose)
-        splits = environment.load()
-        left_out = _sealed_splits(splits, request)
-        evaluations = _evaluations(splits, request, left_out)
+    async with open_data(request.config, session.world) as data:
+        left_out = _sealed_splits(data.splits, request)
+        evaluations = _evaluations(data.splits, request, left_out)
+        folder = request.directory / evaluation_name(request, data.splits.digests)
         # Only the target: scoring needs no optimizer, nor its key.
-        model = session.world.target(request.config)
-        stack.push_async_callback(model.aclose)
-        check_target(model, environment)
-        check_bounded(request.config, {"target": model})
-        folder = request.directory / evaluation_name(request, splits.digests)
-        check_walls(environment, request.config, folder)
-        noted = await hide_answers({"target": model}, request.config, folder, warn=session.warn)
-        look = await _look(request, splits, evaluations, folder, session)
-        writer = _open_writer(folder, session)
-        stack.push_async_callback(asyncio.to_thread, writer.close)
-        started = StartedCalls(folder)
-        held = _Opened(environment, model, writer, folder, started, noted)
-        stack.callback(started.close)
-        work, evaluations = await _open_scoring(request, session, splits, held, evaluations, look)
-        try:
-            return Evaluated(folder, tuple(await work.results(evaluations, progress)), look, left_out)
-        except AwaitingAnswers as waiting:
-            waiting.hint = f"`skillopt-es handoff list {folder}` shows them; then repeat this command"
-            raise
+        async with open_world(data, folder, session, ("target",)) as world:
+            look = await _look(request, data.splits, evaluations, folder, session)
+            async with closing(open_or_create(folder, session)) as writer:
+                stage, meant = _stage(request, world, writer, evaluations, look)
+                try:
+                    async with open_work(writer, stage, world, session) as work:
+                        results = await Scoring(stage.run, work).results(meant, progress)
+                except AwaitingAnswers as waiting:
+                    waiting.hint = f"`skillopt-es handoff list {folder}` shows them; then repeat this command"
+                    raise
+    return Evaluated(folder, tuple(results), look, left_out)
 
 
 async def _look(
@@ -195,101 +182,41 @@ def _evaluation(split: Split, draw: int, ids: Sequence[str], request: Evaluation
     return Evaluation(place=place, purpose="test", split=split, items=first, skill=request.skill, seed=seed)
 
 
-def _started(request: EvaluationRequest, splits: Splits, held: _Opened) -> RunStarted:
+def _started(request: EvaluationRequest, world: OpenWorld, folder: Path) -> RunStarted:
     return RunStarted(
         software=software_version(),
         config=request.config.resolved,
-        folder=recorded_place(request.config.folder, held.folder),
+        folder=recorded_place(request.config.folder, folder),
         skill=request.skill,
-        splits=split_ids(splits),
+        splits=split_ids(world.data.splits),
         steps_per_epoch=0,
         total_steps=0,
-        notes=("an evaluation of one skill, not a training run", *request.notes, *held.noted),
+        notes=("an evaluation of one skill, not a training run", *request.notes, *world.notes),
     )
 
 
-def _open_writer(folder: Path, session: Session) -> RunWriter:
-    if (folder / LOG_FILE).exists():
-        return RunWriter.open(folder, now=session.now, accept_loss=session.accept_loss)
-    run_id = digest_of(f"{folder.name} {session.now().isoformat()}".encode())[:16]
-    return RunWriter.create(folder, run_id=run_id, name=folder.name, now=session.now)
-
-
-@frozen
-class _Opened:
-    """What an evaluation holds open."""
-
-    environment: Environment
-    model: ChatModel
-    writer: RunWriter
-    folder: Path
-    started: StartedCalls
-    noted: tuple[str, ...]
-
-
-async def _open_scoring(
+def _stage(
     request: EvaluationRequest,
-    session: Session,
-    splits: Splits,
-    held: _Opened,
+    world: OpenWorld,
+    writer: RunWriter,
     evaluations: Sequence[Evaluation],
     look: SealedTestOpened | None,
-) -> tuple[Scoring, list[Evaluation]]:
-    """The evaluation's log, begun or gone on with, and which draws are meant."""
-    writer = held.writer
+) -> tuple[Stage, list[Evaluation]]:
+    """Where the evaluation's log is begun or gone on with, and which draws are meant."""
+    folder = writer.log.path.parent
     state, head = fold_log(writer.log.read())
-    run = RunData(config=request.config, started=state.started or _started(request, splits, held))
+    run = RunData(config=request.config, started=state.started or _started(request, world, folder))
     meant = [next_draw(state, writer.journal, each) if request.again else each for each in evaluations]
-    lost = lost_calls(held.folder, writer.log, writer.journal)
+    lost = lost_calls(folder, writer.log, writer.journal)
+    # Where every score stands nobody is asked, so a budget that is used up does not matter.
     pays = has_budget(run.config) and not all(standing_rows(state, run, each) for each in meant)
-    purse = _purse(run, held, lost, session) if pays else None
-
-    def stopping() -> bool:
-        return session.stopping() or bool(purse is not None and purse.reached)
-
-    desk = Desk(held.folder)
-    desk.clear()
-    # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
-    calls = LiveCalls(
-        {"target": held.model},
-        writer.journal,
-        writer,
-        writer.log,
-        workers={"target": request.config.env.workers},
-        ask_again=True,
-        in_flight=session.in_flight,
-        stopping=stopping,
-        leave=desk.leave,
-        purse=purse,
-    )
-    executor = session.world.executor(stopping)
-    items = {item.id: item for split in (splits.train, splits.val, splits.test) for item in split}
-    rollouts = RolloutPorts(
-        environment=held.environment, items=items, executor=executor, calls=calls, untrusted=splits.untrusted
-    )
-    trainer = Trainer(
-        log=writer,
-        head=head,
-        state=state,
-        run=run,
-        ports=Ports(calls=calls, evidence=Evidence(writer.log, writer.journal), executor=executor, rollouts=rollouts),
-        observers=session.observers,
-        stopping=session.stopping,
-    )
+    opening: list[Event] = []
     if state.started is None:
-        await trainer.append([run.started])
-    elif state.status == "paused" or lost or purse is not None or writer.lost:
-        await trainer.append([RunResumed(software=software_version(), lost=lost, accepted_loss=writer.lost)])
-    if look is not None and look not in trainer.state.looks.opened:
-        await trainer.append([look])
-    await trainer.settled()  # whatever is paid for belongs to an evaluation that can be gone on with
-    if purse is not None:
-        held.started.open(writer.log, writer.journal)
-    return Scoring(run, trainer, rollouts, writer, lambda: "" if purse is None else purse.reached), meant
-
-
-def _purse(run: RunData, held: _Opened, lost: tuple[LostCall, ...], session: Session) -> Purse:
-    """What the budget leaves after the sessions before; it holds for all that this evaluation has ever asked."""
-    log, journal = held.writer.log, held.writer.journal
-    before = spent_before(run.config, log, journal, lost)
-    return open_purse(run.config, before, clock=session.clock, stopping=session.stopping, note=held.started.note)
+        opening.append(run.started)
+    elif state.status == "paused" or lost or pays or writer.lost:
+        opening.append(RunResumed(software=software_version(), lost=lost, accepted_loss=writer.lost))
+    if look is not None and look not in state.looks.opened:
+        opening.append(look)
+    # What was asked in another way (a changed prompt) is asked again; what was asked the same way is not.
+    stage = Stage(run=run, state=state, head=head, opening=opening, lost=lost, pays=pays, repeats=False, ask_again=True)
+    return stage, meant

@@ -9,7 +9,7 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.config import RunConfig, any_overrides, recorded_config
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import Event, RunForked
 from skillopt_es.events.create import ForkPoint
@@ -22,7 +22,6 @@ from skillopt_es.programs.classic.forks import contradiction, gate_values, skill
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve, fold
 from skillopt_es.runs.moments import seq_of
-from skillopt_es.sessions.session import recorded_run
 from skillopt_es.version import software_version
 
 

@@ -9,7 +9,7 @@ from skillopt_es.config import RunConfig
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import Answers, ChatModel, Environment, Onlooker, Walled
+from skillopt_es.ports import Answers, ChatModel, Environment, Onlooker, seen_by_code
 
 
 async def hide_answers(
@@ -41,7 +41,7 @@ async def hide_answers(
 
 def check_walls(environment: Environment, config: RunConfig, run: Path) -> None:
     """Raises ConfigError where answers lie in what code behind an environment's walls reads."""
-    problem = environment.seen_by_code(answers_of(config, run)) if isinstance(environment, Walled) else ""
+    problem = seen_by_code(environment, answers_of(config, run))
     if problem:
         raise ConfigError(
             f"answers cannot be kept from code behind walls: {problem}",

@@ -8,18 +8,18 @@ from attrs import evolve, frozen
 
 from skillopt_es.engine import scores
 from skillopt_es.engine.calls import RecordedCalls
-from skillopt_es.engine.loop import Trainer, waiting_for
-from skillopt_es.engine.rollout import RolloutPorts, run_rollouts
+from skillopt_es.engine.loop import waiting_for
+from skillopt_es.engine.rollout import run_rollouts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Unit
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import CallRef, Measured, Score, Split
-from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.usage import Usage, usage_of
+from skillopt_es.sessions.opening import Work
 from skillopt_es.sessions.recorded_scores import passes, standing_rows
 
 Progress = Callable[[Split, int, int], None]
@@ -51,19 +51,12 @@ class SplitResult:
 class Scoring:
     """Scores a skill on splits and records what was found."""
 
-    def __init__(
-        self,
-        run: RunData,
-        trainer: Trainer,
-        rollouts: RolloutPorts,
-        writer: RunWriter,
-        reached: Callable[[], str] = lambda: "",
-    ) -> None:
+    def __init__(self, run: RunData, work: Work) -> None:
         self._run = run
-        self._trainer = trainer
-        self._rollouts = rollouts
-        self._writer = writer
-        self._reached = reached
+        self._trainer = work.trainer
+        self._rollouts = work.rollouts
+        self._writer = work.writer
+        self._reached = work.reached
 
     async def results(self, evaluations: Sequence[Evaluation], progress: Progress) -> list[SplitResult]:
         """One result an evaluation; what stops the work, or keeps a result from being a score, is recorded."""

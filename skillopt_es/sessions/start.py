@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import ceil
 from pathlib import Path
+
+from attrs import frozen
 
 from skillopt_es.config import RunConfig, TrainConfig
 from skillopt_es.config.places import recorded_place
@@ -15,9 +18,10 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.gate.draws import too_little
 from skillopt_es.ports import Splits
-from skillopt_es.sessions.shared_items import Shared, shared
-from skillopt_es.sessions.skill_origin import origin_of
 from skillopt_es.version import software_version
+
+_RELEASED = re.compile(r"(?P<model>.+)_skill\.md")
+_STEP = re.compile(r"skill_v0*(?P<step>\d+)\.md")
 
 
 def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str = "") -> RunStarted:
@@ -44,7 +48,7 @@ def refusals(config: RunConfig, splits: Splits) -> Iterator[SkillOptError]:
     empty = [name for name, items in (("train", splits.train), ("validation", splits.val)) if not items]
     for name in empty:
         yield DataError(f"the {name} split is empty", hint="a run needs training and validation items")
-    yield from _what_splits_share(config, shared(splits))
+    yield from _what_splits_share(config, _shared(splits))
     if empty:
         return  # the rest is about how many there are
     yield from _another_size(config, len(splits.train))
@@ -53,7 +57,32 @@ def refusals(config: RunConfig, splits: Splits) -> Iterator[SkillOptError]:
     yield from _answers_that_differ(config)
 
 
-def _what_splits_share(config: RunConfig, found: Shared) -> Iterator[DataError]:
+@frozen
+class _Shared:
+    """Ids in more than one split, and inputs in more than one split as `id (split) = id (split)`."""
+
+    ids: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+
+def _shared(splits: Splits) -> _Shared:
+    """All that is shared, in the order of the data."""
+    first_place: dict[str, str] = {}
+    first_input: dict[str, tuple[str, str]] = {}
+    ids: list[str] = []
+    inputs: list[str] = []
+    for name, items in (("train", splits.train), ("val", splits.val), ("test", splits.test)):
+        for item in items:
+            if first_place.setdefault(item.id, name) != name:
+                ids.append(item.id)
+            digest = splits.inputs.get(item.id)
+            other, where = first_input.setdefault(digest, (item.id, name)) if digest else (item.id, name)
+            if where != name:
+                inputs.append(f"{item.id} ({name}) = {other} ({where})")
+    return _Shared(tuple(ids), tuple(inputs))
+
+
+def _what_splits_share(config: RunConfig, found: _Shared) -> Iterator[DataError]:
     if found.ids:
         yield DataError(
             f"{len(found.ids)} items stand in two splits: first, {found.ids[0]}",
@@ -68,11 +97,11 @@ def _what_splits_share(config: RunConfig, found: Shared) -> Iterator[DataError]:
 
 def shared_notes(splits: Splits) -> tuple[str, ...]:
     """Notes about tasks that two splits share under different ids, where that is allowed."""
-    found = shared(splits)
+    found = _shared(splits)
     return (f"{_same_inputs(found)}; scores count what was trained on",) if found.inputs else ()
 
 
-def _same_inputs(found: Shared) -> str:
+def _same_inputs(found: _Shared) -> str:
     more = f" and {len(found.inputs) - 5} more" if len(found.inputs) > 5 else ""
     return f"the same input stands in two splits under different ids: {', '.join(found.inputs[:5])}{more}"
 
@@ -181,3 +210,23 @@ def read_skill(path: Path) -> str:
         raise DataError(f"{path}: not UTF-8 text (byte {error.start})", hint="save the skill as UTF-8") from None
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def origin_of(path: Path) -> str:
+    """One sentence without the names of folders above; empty where nothing is known."""
+    path = path.resolve()
+    folder, above = path.parent, path.parent.parent
+    released = _RELEASED.fullmatch(path.name)
+    if released and above.name == "ckpt":
+        return f"{path.name} was released with SkillOpt for {folder.name}, trained with {released['model']}"
+    if path.name == "best_skill.md" and _is_result(folder):
+        return f"{path.name} is the best skill of the SkillOpt results in {folder.name}"
+    step = _STEP.fullmatch(path.name)
+    if step and folder.name == "skills" and _is_result(above):
+        when = f"after step {step['step']}" if int(step["step"]) else "at the beginning"
+        return f"{path.name} is the skill {when} of the SkillOpt results in {above.name}"
+    return ""
+
+
+def _is_result(folder: Path) -> bool:
+    return (folder / "history.json").is_file() and (folder / "skills").is_dir()

@@ -13,11 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
-from attrs import field, fields, frozen
+from attrs import fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
 from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
-from skillopt_es.adapters.executors.local import LocalExecutor
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
@@ -35,12 +34,13 @@ from skillopt_es.ports import (
     Executor,
     ModelSettings,
     OpenEnvironment,
+    OpenExecutor,
     OpenModel,
 )
 
 MODELS = "skillopt_es.models"
 ENVIRONMENTS = "skillopt_es.environments"
-
+EXECUTORS = "skillopt_es.executors"
 
 _UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
 
@@ -161,21 +161,19 @@ def _environment(config: RunConfig) -> Environment:
         raise ConfigError(config.place(named[0] if named else "") + error.message, hint=error.hint) from error
 
 
+def open_executor(stopping: Callable[[], bool]) -> Executor:
+    """The executor of this machine, which begins nothing more once a session is stopping."""
+    opener = cast(OpenExecutor, registered(EXECUTORS)["local"].load())
+    return opener(stopping)
+
+
 @frozen
 class World:
     """How a session reaches everything outside; tests put their own in its place."""
 
-    models: Callable[[RunConfig], Mapping[Role, ChatModel]]
+    model: Callable[[RunConfig, Role], ChatModel]
     environment: Callable[[RunConfig], Environment]
-    executor: Callable[[Callable[[], bool]], Executor]
-    target: Callable[[RunConfig], ChatModel] = field(default=lambda config: open_model(config, "target", os.environ))
+    executor: Callable[[Callable[[], bool]], Executor] = open_executor
 
 
-def _models(config: RunConfig) -> Mapping[Role, ChatModel]:
-    return {
-        "target": open_model(config, "target", os.environ),
-        "optimizer": open_model(config, "optimizer", os.environ),
-    }
-
-
-REAL_WORLD = World(models=_models, environment=open_environment, executor=LocalExecutor)
+REAL_WORLD = World(model=lambda config, role: open_model(config, role, os.environ), environment=open_environment)

@@ -16,7 +16,7 @@ from skillopt_es.events.catalog import RunResumed
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import ChatRequest
-from skillopt_es.sessions.started_calls import FILE
+from skillopt_es.sessions.accounts import FILE
 
 PRICES = {"unit": "USD per 1M tokens", "models": {"big": {"input": 2, "output": 8}, "small": {"input": 1, "output": 4}}}
 

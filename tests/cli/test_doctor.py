@@ -16,7 +16,7 @@ from support.model_server import Answer, ModelServer
 from skillopt_es.config import load_config
 from skillopt_es.ports import CallFailed, FailureKind
 from skillopt_es.sessions.checks import check_sqlite
-from skillopt_es.sessions.probes import fix_for
+from skillopt_es.sessions.doctor import fix_for
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from support.command import KEY, Clerk, command, edit, project, start, unsealed
 from support.in_process import Cli, called
 from support.model_server import Answer, ModelServer
 
-from skillopt_es.sessions.skill_origin import origin_of
+from skillopt_es.sessions.start import origin_of
 
 
 class Endpoint:

@@ -11,7 +11,7 @@ from support.command import KEY, Clerk, edit, project, unsealed
 from support.in_process import Cli
 from support.model_server import Answer, ModelServer
 
-from skillopt_es.cli.pauses import steps_after
+from skillopt_es.cli.summary import steps_after
 
 REFUSED = Answer(status=401, error={"message": "wrong key"})
 NO_FIELD = Answer(status=400, error={"message": "no such field"})

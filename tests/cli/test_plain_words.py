@@ -12,7 +12,7 @@ from skillopt_es.engine.budget import used_words
 from skillopt_es.events.catalog import StepSkipped
 from skillopt_es.ports import CallFailed
 from skillopt_es.presenting.event_lines import in_words
-from skillopt_es.sessions.probes import said_of
+from skillopt_es.sessions.doctor import said_of
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from rich.live import Live
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli import progress as module
+from skillopt_es.cli.process import until_stopped
 from skillopt_es.cli.progress import STAGES, Progress, rollout_words
-from skillopt_es.cli.signals import until_stopped
 from skillopt_es.config.once import GivenTwice, load_once
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.tasks import Job, Rollouts, Unit

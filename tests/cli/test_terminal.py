@@ -12,7 +12,7 @@ from support.audited import Audited
 from support.in_process import Cli
 from support.on_terminal import CODES, COMMAND, on_terminal
 
-from skillopt_es.cli.table_layout import laid_out, table_width
+from skillopt_es.cli.printing import laid_out, table_width
 from skillopt_es.cli.terminal import has_colour
 
 

@@ -24,7 +24,8 @@ from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.state import TrainerState
-from skillopt_es.sessions.session import Session, start
+from skillopt_es.sessions.opening import Session
+from skillopt_es.sessions.session import start
 
 _EDITS = [{"op": "append", "target": "", "content": "- Give the name alone.", "from": ["1.1"], "support_count": 1}]
 # What every question of the optimizer takes for an answer; as the target's it is wrong.

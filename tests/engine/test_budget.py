@@ -27,10 +27,9 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, may_try_again
 from skillopt_es.projections.prices import Price
-from skillopt_es.sessions.accounts import spent_before, tariffs_of
+from skillopt_es.sessions.accounts import FILE, spent_before, tariffs_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
-from skillopt_es.sessions.started_calls import FILE
 
 PRICE = Price(input=Decimal(2), output=Decimal(8), cached_input=Decimal("0.5"))
 PRICED = [

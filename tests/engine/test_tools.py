@@ -28,7 +28,8 @@ from skillopt_es.ports import (
     ToolCall,
     TrajectoryRecord,
 )
-from skillopt_es.sessions.session import Session, resume, start
+from skillopt_es.sessions.opening import Session
+from skillopt_es.sessions.session import resume, start
 from skillopt_es.sessions.wiring import World, open_model
 
 TOOL = Tool("kind_of", "Says of which kind an item is.", {"type": "object", "properties": {"id": {"type": "string"}}})
@@ -111,7 +112,7 @@ def test_tools_travel_over_a_wire(tmp_path: Path) -> None:
     with ModelServer(handler) as server:
         given = config(tmp_path, ["model.backend=openai", f"model.base_url={server.base_url}", "train.num_epochs=1"])
         made = World(
-            models=lambda c: {"target": open_model(c, "target", {}), "optimizer": open_model(c, "optimizer", {})},
+            model=lambda given, role: open_model(given, role, {}),
             environment=lambda _: ToolEnvironment(),
             executor=LocalExecutor,
         )

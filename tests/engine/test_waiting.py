@@ -12,7 +12,7 @@ from support.logs import events_of
 from support.model_server import Answer, ModelServer
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
-from skillopt_es.cli.waiting import WaitTeller
+from skillopt_es.cli.process import WaitTeller
 from skillopt_es.engine.in_flight import Held, InFlight, Places
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import RunPaused

@@ -25,7 +25,8 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatModel, ChatRequest
 from skillopt_es.replies import answers as replies
-from skillopt_es.sessions.session import Session, start
+from skillopt_es.sessions.opening import Session
+from skillopt_es.sessions.session import start
 from skillopt_es.sessions.wiring import World, open_model
 
 KEY = {"TEST_KEY": "sk-canary-0123456789abcdef"}
@@ -65,10 +66,10 @@ def overrides(spoken: Format, base_url: str, prefix: str = "", **more: Any) -> l
 def trained(folder: Path, words: list[str], environ: Mapping[str, str] = KEY) -> list[tuple[str, Any]]:
     """The decisions of a run with these models."""
 
-    def models(given: RunConfig) -> Mapping[Role, ChatModel]:
-        return {role: open_model(given, role, environ) for role in ROLES}
+    def model(given: RunConfig, role: Role) -> ChatModel:
+        return open_model(given, role, environ)
 
-    world = World(models=models, environment=lambda _: ScriptedEnvironment(), executor=LocalExecutor)
+    world = World(model=model, environment=lambda _: ScriptedEnvironment(), executor=LocalExecutor)
 
     async def scenario() -> None:
         await start(config(folder, words), folder / "run", Session(now=lambda: NOON, clock=lambda: 0.0, world=world))
@@ -138,8 +139,11 @@ def test_two_runs_in_one_process_do_not_touch_each_other(tmp_path: Path, expecte
 
         async def run(spoken: Format, server: ModelServer) -> None:
             given = config(tmp_path / spoken.name, overrides(spoken, server.base_url))
-            models: Mapping[Role, ChatModel] = {role: open_model(given, role, KEY) for role in ROLES}
-            world = World(models=lambda _: models, environment=lambda _: ScriptedEnvironment(), executor=LocalExecutor)
+
+            def model(given: RunConfig, role: Role) -> ChatModel:
+                return open_model(given, role, KEY)
+
+            world = World(model=model, environment=lambda _: ScriptedEnvironment(), executor=LocalExecutor)
             await start(
                 given, tmp_path / spoken.name / "run", Session(now=lambda: NOON, clock=lambda: 0.0, world=world)
             )

@@ -39,7 +39,7 @@ import sys
 from pathlib import Path
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.verify import verify
-from skillopt_es.sessions.started_calls import lost_calls
+from skillopt_es.sessions.accounts import lost_calls
 from skillopt_es.runs.kept_overviews import kept_overview
 from skillopt_es.runs.liveness import is_written
 from skillopt_es.runs.usage_sums import kept_sums

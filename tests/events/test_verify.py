@@ -159,6 +159,26 @@ def test_a_change_is_named_where_it_is(folder: Path, statement: str, where: str,
     assert words in first.message
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update blobs set checksum = 0 where rowid in (3, 5)",
+        "update blobs set data = cast('answer 9' as blob) where data = cast('answer 3' as blob)",
+        "delete from blobs where data = cast('answer 3' as blob)",
+        "update blobs set codec = 'zlib' where rowid = 3",
+    ],
+)
+def test_texts_that_another_processor_checks_are_reported_alike(
+    folder: Path, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Many texts are checked in a process of their own; the report is the same, in the same order."""
+    forge(folder, "update events set hash = zeroblob(32) where seq = 5", statement)
+    alone = verify(folder)
+    monkeypatch.setattr("skillopt_es.events.verify._WORTH_A_PROCESS", 1)
+    assert verify(folder) == alone
+    assert not alone.ok
+
+
 def test_two_swapped_events_are_found(folder: Path) -> None:
     """Their hashes still fit their rows, but not each other."""
     with closing(client(folder)) as connection:

@@ -18,6 +18,7 @@ from support.scripted import NOON, config
 from skillopt_es.audit.check import check
 from skillopt_es.audit.regating import regated
 from skillopt_es.engine.evaluations import measure, selection
+from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.engine.scores import score
 from skillopt_es.engine.tasks import Rollouts, Score, Task
 from skillopt_es.errors import ConfigError
@@ -41,7 +42,7 @@ from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.runs.moments import seq_of
 from skillopt_es.sessions.forking import make_fork
-from skillopt_es.sessions.session import read_state, recorded_run, resume, start
+from skillopt_es.sessions.session import read_state, resume, start
 
 GATED = ("optimizer.slow_update_gate_with_selection=true", "train.num_epochs=2", "train.batch_size=3")
 RULES = {

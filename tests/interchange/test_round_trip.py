@@ -14,7 +14,7 @@ from support.original_folder import killed, resumed, whole
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config, ticking
 from support.scripted_modes import MODES, SKILL, rewriting_world
 
-from skillopt_es.cli.result_folder import MARKER
+from skillopt_es.cli.export import MARKER
 from skillopt_es.projections.snapshot import snapshot
 from skillopt_es.sessions.session import read_state, start
 

@@ -16,8 +16,7 @@ from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.ports import ChatReply, ChatRequest
-from skillopt_es.sessions.matrix import guide_of
+from skillopt_es.ports import ChatReply, ChatRequest, guide_of
 from skillopt_es.sessions.session import resume, start
 
 SECTION = "## About these tasks\nPlants are told apart by their kinds."

@@ -34,7 +34,7 @@ from skillopt_es.ports import (
     TrajectoryRecord,
     Usage,
 )
-from skillopt_es.sessions.session import Session
+from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.wiring import World
 
 KINDS = ("apple", "birch", "cedar", "daisy", "elder", "fern")
@@ -213,10 +213,9 @@ class ScriptedWorld:
         """A session in this world, under a clock that stands still."""
         models: Mapping[Role, ChatModel] = {"target": self.target, "optimizer": self.optimizer}
         world = World(
-            models=lambda _: models,
+            model=lambda _, role: models[role],
             environment=lambda _: self.environment,
             executor=LocalExecutor,
-            target=lambda _: self.target,
         )
         return Session(now=lambda: NOON, clock=lambda: 0.0, world=world, **more)  # type: ignore[arg-type]
 

@@ -37,7 +37,8 @@ from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.trainer import evolve
 from skillopt_es.projections.usage import usage_of
-from skillopt_es.sessions.session import Session, read_state, resume, start
+from skillopt_es.sessions.opening import Session
+from skillopt_es.sessions.session import read_state, resume, start
 from skillopt_es.skill.schedule import edit_budget
 
 Questions = dict[str, tuple[str, ...]]

@@ -18,6 +18,7 @@ from skillopt_es.config import load_config
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Failed, Measured, SkillTree
 from skillopt_es.ports import (
+    Answers,
     Ask,
     CallFailed,
     ChatReply,
@@ -28,6 +29,10 @@ from skillopt_es.ports import (
     Splits,
     Tool,
     TrajectoryRecord,
+    Walled,
+    can_regrade,
+    guide_of,
+    required,
 )
 from skillopt_es.sessions.wiring import known_secrets, open_environment
 
@@ -157,7 +162,7 @@ def attempted(ask: Says, raises: Exception | None = None) -> Episode:
     inner = Quoting(raises=raises)
     environment = RedactedEnvironment(inner, Redactor([KEY]))
     assert environment.load().notes == (f"read with {REDACTED}",)
-    assert getattr(environment, "requires") == frozenset({"tools"})  # noqa: B009
+    assert required(environment) == frozenset({"tools"})
     item = type("One", (), {"id": "1", "task_type": ""})()
     return asyncio.run(environment.attempt(item, SKILL, ask, seed=1))
 
@@ -167,6 +172,30 @@ def test_an_environment_of_somebody_quotes_no_key() -> None:
     ask = Says()
     assert KEY not in repr(attempted(ask))
     assert ask.asked == [f"use {REDACTED}"]
+
+
+@frozen
+class Telling(Quoting):
+    """One that says more of itself."""
+
+    guide: str = f"Never say {KEY}."
+    regrades: bool = True
+
+    def seen_by_code(self, answers: Answers) -> str:
+        """A reason that quotes the key."""
+        return f"{answers.places[0]} holds {KEY}"
+
+
+def test_what_an_environment_says_of_itself_is_still_known() -> None:
+    """What it needs, tells and can do, asked as the port asks it; without the key."""
+    environment = RedactedEnvironment(Telling(), Redactor([KEY]))
+    assert (required(environment), can_regrade(environment)) == (frozenset({"tools"}), True)
+    assert guide_of(environment) == f"Never say {REDACTED}."
+    assert isinstance(environment, Walled)
+    assert environment.seen_by_code(Answers(places=(Path("here"),), around=())) == f"here holds {REDACTED}"
+    plain = RedactedEnvironment(Quoting(), Redactor([KEY]))
+    assert (guide_of(plain), can_regrade(plain)) == ("", False)
+    assert plain.seen_by_code(Answers(places=(), around=())) == ""
 
 
 @pytest.mark.parametrize("error", [KeyError(KEY), ConfigError(KEY, hint=KEY), CallFailed("server", KEY)])

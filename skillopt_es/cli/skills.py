@@ -1,21 +1,28 @@
-"""Which skill of a run a command takes, and what agents are to call it: the options of `export` and `install`."""
+"""The skill that `export` and `install` take: which one of a run, its name, and the folder that it is written to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from attrs import frozen
 
-from skillopt_es.cli.moment import moment_option
+from skillopt_es.cli.files import refuse_existing, write_file
+from skillopt_es.cli.options import moment_option
+from skillopt_es.deploy.check import provenance_in
+from skillopt_es.deploy.folder import SkillFolder
+from skillopt_es.errors import DataError
 from skillopt_es.runs.moments import Moment
 
 if TYPE_CHECKING:
     from skillopt_es.deploy.facts import Facts, Which
     from skillopt_es.events.log import EventLog
     from skillopt_es.events.values import SkillTree
+
 
 F = TypeVar("F", bound=Callable[..., object])
 _WHICH = ("best", "current", "initial")
@@ -67,3 +74,25 @@ def chosen_skill(log: EventLog, choice: SkillChoice) -> tuple[SkillTree, Facts]:
     from skillopt_es.runs.moments import seq_of
 
     return facts_of(log, choice.which, None if choice.at is None else seq_of(log, choice.at))
+
+
+def write_folder(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]:
+    """Writes a skill into its folder; the paths. What an earlier export wrote there and this one does not, goes."""
+    paths = {path: folder / path for path in built.files}
+    for path in paths.values():
+        refuse_existing(path, force=force)
+    with suppress(DataError):
+        earlier = provenance_in(folder).folder.files
+        for stale in {file.path for file in earlier} - set(paths):
+            if ".." not in Path(stale).parts and not Path(stale).is_absolute():
+                (folder / stale).unlink(missing_ok=True)
+    for name, path in paths.items():
+        write_file(path, built.files[name])
+    tell(built)
+    return list(paths.values())
+
+
+def tell(built: SkillFolder) -> None:
+    """What the user should know of it, on stderr."""
+    for note in built.notes:
+        click.echo(f"note: {note}", err=True)

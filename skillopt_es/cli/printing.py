@@ -1,10 +1,93 @@
-"""Tables as lines of cells: aligned, and folded into a width where there is one."""
+"""How a command prints: its JSON document, tables folded into a terminal, notices, and what is wrong with a log."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from skillopt_es.presenting.escaping import shown_inline
+import click
+
+from skillopt_es.cli.terminal import Toned, print_error, print_warning, say, width
+from skillopt_es.events.values import Json
+from skillopt_es.presenting.escaping import shown_inline, shown_json
+from skillopt_es.presenting.palette import Tone, tone_of
+
+if TYPE_CHECKING:
+    from skillopt_es.config import RunConfig
+    from skillopt_es.runs.reading import Reading
+
+
+class Output:
+    """What a command has put out so far: the object of its click context, which outlives the context."""
+
+    has_document = False
+
+
+def print_json(value: Json) -> None:
+    """The command's JSON document on stdout."""
+    context = click.get_current_context(silent=True)
+    output = None if context is None else context.find_object(Output)
+    if output is not None:
+        output.has_document = True
+    plain = (sys.stdout.encoding or "utf-8").lower().replace("-", "") != "utf8"
+    click.echo(shown_json(json.dumps(value, indent=2, ensure_ascii=plain, allow_nan=False)))
+
+
+def print_json_error(message: str, hint: str, code: int) -> None:
+    """Why there is no document, in its place."""
+    print_json({"error": {"message": message, "hint": hint or None, "exit_code": code}})
+
+
+def tell_of(config: RunConfig) -> None:
+    """What a config says that has no effect, and how the rest was understood, on stderr: once, when it is read."""
+    for notice in config.notices:
+        print_warning(notice)
+    for note in config.notes:
+        click.echo(f"note: {note}", err=True)
+
+
+def print_table(
+    headers: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[int] = (),
+    verdicts: Sequence[int] = (),
+) -> None:
+    """
+    An aligned table on stdout; columns in `right` are right-aligned, those in `verdicts` in the tone of what they say.
+
+    A terminal gets it folded into its width, a pipe one line a row.
+    """
+    head, *laid = laid_out(headers, rows, right=right, width=width())
+    for line in head:
+        say(Toned((" " * GAP).join(line).rstrip(), "strong"))
+    for row, lines in zip(rows, laid, strict=True):
+        tones = {index: tone_of(row[index]) for index in verdicts}
+        for line in lines:
+            _print_cells(line, tones)
+
+
+def _print_cells(cells: Sequence[str], tones: Mapping[int, Tone]) -> None:
+    last = max((index for index, cell in enumerate(cells) if cell.strip()), default=-1)
+    shown = [cell if index < last else cell.rstrip() for index, cell in enumerate(cells[: last + 1])]
+    parts = [part for index, cell in enumerate(shown) for part in (" " * GAP, Toned(cell, tones.get(index, "plain")))]
+    say(*parts[1:])
+
+
+def as_found(reading: Reading, *, shown: bool = True) -> int:
+    """
+    Says what is wrong with the log, if something is, after what could be read was shown; the exit code.
+
+    `shown` is whether what was shown ends where the log stops being whole.
+    """
+    if reading.problem is None:
+        return 0
+    ends = f"; what is shown ends before event {reading.until + 1}" if shown and reading.until < reading.end else ""
+    print_error(f"{reading.problem}{ends}", reading.problem.hint)
+    return 1
+
 
 GAP = 2
 _NARROWEST = 12

@@ -12,7 +12,7 @@ from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import LostCall
-from skillopt_es.sessions.started_calls import FILE, lost_calls
+from skillopt_es.sessions.accounts import FILE, lost_calls
 
 BEGUN = json.dumps({"events": 1, "calls": 1}).encode() + b"\n"
 CALL = {"slot": "e1/s1/train/a", "role": "target", "input": 9, "output": 5, "again": False}
