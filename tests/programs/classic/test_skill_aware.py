@@ -337,7 +337,7 @@ def test_upstream_notes_are_written_after_every_verdict(tmp_path: Path) -> None:
         if isinstance(event, AppendixWritten):
             assert isinstance(previous, CandidateGated | StepSkipped)
             assert previous.step == event.step
-            before[event.step] = getattr(previous, "action", "skipped")
+            before[event.step] = previous.verdict.action if isinstance(previous, CandidateGated) else "skipped"
     assert {"reject", "skipped"} < set(before.values())
     steps = {event.step for event in of(AppendixExtended, events) if event.added}
     assert set(before) == steps
