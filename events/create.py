@@ -65,7 +65,7 @@ def create_from_rows(folder: Path, run: RunInfo, rows: Mapping[str, Sequence[Row
     _refuse_existing(folder)
     if marked_lock(folder):  # what another log left there is not about this one
         (folder / LOCK_FILE).unlink()
-    _put(folder, run, lambda draft: _fill(draft, {"run": [run.row()], **rows}))
+    _put(folder, run, lambda draft: _fill(draft, run, rows))
 
 
 def _refuse_existing(folder: Path) -> None:
@@ -114,7 +114,11 @@ def _describe(run: RunInfo, fork: ForkPoint | None) -> RunInfo:
             if not 0 <= fork.seq < len(shared):
                 raise LogError(f"{fork.folder} has {parent.head().seq} events, so it cannot be forked at {fork.seq}")
             run = evolve(
-                run, parent_run=parent.run.run_id, parent_head=shared[fork.seq], origin=parent.run.first_prev_hash
+                run,
+                parent_run=parent.run.run_id,
+                parent_head=shared[fork.seq],
+                format_version=parent.run.format_version,
+                origin=parent.run.first_prev_hash,
             )
     return evolve(run, hash=run.computed_hash())
 
@@ -126,7 +130,7 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None, contents: Conten
             parent = (fork.folder / LOG_FILE).absolute().as_uri()
             connection.execute("attach ? as parent", (f"{parent}?mode=ro",))
         connection.execute("begin immediate")
-        create_tables(connection)
+        create_tables(connection, run.format_version)
         insert_rows(connection, "run", [run.row()])
         if fork is not None:
             _copy_prefix(connection, fork.seq)
@@ -141,12 +145,13 @@ def _lay_out(draft: Path, run: RunInfo, fork: ForkPoint | None, contents: Conten
         connection.execute("pragma main.wal_checkpoint(truncate)").fetchall()
 
 
-def _fill(draft: Path, rows: Mapping[str, Sequence[Row]]) -> None:
+def _fill(draft: Path, run: RunInfo, rows: Mapping[str, Sequence[Row]]) -> None:
     with closing(connect(draft, "mode=rwc")) as connection:
         prepare_writer(connection, draft)
         connection.execute("begin immediate")
-        create_tables(connection)
-        for table in TABLES:
+        create_tables(connection, run.format_version)
+        insert_rows(connection, "run", [run.row()])
+        for table in TABLES[1:]:
             insert_rows(connection, table, rows[table])
         connection.execute("commit")
         connection.execute("pragma main.wal_checkpoint(truncate)").fetchall()

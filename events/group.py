@@ -59,6 +59,7 @@ class Plan:
 
     tail: Tail
     known_forms: Mapping[Form, int]
+    log_format: int
     forms: dict[Form, int] = field(factory=dict)
     results: list[Result] = field(factory=list)
     blobs: dict[str, Row] = field(factory=dict)
@@ -77,9 +78,11 @@ def plan_group(
     forms: Mapping[Form, int],
     attempts: Mapping[str, int],
     now: Callable[[], datetime],
+    *,
+    log_format: int,
 ) -> Plan:
     """The transaction for these operations; `attempts` is how many calls each of their slots has had."""
-    plan, made, recorded_at = Plan(tail, forms), dict(attempts), timestamp(now())
+    plan, made, recorded_at = Plan(tail, forms, log_format), dict(attempts), timestamp(now())
     for write in writes:
         if isinstance(write, Record):
             _add_call(plan, write, made, recorded_at)
@@ -115,7 +118,14 @@ def _add_call(plan: Plan, record: Record, made: dict[str, int], recorded_at: str
     request, texts = split_request(call.request.text)
     form = (call.role, call.stage, call.model, request)
     entry, rest = seal_call(
-        call, form, texts, n=tail.calls + 1, attempt=attempt, recorded_at=recorded_at, prev_hash=tail.calls_hash
+        call,
+        form,
+        texts,
+        n=tail.calls + 1,
+        attempt=attempt,
+        recorded_at=recorded_at,
+        prev_hash=tail.calls_hash,
+        log_format=plan.log_format,
     )
     plan.calls.append((entry.n, call.slot, attempt, _form_number(plan, form), *rest))
     plan.blobs.update(record.blobs)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, Literal, cast
 
 from attrs import field, frozen
 
-from skillopt_es.events.bulk import Row
+from skillopt_es.events.bulk import Cell, Row
 from skillopt_es.events.chain import call_hash, row_hash
 from skillopt_es.events.codec import canonical_json, clean_text
 from skillopt_es.events.errors import LogDamaged
@@ -26,25 +26,15 @@ from skillopt_es.events.values import CallRef, Json, raw_digest
 
 _CHUNK = 1000
 
-Remark = Literal["ahead", "repeats"]
-AHEAD: Remark = "ahead"
-REPEATS: Remark = "repeats"
-
-
-def remark(tries: str) -> Remark | None:
-    """The remark on a call that stands where its tries stand, before them; most have none."""
-    if tries.startswith(_lead(AHEAD)):
-        return AHEAD
-    return REPEATS if tries.startswith(_lead(REPEATS)) else None
-
-
-def _lead(remark: Remark) -> str:
-    return f'[{{"kind":"{remark}"'
-
 
 @frozen(kw_only=True)
 class FinishedCall:
-    """One finished effect; `tries` is canonical JSON, `response` and `trace` are digests."""
+    """
+    One finished effect; `tries` is canonical JSON, `response` and `trace` are digests.
+
+    `ahead` says that it was made before it was known to be wanted: while a candidate was judged. Where `repeats` names
+    a slot nobody was asked: the answer is that of the same request there.
+    """
 
     slot: str
     role: str
@@ -64,22 +54,14 @@ class FinishedCall:
     reasoning_tokens: int | None = None
     latency_ms: int = 0
     tries: str = "[]"
+    ahead: bool = False
+    repeats: str = ""
     error_kind: str = ""
     error_message: str = field(default="", converter=clean_text)
 
     @request_digest.default
     def _(self) -> str:
         return self.request.digest(self.model)
-
-    @property
-    def ahead(self) -> bool:
-        """Whether it was made before it was known to be wanted: while a candidate was judged."""
-        return remark(self.tries) == AHEAD
-
-    @property
-    def repeats(self) -> bool:
-        """Whether nobody was asked: the answer is that of the same request elsewhere in the run."""
-        return remark(self.tries) == REPEATS
 
     @property
     def texts(self) -> Iterator[str]:
@@ -123,6 +105,9 @@ class CallRow:
 class Charge:
     """Of a call, what says where it was made and what it cost; the fields are those of FinishedCall."""
 
+    tries: str
+    ahead: bool
+    repeats: str
     slot: str
     role: str
     stage: str
@@ -131,7 +116,6 @@ class Charge:
     output_tokens: int | None
     cached_tokens: int | None
     reasoning_tokens: int | None
-    tries: str
     error_kind: str
     form: int
     texts: bytes
@@ -140,16 +124,6 @@ class Charge:
     def request_digest(self) -> str:
         """Names what was asked, among the calls of one log."""
         return f"{self.form} {self.texts.hex()}"
-
-    @property
-    def ahead(self) -> bool:
-        """Whether it was made before it was known to be wanted."""
-        return remark(self.tries) == AHEAD
-
-    @property
-    def repeats(self) -> bool:
-        """Whether nobody was asked."""
-        return remark(self.tries) == REPEATS
 
 
 @frozen
@@ -175,7 +149,7 @@ class ChargeSum:
     reasoning_tokens: int | None
 
 
-_FACTS = (
+_NUMBERS = (
     "finish",
     "reply_model",
     "request_id",
@@ -184,59 +158,113 @@ _FACTS = (
     "cached_tokens",
     "reasoning_tokens",
     "latency_ms",
-    "tries",
-    "error_kind",
-    "error_message",
 )
-_facts = attrgetter(*_FACTS)
-# The same JSON as `call_hash` makes, but by SQLite, four times as fast. Where it differs (other than ASCII), nothing is
-# concluded from it.
-_SEALED = (
-    "json_array(n, slot, attempt, role, stage, model, request, lower(hex(texts)), outcome,"
-    " iif(response is null, null, lower(hex(response))), iif(trace is null, null, lower(hex(trace))),"
-    f" {', '.join(_FACTS)}, recorded_at, lower(hex(prev_hash)))"
-)
-_JOINED = "from calls left join forms on forms.id = calls.form"
-CALLS_QUERY = (
-    "select n, slot, attempt, role, stage, model, request, texts, outcome, response, trace,"
-    f" {', '.join(_FACTS)}, recorded_at, prev_hash, hash, {_SEALED} {_JOINED}"
-)
-"""Asks for calls, each with what its form says, in the order in which they are hashed, as `call_row` takes them."""
-
-_CHARGES_QUERY = (
-    "select n, slot, role, stage, outcome, input_tokens, output_tokens, cached_tokens, reasoning_tokens, tries,"
-    f" error_kind, form, texts {_JOINED}"
-)
-# A call that was answered at once: what such calls of one place used can be added up, whatever a token costs.
-_PLAIN = "outcome = 'answered' and tries = '[]' and coalesce(cached_tokens <= input_tokens, true)"
+_numbers = attrgetter(*_NUMBERS)
 _TOKENS = ("input_tokens", "output_tokens", "cached_tokens", "reasoning_tokens")
+_JOINED = "from calls left join forms on forms.id = calls.form"
+
+
+# --- the two formats of a log ----------------------------------------------------------------------------------------
+
+
+@frozen
+class Queries:
+    """How calls are asked for in a log of one format; see `queries`."""
+
+    facts: tuple[str, ...]
+    sealed: str
+    calls: str
+    charges: str
+    sums: str
+    look: str
+    has_ahead: str
+    repeated: str
+
+
+@cache
+def queries(log_format: int) -> Queries:
+    """
+    The SQL for a log of this format.
+
+    `calls` asks for each with what its form says, in the order in which they are hashed, as `call_row` takes them;
+    `look` asks for them as `verify` does: by the JSON that SQLite makes, without a value of ours for each.
+    """
+    remarks = ("ahead", "repeats") if log_format > 1 else ()
+    facts = (*_NUMBERS, "tries", *remarks, "error_kind", "error_message")
+    columns = ", ".join(facts)
+    # The same JSON as `call_hash` makes, but by SQLite, four times as fast. Where it differs (other than ASCII),
+    # nothing is concluded from it.
+    sealed = (
+        "json_array(n, slot, attempt, role, stage, model, request, lower(hex(texts)), outcome,"
+        " iif(response is null, null, lower(hex(response))), iif(trace is null, null, lower(hex(trace))),"
+        f" {columns}, recorded_at, lower(hex(prev_hash)))"
+    )
+    ahead, repeats = ("ahead", "repeats <> ''") if remarks else (_leads(_AHEAD), _leads(_REPEATS))
+    # A call that was answered at once: what such calls of one place used can be added up, whatever a token costs.
+    plain = "outcome = 'answered' and tries = '[]' and coalesce(cached_tokens <= input_tokens, true)"
+    plain += f" and not ({ahead} or {repeats})"
+    return Queries(
+        facts=facts,
+        sealed=sealed,
+        calls="select n, slot, attempt, role, stage, model, request, texts, outcome, response, trace,"
+        f" {columns}, recorded_at, prev_hash, hash, {sealed} {_JOINED}",
+        charges=f"select n, tries, {'ahead, repeats' if remarks else 'null, null'},"
+        f" slot, role, stage, outcome, {', '.join(_TOKENS)}, error_kind, form, texts {_JOINED}"
+        f" where n > ? and n <= ? and (? or not ({plain})) order by n limit ?",
+        sums=f"select min(n), stage, role, ({_START}) as start, count(*),"
+        f" {', '.join(f'sum({name})' for name in _TOKENS)} {_JOINED}"
+        f" where n > ? and n <= ? and {plain} and stage is not null"
+        f" group by stage, role, start, {', '.join(f'{name} is null' for name in _TOKENS)} order by 1",
+        look=f"select n, prev_hash, hash, {sealed}, slot, attempt, model, request, texts, response, trace,"
+        f" {_ASKED}, {_CAME} {_JOINED} where n > ? order by n limit ?",
+        has_ahead=f"select 1 from calls where {ahead} limit 1",  # noqa: S608 -- our own names, no data
+        repeated=f"select count(*) from calls where {repeats}",  # noqa: S608
+    )
+
+
+# In format 1 these stand before the first try, as if they were one.
+_AHEAD, _REPEATS = '[{"kind":"ahead"', '[{"kind":"repeats"'
+
+
+def _leads(remark: str) -> str:
+    return f"substr(tries, 1, {len(remark)}) = '{remark}'"
+
+
+def _lifted(tries: str) -> tuple[str, bool, str]:
+    """The tries of a call in format 1, whether it was made ahead, and the slot whose answer it repeats."""
+    if not tries.startswith((_AHEAD, _REPEATS)):
+        return tries, False, ""
+    remark, end = json.JSONDecoder().raw_decode(tries, 1)
+    rest = f"[{tries[end:].removeprefix(',')}"
+    return (rest, True, "") if tries.startswith(_AHEAD) else (rest, False, str(remark["message"]))
+
+
+def _lowered(call: FinishedCall) -> str:
+    """The tries of a call as format 1 has them, after its remark."""
+    if not (call.ahead or call.repeats):
+        return call.tries
+    kind, about = ("ahead", "") if call.ahead else ("repeats", call.repeats)
+    remark = json.dumps({"kind": kind, "message": about, "status": None, "waited_ms": 0}, separators=(",", ":"))
+    return f"[{remark}{']' if call.tries == '[]' else f',{call.tries[1:]}'}"
+
+
+# --- a call and its row ----------------------------------------------------------------------------------------------
+
 _START = (
     "select case when a = 0 or b = 0 or instr(substr(slot, a + b + 1), '/') = 0 then slot"
     " else substr(slot, 1, a + b + instr(substr(slot, a + b + 1), '/') - 1) end"
     " from (select a, instr(substr(slot, a + 1), '/') as b from (select instr(slot, '/') as a))"
 )
-_SUMS_QUERY = (
-    f"select min(n), stage, role, ({_START}) as start, count(*), {', '.join(f'sum({name})' for name in _TOKENS)}"
-    f" {_JOINED} where n > ? and n <= ? and {_PLAIN} and stage is not null"
-    f" group by stage, role, start, {', '.join(f'{name} is null' for name in _TOKENS)} order by 1"
-)
-
-
 # What `FinishedCall.digest` covers, but for the digest of the request, which stands between the two.
 _ASKED = "json_array(slot, role, stage, model)"
 _CAME = (
     "json_array(outcome, iif(response is null, null, lower(hex(response))), finish, error_kind, error_message,"
     f" json_array({', '.join(_TOKENS)}))"
 )
-LOOK_QUERY = (
-    f"select n, prev_hash, hash, {_SEALED}, slot, attempt, model, request, texts, response, trace, {_ASKED}, {_CAME}"
-    f" {_JOINED} where n > ? order by n limit ?"
-)
-"""Asks for calls as `verify` looks at them: by the JSON that SQLite makes, without a value of ours for each."""
 
 
 def quick_digest(model: str, request: str, asked: str, came: str, trace: bytes | None) -> str:
-    """A call's digest from what LOOK_QUERY gives; another one than its own where not all of it is ASCII."""
+    """A call's digest from what `look` gives; another one than its own where not all of it is ASCII."""
     did = "" if trace is None else f',"{trace.hex()}"'
     text = f'{asked[:-1]},"{request_digest(model, request)}",{came[1:-1]}{did}]'
     return sha256(text.encode()).hexdigest()[:32]
@@ -254,18 +282,28 @@ def is_sealed(sealed: object, hash_: object) -> bool:
 
 
 def is_intact(columns: Columns) -> bool:
-    """Whether a row of CALLS_QUERY is what was recorded, by its own hash."""
+    """Whether a row of `calls` is what was recorded, by its own hash."""
     *cells, hash_, sealed = columns
     return is_sealed(sealed, hash_) or call_hash(cells) == hash_
 
 
 def seal_call(
-    call: FinishedCall, form: Form, texts: bytes, *, n: int, attempt: int, recorded_at: str, prev_hash: bytes
+    call: FinishedCall,
+    form: Form,
+    texts: bytes,
+    *,
+    n: int,
+    attempt: int,
+    recorded_at: str,
+    prev_hash: bytes,
+    log_format: int,
 ) -> tuple[CallRow, Row]:
     """The call as it will stand in the journal, and its row after the number of the form and before the hash."""
     response = None if call.response is None else raw_digest(call.response)
     trace = None if call.trace is None else raw_digest(call.trace)
-    rest = (texts, call.outcome, response, trace, *_facts(call), recorded_at, prev_hash)
+    remarked = (call.tries, int(call.ahead), call.repeats) if log_format > 1 else (_lowered(call),)
+    facts = (*_numbers(call), *remarked, call.error_kind, call.error_message)
+    rest = (texts, call.outcome, response, trace, *facts, recorded_at, prev_hash)
     hash_ = call_hash((n, call.slot, attempt, *form, *rest))
     entry = CallRow(
         n=n, attempt=attempt, call=call, recorded_at=recorded_at, prev_hash=prev_hash.hex(), hash=hash_.hex()
@@ -273,8 +311,8 @@ def seal_call(
     return entry, (*rest, hash_)
 
 
-def call_row(columns: Columns) -> CallRow:
-    """The journal's entry from a row of CALLS_QUERY; raises LogDamaged for one that was changed."""
+def call_row(columns: Columns, log_format: int) -> CallRow:
+    """The journal's entry from a row of `calls`; raises LogDamaged for one that was changed."""
     cells: Any = columns
     n, slot, attempt, role, stage, model, form, texts, outcome, response, trace, *facts, recorded_at, prev, hash_, _ = (
         cells
@@ -282,6 +320,9 @@ def call_row(columns: Columns) -> CallRow:
     try:
         if not is_intact(columns):
             raise LogDamaged(f"call {n!r} was changed after it was recorded")
+        said = dict(zip(queries(log_format).facts, facts, strict=True))
+        if log_format == 1:
+            said["tries"], said["ahead"], said["repeats"] = _lifted(said["tries"])
         call = FinishedCall(
             slot=slot,
             role=role,
@@ -291,7 +332,7 @@ def call_row(columns: Columns) -> CallRow:
             outcome=outcome,
             response=None if response is None else response.hex(),
             trace=None if trace is None else trace.hex(),
-            **dict(zip(_FACTS, facts, strict=True)),
+            **{**said, "ahead": bool(said["ahead"])},
         )
         return CallRow(n=n, attempt=attempt, call=call, recorded_at=recorded_at, prev_hash=prev.hex(), hash=hash_.hex())
     except (AttributeError, TypeError, ValueError) as error:  # a damaged file can give anything in any column
@@ -303,6 +344,7 @@ class Journal:
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
+        self._ask = queries(reader.format)
 
     def answers(self, slot: str) -> list[CallRow]:
         """The calls of a slot that were answered, whatever they asked, in the order of their attempts."""
@@ -320,13 +362,12 @@ class Journal:
 
     def attempts(self, slot: str) -> list[CallRow]:
         """All calls of a slot, failed ones too, in the order of their attempts."""
-        return [call_row(row) for row in self._reader.rows(f"{CALLS_QUERY} where slot = ? order by attempt", (slot,))]
+        return self._read("slot = ? order by attempt", slot)
 
     def read(self, after: int = 0) -> Iterator[CallRow]:
         """All calls after number `after`, in the order in which they were recorded."""
-        while rows := self._reader.rows(f"{CALLS_QUERY} where n > ? order by n limit {_CHUNK}", (after,)):
-            for columns in rows:
-                row = call_row(columns)
+        while rows := self._read(f"n > ? order by n limit {_CHUNK}", after):
+            for row in rows:
                 if row.n <= after:
                     raise LogDamaged(f"call {row.n} stands after call {after}")
                 after = row.n
@@ -335,9 +376,9 @@ class Journal:
     def first_changed(self, after: int = 0) -> int | None:
         """The number of the first call after `after` that is not what was recorded, by its own hash; None for none."""
         self._reader.define("is_sealed", is_sealed)
-        sql = f"select n {_JOINED} where n > ? and not is_sealed({_SEALED}, hash) order by n"
+        sql = f"select n {_JOINED} where n > ? and not is_sealed({self._ask.sealed}, hash) order by n"
         for (number,) in self._reader.rows(sql, (after,)):
-            if not all(map(is_intact, self._reader.rows(f"{CALLS_QUERY} where n = ?", (number,)))):
+            if not all(map(is_intact, self._reader.rows(f"{self._ask.calls} where n = ?", (number,)))):
                 return int(number or 0)
         return None
 
@@ -348,29 +389,31 @@ class Journal:
         Without the `plain` ones, whose sums are to be had.
         """
         last = len(self) if until is None else until
-        where = "n > ? and n <= ?" if plain else f"n > ? and n <= ? and not ({_PLAIN})"
-        while rows := self._reader.rows(f"{_CHARGES_QUERY} where {where} order by n limit {_CHUNK}", (after, last)):
+        while rows := self._reader.rows(self._ask.charges, (after, last, plain, _CHUNK)):
             for row in rows:
                 cells: Any = row
-                after = cells[0]
-                if type(cells[2]) is not str:
+                after, tries, ahead, repeats, *others = cells
+                if type(others[1]) is not str:
                     raise LogDamaged(f"call {after!r} is damaged: what it has in common with others is missing")
-                yield ChargeRow(after, Charge(*cells[1:]))
+                remarked = _lifted(tries) if self._reader.format == 1 else (tries, bool(ahead), repeats)
+                yield ChargeRow(after, Charge(*remarked, *others))
 
     def plain_sums(self, after: int, until: int) -> list[ChargeSum]:
         """What the calls that were answered at once came to, by place; in the order of each place's first call."""
-        return [ChargeSum(*cast("tuple[Any, ...]", row)) for row in self._reader.rows(_SUMS_QUERY, (after, until))]
+        return [ChargeSum(*cast("tuple[Any, ...]", row)) for row in self._reader.rows(self._ask.sums, (after, until))]
 
     def has_ahead(self) -> bool:
         """Whether any call was made before it was known to be wanted."""
-        sql = "select 1 from calls where substr(tries, 1, ?) = ? limit 1"
-        return self._reader.row(sql, (len(_lead(AHEAD)), _lead(AHEAD))) is not None
+        return self._reader.row(self._ask.has_ahead) is not None
 
     def asked(self) -> int:
         """How many calls asked somebody: all but those that have the answer of another one."""
-        repeats = "select count(*) from calls where substr(tries, 1, ?) = ?"
-        [(count,)] = self._reader.rows(repeats, (len(_lead(REPEATS)), _lead(REPEATS)))
+        [(count,)] = self._reader.rows(self._ask.repeated)
         return len(self) - int(count or 0)
+
+    def _read(self, where: str, value: Cell) -> list[CallRow]:
+        rows = self._reader.rows(f"{self._ask.calls} where {where}", (value,))
+        return [call_row(row, self._reader.format) for row in rows]
 
     def __len__(self) -> int:
         [(count,)] = self._reader.rows("select coalesce(max(n), 0) from calls")

@@ -21,6 +21,7 @@ _SITE = re.compile(r"(?:e\d+/(?:s\d+/|slow/)?|final/(?:test/)?|eval/)?[^/]+")
 _WHEN = re.compile(r"e(?P<epoch>\d+)(?:/s(?P<step>\d+))?(?:/|$)")
 _BATCH = re.compile(r"b(\d+)")
 _DRAW = re.compile(r"/d(?:raw-)?(\d+)(?:/|$)")
+_ANEW = re.compile(r"d\d+|told")
 _LAST_NUMBER = re.compile(r"-(\d+)$")
 _ITEM = "/item/"
 
@@ -170,6 +171,12 @@ class Place(str):
         return int(found[1]) if found else 1
 
     @property
+    def drawn_anew(self) -> bool:
+        """Whether an item's call is made here of a text that was measured before: a new answer is wanted."""
+        at = self.evaluation
+        return at != self and _ANEW.fullmatch(at.rpartition("/")[2]) is not None
+
+    @property
     def name(self) -> str:
         """Its last part but a draw's."""
         parts = self.split("/")
@@ -231,16 +238,20 @@ def unescaped(item: str) -> str:
 BASELINE = Place("baseline")
 """Where the initial skill is measured."""
 
-FINAL_VAL = Place("final/val")
+SLOW = Place("slow")
+"""An epoch's end as its stages are called."""
+
+FINAL = Place("final")
+"""All that is evaluated at the end of a run."""
+
+FINAL_VAL = FINAL / "val"
 """Where the final skill is drawn, to be promoted."""
 
-FINAL_BEST = Place("final/best")
+FINAL_BEST = FINAL.best
 """Where the best skill is drawn against it."""
 
-
-def final_test(name: str) -> Place:
-    """Where the initial, best or final skill is tried on the test items."""
-    return Place("final/test") / name
+FINAL_TEST = FINAL / "test"
+"""Where the initial, best or final skill is tried on the test items: each at a part of this named after it."""
 
 
 def evaluated(split: str) -> Place:

@@ -95,7 +95,7 @@ def chained(portable: PortableLog) -> Chained:
     calls, events = list[Row](), list[Row]()
     for recorded_at, same in groupby(portable.calls, key=lambda each: each.recorded_at):
         writes = [Record(each.call, {}) for each in same]
-        plan = plan_group(writes, tail, forms, attempts, _clock(recorded_at))
+        plan = plan_group(writes, tail, forms, attempts, _clock(recorded_at), log_format=portable.run.format_version)
         calls += plan.calls
         forms.update(plan.forms)
         attempts.update(write.call.slot for write in writes)
@@ -103,7 +103,7 @@ def chained(portable: PortableLog) -> Chained:
     for (recorded_at, cause), together in groupby(portable.events, key=lambda each: (each.recorded_at, each.cause)):
         encoded = [EncodedEvent(each.type, each.version, each.data) for each in together]
         write = Append(encoded, tail.seq, cause, {})
-        plan = plan_group([write], tail, forms, attempts, _clock(recorded_at))
+        plan = plan_group([write], tail, forms, attempts, _clock(recorded_at), log_format=portable.run.format_version)
         events += plan.events
         tail = plan.tail
     rows: dict[str, Sequence[Row]] = {"calls": calls, "events": events}

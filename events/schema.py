@@ -17,7 +17,8 @@ from skillopt_es.events.faults import QUERY_ERRORS, read_fault, sqlite_fault
 
 LOG_FILE = "log.db"
 APPLICATION_ID = 0x534B4F45
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""The format of a new log. A log keeps the one that it was begun with; so do its forks and copies."""
 _NO_ROOM = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 # Hashes and digests are kept as bytes, half of their hex. What thousands of calls have in common is one row of `forms`.
@@ -47,6 +48,7 @@ create table calls (
   outcome text not null check (outcome in ('answered', 'failed')), response blob, trace blob, finish text not null,
   reply_model text not null, request_id text not null, input_tokens integer, output_tokens integer,
   cached_tokens integer, reasoning_tokens integer, latency_ms integer not null, tries text not null,
+  ahead integer not null check (ahead in (0, 1)), repeats text not null,
   error_kind text not null, error_message text not null, recorded_at text not null,
   prev_hash blob not null, hash blob not null, unique (slot, attempt)
 ) strict;
@@ -90,6 +92,7 @@ select n, slot, attempt, role, stage, model, request, lower(hex(texts)) as texts
   iif(response is null, null, lower(hex(response))) as response,
   iif(trace is null, null, lower(hex(trace))) as trace, finish, reply_model, request_id, input_tokens,
   output_tokens, cached_tokens, reasoning_tokens, latency_ms, tries, error_kind, error_message, recorded_at,
+  ahead, repeats,
   lower(hex(prev_hash)) as prev_hash, lower(hex(hash)) as hash
 from calls join forms on forms.id = calls.form order by n;
 
@@ -109,19 +112,29 @@ def frozen_triggers(table: str) -> dict[str, str]:
 
 TABLES = ("run", "blobs", "events", "forms", "calls")
 _FROZEN = "".join(f"{sql};\n" for table in TABLES for sql in frozen_triggers(table).values())
-DDL = _TABLES + _ORDER_TRIGGERS + _FROZEN + _VIEWS
+_DDL = _TABLES + _ORDER_TRIGGERS + _FROZEN + _VIEWS
+# In format 1 the remark that a call was made ahead, or repeats another, stood before its tries.
+_LATER = ("  ahead integer not null check (ahead in (0, 1)), repeats text not null,\n", "  ahead, repeats,\n")
 
 
-def create_tables(connection: sqlite3.Connection) -> None:
+def ddl(version: int) -> str:
+    """The SQL that makes the tables, triggers and views of a format."""
+    text = _DDL
+    for columns in _LATER if version == 1 else ():
+        text = text.replace(columns, "")
+    return text
+
+
+def create_tables(connection: sqlite3.Connection, version: int = FORMAT_VERSION) -> None:
     """Lays the tables, triggers and views into an empty database, inside the caller's transaction."""
     statement = ""
-    for line in DDL.splitlines(keepends=True):
+    for line in ddl(version).splitlines(keepends=True):
         statement += line
         if sqlite3.complete_statement(statement):
             connection.execute(statement)
             statement = ""
     connection.execute(f"pragma application_id = {APPLICATION_ID}")
-    connection.execute(f"pragma user_version = {FORMAT_VERSION}")
+    connection.execute(f"pragma user_version = {version}")
 
 
 SCHEMA_QUERY = (
@@ -138,11 +151,11 @@ STRANGERS_QUERY = (
 """Asks for the kinds and names of what others have put into the file."""
 
 
-def expected_schema() -> dict[str, str]:
-    """The SQL of our tables, triggers and views as it must be, by name."""
+def expected_schema(version: int) -> dict[str, str]:
+    """The SQL of our tables, triggers and views as it must be in a format, by name."""
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
-        create_tables(connection)
+        create_tables(connection, version)
         return dict(connection.execute(SCHEMA_QUERY).fetchall())
     finally:
         connection.close()

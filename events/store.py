@@ -71,7 +71,9 @@ class Store:
             self._connection.execute("begin immediate")
             try:
                 tail = self._current_tail()
-                plan = plan_group(writes, tail, self._forms, self._attempts(writes), self._now)
+                plan = plan_group(
+                    writes, tail, self._forms, self._attempts(writes), self._now, log_format=self._run.format_version
+                )
                 put_blobs(self._connection, plan.blobs)
                 insert_rows(self._connection, "forms", [(number, *form) for form, number in plan.forms.items()])
                 insert_rows(self._connection, "calls", plan.calls)

@@ -130,7 +130,8 @@ def _attempt(seen: Inspection, where: str, step: Callable[[Inspection], None]) -
 
 
 def _check_schema(seen: Inspection) -> None:
-    expected, found = expected_schema(), {str(name): sql for name, sql in seen.reader.rows(SCHEMA_QUERY)}
+    expected = expected_schema(seen.reader.format)
+    found = {str(name): sql for name, sql in seen.reader.rows(SCHEMA_QUERY)}
     for name in sorted({*expected, *found}):
         if name not in found:
             seen.say("schema", f"{name} is missing")

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable, Iterator
 from attrs import define, field, frozen
 
 from skillopt_es.events.journal import CallRow, ChargeRow
+from skillopt_es.events.places import Place
 from skillopt_es.projections.prices import Prices
-from skillopt_es.projections.usage import NO_PRICES, Usage, slot_place, usage_of
+from skillopt_es.projections.usage import NO_PRICES, Usage, usage_of
 
 
 @frozen(kw_only=True)
@@ -32,7 +33,7 @@ class AheadTally:
         """The same rows, after a look at each."""
         for row in rows:
             call = row.call
-            self._repeats += call.repeats
+            self._repeats += bool(call.repeats)
             if call.ahead:
                 self._made[call.slot] = row
             elif call.slot in self._made and call.request_digest != self._made[call.slot].call.request_digest:
@@ -58,6 +59,6 @@ class AheadTally:
 
 
 def _step(slot: str) -> int:
-    step = slot_place(slot).step
+    step = Place(slot).step
     assert step is not None  # nothing but a step's own tasks is tried ahead
     return step

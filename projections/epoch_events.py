@@ -13,14 +13,15 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.projections.state import (
     EpochState,
     Owed,
     Standing,
     TrainerState,
+    outside,
     stated_score,
     step_after,
-    without,
 )
 
 
@@ -105,8 +106,8 @@ def _settled(state: TrainerState, owed: Owed) -> TrainerState:
     """A part of what was owed is there; once all is, the epoch's evidence is not needed any more."""
     if owed.slow or owed.memory:
         return replace(state, owed=owed)
-    prefix = f"e{owed.epoch.number}/"
-    return replace(state, owed=None, rollouts=without(state.rollouts, prefix), scored=without(state.scored, prefix))
+    gone = Place.of_epoch(owed.epoch.number)
+    return replace(state, owed=None, rollouts=outside(state.rollouts, gone), scored=outside(state.scored, gone))
 
 
 def epoch_completed(state: TrainerState, event: EpochCompleted) -> TrainerState:
@@ -114,14 +115,14 @@ def epoch_completed(state: TrainerState, event: EpochCompleted) -> TrainerState:
     if state.owed is not None:  # this epoch's own advice has come after it
         state = _settled(state, replace(state.owed, slow=False, memory=False))
     assert state.epoch is not None
-    prefix, owed = f"e{event.epoch}/", _owed_by(state, state.epoch)
+    gone, owed = Place.of_epoch(event.epoch), _owed_by(state, state.epoch)
     return replace(
         state,
         epochs_done=event.epoch,
         step=None,
         owed=owed,
-        rollouts=without(state.rollouts, prefix, but=f"{prefix}slow/" if owed else ""),
-        scored=without(state.scored, prefix),
+        rollouts=outside(state.rollouts, gone, but=gone.slow if owed else None),
+        scored=outside(state.scored, gone),
     )
 
 

@@ -21,10 +21,11 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepSkipped,
 )
+from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
-from skillopt_es.projections.usage import RunUsage, Usage, slot_place
+from skillopt_es.projections.usage import RunUsage, Usage
 
 
 @frozen(kw_only=True)
@@ -84,12 +85,12 @@ def improvement_of(events: Iterable[Event], usage: RunUsage) -> Improvement:
 
 def _stretch_of(place: str) -> str:
     """The stretch that a place belongs to."""
-    where = slot_place(place)
+    where = Place(place)
     if where.step is not None:
         return f"step {where.step}"
     if where.epoch is not None:
         return f"end of epoch {where.epoch}"
-    return "final" if place.startswith("final/") else place
+    return "final" if where.starts(1) == "final" else place
 
 
 def new_lines(before: SkillTree, after: SkillTree) -> int:
@@ -117,7 +118,7 @@ class _Walk:
         before = self.state
         self.state = evolve(before, event)
         match event:
-            case SkillScored(place="baseline"):
+            case SkillScored() if event.place == BASELINE:
                 self.best = None if self.state.best is None else self.state.best.value
                 self.close("baseline", "", "baseline")
             case CandidateGated():

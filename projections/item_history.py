@@ -15,11 +15,11 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateProposed,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Proposal, SplitIds
 from skillopt_es.projections.chains import ChainBuilder, Seen
 from skillopt_es.projections.fates import Fate, NoteFate, fates_of, note_fates
 from skillopt_es.projections.state import proposals_in
-from skillopt_es.projections.usage import slot_place
 
 
 @frozen(kw_only=True)
@@ -99,7 +99,7 @@ def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
 
 
 def _unknown(results: Iterable[Seen[RolloutCompleted]], builder: ChainBuilder) -> tuple[int, ...]:
-    steps = (slot_place(seen.event.place).step for seen in results if seen.event.purpose == "train")
+    steps = (Place(seen.event.place).step for seen in results if seen.event.purpose == "train")
     known = (builder.chains[step] for step in dict.fromkeys(steps) if step in builder.chains)
     return tuple(chain.step for chain in known if chain.analysts_unknown)
 

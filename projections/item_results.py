@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from attrs import field, frozen
 
 from skillopt_es.events.catalog import Recorded, RolloutCompleted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Outcome
-from skillopt_es.projections.usage import slot_place
 
 Results = Mapping[str, tuple[Outcome, ...]]
 """Every outcome of each item, by item, in the order in which they were recorded."""
@@ -40,7 +40,7 @@ def item_results(records: Iterable[Recorded]) -> ItemResults:
         event = recorded.event
         if not isinstance(event, RolloutCompleted):
             continue
-        step = slot_place(event.place).step
+        step = Place(event.place).step
         if event.purpose == "selection":
             of = validation.setdefault(event.skill, {})
         elif event.purpose == "test":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import evolve as replace
 
 from skillopt_es.events.catalog import EvidenceRetracted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Batch
 from skillopt_es.projections.state import TrainerState, step_after
 
@@ -26,7 +27,7 @@ def retracted(state: TrainerState, event: EvidenceRetracted) -> TrainerState:
     first = (state.epoch.number - 1) * started.steps_per_epoch + 1
     share = len(state.epoch.batches) // started.steps_per_epoch
     batches = tuple(
-        _without_items(batch, f"e{state.epoch.number}/s{first + index // share}/b{index % share}", event)
+        _without_items(batch, Place.of_step(state.epoch.number, first + index // share).in_batch(index % share), event)
         for index, batch in enumerate(state.epoch.batches)
     )
     epoch = replace(state.epoch, batches=batches)
@@ -34,7 +35,7 @@ def retracted(state: TrainerState, event: EvidenceRetracted) -> TrainerState:
     return replace(state, started=started, epoch=epoch, step=step)
 
 
-def _without_items(batch: Batch, place: str, event: EvidenceRetracted) -> Batch:
+def _without_items(batch: Batch, place: Place, event: EvidenceRetracted) -> Batch:
     return replace(batch, items=_but(batch.items, event.items)) if event.place in ("", place) else batch
 
 

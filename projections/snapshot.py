@@ -5,6 +5,7 @@ from __future__ import annotations
 from attrs import asdict
 
 from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Score
 from skillopt_es.projections.state import Counts, EpochState, Standing, StepState, TrainerState
 
@@ -42,8 +43,8 @@ def _at_step(state: TrainerState, epoch: EpochState) -> str:
 
 def _phase(state: TrainerState, epoch: EpochState, step: StepState) -> str:
     if step.groups is None:
-        place = f"e{epoch.number}/s{step.number}/"
-        begun = any(rows for at, rows in state.rollouts.items() if at.startswith(place))
+        place = Place.of_step(epoch.number, step.number)
+        begun = any(rows for at, rows in state.rollouts.items() if place.holds(at))
         return "rollouts of step" if begun else "before step"
     if len(step.patches) < len(step.groups):
         return "analysts at work on step"

@@ -32,6 +32,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     TrainingStopped,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Batch, FailurePattern, Json, Measured, Minibatch, Proposal, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.seal import Looks
@@ -261,8 +262,8 @@ def step_after(state: TrainerState, epoch: EpochState, number: int) -> StepState
 
 def is_train(place: str, step: int) -> bool:
     """Whether a place holds the training rollouts of a step."""
-    parts = place.split("/")
-    return len(parts) == 3 and parts[1] == f"s{step}" and parts[2].startswith("b")
+    read = Place(place)
+    return read.step == step and read.batch is not None
 
 
 def proposals_of(step: StepState) -> Mapping[str, Proposal]:
@@ -280,7 +281,7 @@ V = TypeVar("V")
 
 
 def outside_step(places: Mapping[str, V], step: int) -> Mapping[str, V]:
-    return {place: value for place, value in places.items() if f"/s{step}/" not in place}
+    return {place: value for place, value in places.items() if Place(place).step != step}
 
 
 def at_owed_epoch(state: TrainerState) -> TrainerState:
@@ -289,16 +290,17 @@ def at_owed_epoch(state: TrainerState) -> TrainerState:
     return replace(state, epoch=state.owed.epoch)
 
 
-def without(places: Mapping[str, V], prefix: str, *, but: str = "") -> Mapping[str, V]:
+def outside(places: Mapping[str, V], gone: Place, *, but: Place | None = None) -> Mapping[str, V]:
+    """What lies in other places, or in that part of this one which is kept."""
     return {
         place: value
         for place, value in places.items()
-        if not place.startswith(prefix) or (but and place.startswith(but))
+        if not gone.holds(place) or (but is not None and but.holds(place))
     }
 
 
-def open_step(state: TrainerState) -> tuple[StepState, str]:
+def open_step(state: TrainerState) -> tuple[StepState, Place]:
     """The step under way, and its place in the log."""
     assert state.step is not None
     assert state.epoch is not None
-    return state.step, f"e{state.epoch.number}/s{state.step.number}"
+    return state.step, Place.of_step(state.epoch.number, state.step.number)

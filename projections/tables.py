@@ -28,11 +28,11 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Draft, Edit, Failed, GateVerdict, Measured, NotRun, Proposal, Suggestion
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.usage import slot_place
 
 TABLES_FILE = "projections.db"
 
@@ -192,7 +192,7 @@ def _step(line: StepLine) -> Row:
 def _evaluation(recorded: Recorded) -> Row:
     event = recorded.event
     assert isinstance(event, SkillScored)
-    where = slot_place(event.place)
+    where = Place(event.place)
     return {
         "seq": recorded.seq,
         "place": event.place,
@@ -215,7 +215,7 @@ def _evaluation(recorded: Recorded) -> Row:
 def _rollout(recorded: Recorded) -> Row:
     event = recorded.event
     assert isinstance(event, RolloutCompleted)
-    where, outcome = slot_place(event.place), event.outcome
+    where, outcome = Place(event.place), event.outcome
     measured = outcome if isinstance(outcome, Measured) else None
     return {
         "seq": recorded.seq,
@@ -247,11 +247,11 @@ def _calls(log: EventLog) -> Iterator[Row]:
 
 def _call(row: CallRow) -> Row:
     call = row.call
-    where = slot_place(call.slot)
+    where = Place(call.slot)
     return {
         "n": row.n,
         "slot": call.slot,
-        "place": where.place,
+        "place": where.site,
         "epoch": where.epoch,
         "step": where.step,
         "attempt": row.attempt,
@@ -267,7 +267,7 @@ def _call(row: CallRow) -> Row:
         "latency_ms": call.latency_ms,
         "error": call.error_kind,
         "ahead": int(call.ahead),
-        "repeats": int(call.repeats),
+        "repeats": int(bool(call.repeats)),
         "recorded_at": row.recorded_at,
     }
 

@@ -8,46 +8,16 @@ said nothing, or not all. Every attempt on the wire counts, also one whose reply
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from attrs import define, field, fields, frozen
 
 from skillopt_es.events.catalog import Recorded, RunForked, RunPaused, RunResumed, RunStarted
-from skillopt_es.events.journal import REPEATS, CallRow, Charge, ChargeRow, ChargeSum, FinishedCall, remark
+from skillopt_es.events.journal import CallRow, Charge, ChargeRow, ChargeSum, FinishedCall
+from skillopt_es.events.places import DEEPEST, Place
 from skillopt_es.projections.prices import Price, Prices, cost_of
-
-_EPOCH = re.compile(r"e(\d+)")
-_STEP = re.compile(r"s(\d+)")
-_BATCH = re.compile(r"e\d+/s\d+/b\d+")
-_DEEPEST = 3  # parts of a slot that its place can have
-
-
-@frozen
-class SlotPlace:
-    """Where in the algorithm a call was made; epoch and step are None outside of them."""
-
-    place: str
-    epoch: int | None = None
-    step: int | None = None
-
-
-@lru_cache(maxsize=8192)
-def slot_place(slot: str) -> SlotPlace:
-    """The place that a call's slot names, read from the left: what follows may be an item's id, slashes and all."""
-    parts = slot.split("/")
-    first, second = parts[0], parts[1] if len(parts) > 1 else ""
-    epoch = _EPOCH.fullmatch(first)
-    if epoch is None:
-        depth = {"final": 3 if second == "test" else 2, "eval": 2}.get(first, 1)
-        return SlotPlace("/".join(parts[:depth]))
-    step = _STEP.fullmatch(second)
-    depth = 3 if step or second == "slow" else 2
-    return SlotPlace("/".join(parts[:depth]), int(epoch[1]), int(step[1]) if step else None)
-
 
 KINDS = ("input", "output", "cached", "reasoning")
 NO_PRICES = Prices()
@@ -139,7 +109,7 @@ def usage_of(
         call = row.call
         if call.repeats:
             continue
-        key = (call.stage, call.role, "/".join(call.slot.split("/", _DEEPEST)[:_DEEPEST]))
+        key = (call.stage, call.role, Place(call.slot).starts(DEEPEST))
         firsts[key] = min(row.n, firsts.get(key, row.n))
         finest.at(key).add(_counted(call, prices.by_role.get(call.role)))
     total = _Sum()
@@ -147,8 +117,8 @@ def usage_of(
     steps, epochs = _Groups[int | None](), _Groups[int | None]()
     evaluations = _Groups[str | None]()
     for (stage, role, start), part in sorted(finest.sums.items(), key=lambda each: firsts[each[0]]):
-        where = slot_place(start)
-        evaluation = where.place if stage == "rollout" and not _BATCH.fullmatch(where.place) else None
+        where = Place(start)
+        evaluation = where.site if stage == "rollout" and where.batch is None else None
         for group in (
             total,
             stages.at(stage),
@@ -156,7 +126,7 @@ def usage_of(
             steps.at(where.step),
             epochs.at(where.epoch),
             evaluations.at(evaluation),
-            places.at(where.place),
+            places.at(where.site),
         ):
             group.join(part)
     return RunUsage(
@@ -226,14 +196,10 @@ def _counted(call: FinishedCall | Charge, price: Price | None) -> _Counted:
 def attempts_of(call: FinishedCall | Charge) -> tuple[list[Attempt], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
-    said = remark(call.tries)
-    if said is not None:
-        rows = rows[1:]
     answer = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens)
     answered = answer if call.outcome == "answered" else None
-    return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + (
-        answered is not None and said != REPEATS
-    )
+    made = answered is not None and not call.repeats
+    return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + made
 
 
 def charged(failed: Iterable[Attempt | None], answer: Attempt | None, error_kind: str) -> list[Attempt]:

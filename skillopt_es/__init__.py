@@ -1,9 +1,150 @@
-"""Train the skill a frozen agent reads, as an event-sourced state machine."""
+"""
+Train the skill a frozen agent reads, as an event-sourced state machine.
 
+What is named in `__all__` is the public door (docs/python.md); all other modules are the house behind it.
+"""
+
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from skillopt_es.config import RunConfig
+    from skillopt_es.door.run import Run, open_run
+    from skillopt_es.door.work import (
+        Watch,
+        aestimate,
+        aevaluate,
+        aresume,
+        atrain,
+        estimate,
+        evaluate,
+        resume,
+        train,
+    )
+    from skillopt_es.errors import (
+        AwaitingAnswers,
+        BackendError,
+        BudgetReached,
+        ConfigError,
+        DataError,
+        Interrupted,
+        NotInRun,
+        SkillOptError,
+    )
+    from skillopt_es.events.catalog import Event, Recorded
+    from skillopt_es.events.errors import LogDamaged, LogError, RunBusy, RunNotFound
+    from skillopt_es.events.values import Failed, Measured, Score, SkillTree
+    from skillopt_es.ports import (
+        Ask,
+        CallFailed,
+        ChatModel,
+        ChatReply,
+        ChatRequest,
+        Environment,
+        Episode,
+        Executor,
+        Item,
+        Message,
+        Splits,
+        TrajectoryRecord,
+        Usage,
+    )
 
 # In a clone the packages inside this one lie beside it (`events/` is `skillopt_es.events`): so `python -m skillopt_es`
 # works from its root, too, where Python takes this folder for the whole package.
 _clone = Path(__file__).parent.parent
 if not (Path(__file__).parent / "events").exists() and (_clone / "events" / "catalog.py").exists():
     __path__.append(str(_clone))
+
+_ROOMS = {
+    "config": ("RunConfig",),
+    "door.run": ("Run", "open_run"),
+    "door.work": ("Watch", "aestimate", "aevaluate", "aresume", "atrain", "estimate", "evaluate", "resume", "train"),
+    "errors": (
+        "AwaitingAnswers",
+        "BackendError",
+        "BudgetReached",
+        "ConfigError",
+        "DataError",
+        "Interrupted",
+        "NotInRun",
+        "SkillOptError",
+    ),
+    "events.catalog": ("Event", "Recorded"),
+    "events.errors": ("LogDamaged", "LogError", "RunBusy", "RunNotFound"),
+    "events.values": ("Failed", "Measured", "Score", "SkillTree"),
+    "ports": (
+        "Ask",
+        "CallFailed",
+        "ChatModel",
+        "ChatReply",
+        "ChatRequest",
+        "Environment",
+        "Episode",
+        "Executor",
+        "Item",
+        "Message",
+        "Splits",
+        "TrajectoryRecord",
+        "Usage",
+    ),
+}
+_WHERE = {name: room for room, names in _ROOMS.items() for name in names}
+
+__all__ = [
+    "Ask",
+    "AwaitingAnswers",
+    "BackendError",
+    "BudgetReached",
+    "CallFailed",
+    "ChatModel",
+    "ChatReply",
+    "ChatRequest",
+    "ConfigError",
+    "DataError",
+    "Environment",
+    "Episode",
+    "Event",
+    "Executor",
+    "Failed",
+    "Interrupted",
+    "Item",
+    "LogDamaged",
+    "LogError",
+    "Measured",
+    "Message",
+    "NotInRun",
+    "Recorded",
+    "Run",
+    "RunBusy",
+    "RunConfig",
+    "RunNotFound",
+    "Score",
+    "SkillOptError",
+    "SkillTree",
+    "Splits",
+    "TrajectoryRecord",
+    "Usage",
+    "Watch",
+    "aestimate",
+    "aevaluate",
+    "aresume",
+    "atrain",
+    "estimate",
+    "evaluate",
+    "open_run",
+    "resume",
+    "train",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Opens a room when something of it is first asked for: `--help` must not wait for all of them."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

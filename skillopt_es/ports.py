@@ -262,6 +262,13 @@ class Unanswered(BaseException):  # control flow, not an error
         self.questions = questions
 
 
+AnswerFunction = Callable[[ChatRequest], str | ChatReply | Awaitable[str | ChatReply]]
+"""A function that is a model: from a request to its answer."""
+GraderFunction = Callable[[str, dict[str, Json]], object]
+"""A function that grades: from an answer and its item to a bool, a number from 0 to 1, or hard, soft and note."""
+
+
+@runtime_checkable
 class ChatModel(Protocol):
     """A model behind some wire format; safe to call concurrently."""
 

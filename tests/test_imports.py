@@ -57,7 +57,7 @@ def test_only_wiring_knows_adapters() -> None:
 
 
 LAYERS = (
-    ("errors", "ports", "version", "counting"),
+    ("errors", "ports", "version", "counting", "logs"),
     ("skill", "prompts"),
     ("config",),
     ("replies",),
@@ -71,6 +71,7 @@ LAYERS = (
     ("deploy", "exports"),
     ("presenting",),
     ("report",),
+    ("door",),
     ("cli",),
     ("testing", "__init__", "__main__"),
 )

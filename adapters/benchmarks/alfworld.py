@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from skillopt_es.adapters.benchmarks.lookup import named
+from skillopt_es.adapters.benchmarks.id_lists import released_games, released_names
 from skillopt_es.adapters.benchmarks.plan import Benchmark, Divided, Fields, Found, Source
-from skillopt_es.adapters.benchmarks.released import released_games, released_names
+from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.errors import DataError
 

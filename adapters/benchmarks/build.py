@@ -13,8 +13,8 @@ from pathlib import Path, PurePosixPath
 from attrs import frozen
 
 from skillopt_es.adapters.benchmarks.id_lists import MANIFEST, IdLists, read_id_lists
-from skillopt_es.adapters.benchmarks.lookup import named
 from skillopt_es.adapters.benchmarks.plan import SPLITS, Benchmark, Fields, Found
+from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.errors import DataError, OutputRefused
 from skillopt_es.events.values import Json, Split
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from skillopt_es.adapters.benchmarks.lookup import looked_up, named
 from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
-from skillopt_es.adapters.benchmarks.tables import Row, table_files, text_of
+from skillopt_es.adapters.benchmarks.tables import Row, looked_up, named, table_files, text_of
 from skillopt_es.adapters.environments.data import RawItem
 from skillopt_es.adapters.environments.quoted_lists import texts_of
 from skillopt_es.errors import DataError

@@ -1,15 +1,16 @@
-"""The released ids of a benchmark, as a checkout of the original lists them under `data/`."""
+"""The released ids of a benchmark: those that are part of this software, and those in a checkout of the original."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib import resources
 from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.adapters.benchmarks.lookup import named
 from skillopt_es.adapters.benchmarks.plan import SPLITS, Benchmark, Divided
+from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.adapters.environments.data import RawItem, read_items
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Split
@@ -82,3 +83,33 @@ def _counts(manifest: Path) -> Mapping[str, int]:
 
 def _shown(sizes: tuple[int, ...]) -> str:
     return "/".join(map(str, sizes))
+
+
+_WHERE = "the released list"
+
+
+def released_names(benchmark: str) -> Mapping[Split, Sequence[str]]:
+    """What the list of a benchmark holds, by split."""
+    file = resources.files(__package__) / "released" / f"{benchmark}.json"
+    lists = json.loads(file.read_text(encoding="utf-8"))
+    return {split: [str(name) for name in lists[split]] for split in SPLITS if split in lists}
+
+
+def released_ids(benchmark: str) -> Divided:
+    """The released split of a benchmark whose list holds ids."""
+    return {
+        split: [RawItem(id=name, fields={"id": name}, where=_WHERE) for name in names]
+        for split, names in released_names(benchmark).items()
+    }
+
+
+def released_games(paths: Mapping[Split, Sequence[str]]) -> Divided:
+    """The split of games at these paths: numbered in their order, the type of the task as the path says it."""
+    return {
+        split: [_game(f"{split}:{number:04}", path) for number, path in enumerate(paths[split])] for split in SPLITS
+    }
+
+
+def _game(name: str, path: str) -> RawItem:
+    kind = path.split("/")[2].partition("-")[0]
+    return RawItem(id=name, fields={"id": name, "gamefile": path, "task_type": kind}, where=_WHERE)

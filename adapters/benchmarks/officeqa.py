@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from skillopt_es.adapters.benchmarks.lookup import looked_up
+from skillopt_es.adapters.benchmarks.id_lists import released_ids
 from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
-from skillopt_es.adapters.benchmarks.released import released_ids
-from skillopt_es.adapters.benchmarks.tables import Row, lines_of, table_files, text_of
+from skillopt_es.adapters.benchmarks.tables import Row, lines_of, looked_up, table_files, text_of
 from skillopt_es.adapters.environments.data import RawItem
 
 

@@ -10,9 +10,9 @@ from pathlib import Path, PurePosixPath
 
 from attrs import evolve
 
-from skillopt_es.adapters.benchmarks.lookup import named
+from skillopt_es.adapters.benchmarks.id_lists import released_ids
 from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
-from skillopt_es.adapters.benchmarks.released import released_ids
+from skillopt_es.adapters.benchmarks.tables import named
 from skillopt_es.adapters.environments.data import RawItem, read_items
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import digest_of

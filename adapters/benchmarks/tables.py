@@ -1,15 +1,16 @@
-"""Rows of downloaded tables: JSON, JSON Lines and CSV as they are, Parquet where pyarrow is installed."""
+"""Rows of downloaded tables: JSON, JSON Lines, CSV, Parquet where pyarrow is installed; and the rows of wanted ids."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import cast
 
+from skillopt_es.adapters.benchmarks.plan import Fields
 from skillopt_es.adapters.environments.csv_rows import read_csv_rows
-from skillopt_es.adapters.environments.data import read_rows
+from skillopt_es.adapters.environments.data import RawItem, read_rows
 from skillopt_es.adapters.environments.quoted_lists import texts_of
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
@@ -100,3 +101,43 @@ def lines_of(value: object) -> list[Json]:
     separator = "," if "\n" not in text.strip() else None
     parts = text.split(separator) if separator else text.splitlines()
     return [part.strip() for part in parts if part.strip()]
+
+
+FIRST = 5
+
+
+def named(ids: Iterable[str]) -> str:
+    """How many, and the first few."""
+    listed = [*ids]
+    more = f" and {len(listed) - FIRST} more" if len(listed) > FIRST else ""
+    return f"{', '.join(listed[:FIRST])}{more}"
+
+
+def looked_up(
+    files: Iterable[Path],
+    wanted: Mapping[str, RawItem],
+    *,
+    key: str,
+    make: Callable[[Row, RawItem, str], Fields],
+) -> dict[str, Fields]:
+    """The wanted items that the tables have, by id; `make` gets a row, the entry of the id list and the row's place."""
+    found: dict[str, Fields] = {}
+    places: dict[str, str] = {}
+    seen: set[str] = set()
+    for file in files:
+        for where, row in table_rows(file):
+            seen.update(row)
+            name = row.get(key)
+            if isinstance(name, bool) or not isinstance(name, str | int) or str(name) not in wanted:
+                continue
+            item = str(name)
+            if item in found:
+                raise DataError(
+                    f"{where}: {key} {item} is already at {places[item]}",
+                    hint="keep one copy of the data in the folder",
+                )
+            found[item], places[item] = make(row, wanted[item], where), where
+    if wanted and not found and key not in seen:
+        columns = ", ".join(sorted(seen)) or "none"
+        raise DataError(f"no table has the column `{key}`", hint=f"columns that were found: {columns}")
+    return found

@@ -17,9 +17,8 @@ from attrs import evolve, frozen
 
 from skillopt_es.adapters.harnesses.agent import DEFAULT_MODEL, Access, Agent, Run, Transcript
 from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, child_environment
-from skillopt_es.adapters.harnesses.failures import failure_in, meant_by
+from skillopt_es.adapters.harnesses.failures import failure_in, hint_for, meant_by
 from skillopt_es.adapters.harnesses.hiding import CannotHideError, covered, hidden_from, needed
-from skillopt_es.adapters.harnesses.hints import hint_for
 from skillopt_es.adapters.harnesses.installation import command_of, own_settings
 from skillopt_es.adapters.harnesses.prompts import prompt_for, wording
 from skillopt_es.adapters.harnesses.stream import MOST_STEPS, read_stream

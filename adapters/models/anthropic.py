@@ -15,11 +15,9 @@ from attrs import evolve, field, frozen
 from skillopt_es.adapters.models.anthropic_reply import assemble, read
 from skillopt_es.adapters.models.endpoint import open_endpoint, setting
 from skillopt_es.adapters.models.errors import Failure
-from skillopt_es.adapters.models.families import check_anthropic
+from skillopt_es.adapters.models.families import check_anthropic, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
-from skillopt_es.adapters.models.reading import read_reply
-from skillopt_es.adapters.models.settings_check import refuse_others
-from skillopt_es.adapters.models.wire import Feature, base64_of
+from skillopt_es.adapters.models.reading import Feature, base64_of, read_reply
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, Message, ModelSettings, Thinking

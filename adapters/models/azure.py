@@ -16,9 +16,9 @@ from attrs import evolve, frozen
 from skillopt_es.adapters.models.azure_tokens import token_source
 from skillopt_es.adapters.models.credentials import Credential, TokenCache
 from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.families import refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.openai import uses_responses, wire_for
-from skillopt_es.adapters.models.settings_check import refuse_others
 from skillopt_es.errors import ConfigError
 from skillopt_es.ports import ChatModel, ModelSettings
 

@@ -16,7 +16,7 @@ from attrs import field, frozen
 
 from skillopt_es.adapters.models.chat_reply import parse_reply
 from skillopt_es.adapters.models.errors import Failure
-from skillopt_es.adapters.models.wire import Feature, data_uri
+from skillopt_es.adapters.models.reading import Feature, data_uri
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatReply, ChatRequest, Image, Message, ModelSettings, Tool
 

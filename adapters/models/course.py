@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from attrs import define, field, frozen
 
 from skillopt_es.adapters.models.errors import Failure
+from skillopt_es.adapters.models.reading import Feature
 from skillopt_es.adapters.models.retry import PastTries
-from skillopt_es.adapters.models.wire import Feature
 from skillopt_es.ports import ChatRequest, Try, Wait, rest
 
 

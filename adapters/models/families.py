@@ -1,9 +1,9 @@
-"""What model families are known not to take, so that a run is refused before its first call instead of after it."""
+"""What model families and backends do not take, so that a run is refused before its first call instead of after it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
 from skillopt_es.adapters.models.endpoint import setting
@@ -66,3 +66,32 @@ def _raise_first(settings: ModelSettings, rules: Iterator[Broken]) -> None:
         return
     for name, what, fix in rules:
         raise ConfigError(f"{setting(settings.role, name)} is {what}", hint=fix)
+
+
+# The settings that only some backends have, what they are when nobody set them, and whose they are.
+_SPECIAL: Mapping[str, tuple[object, str]] = {
+    "thinking": ("server_default", "anthropic, minimax_chat and qwen_chat"),
+    "protocol": ("auto", "openai and azure_openai"),
+    "region": ("", "minimax_chat"),
+    "api_version": ("", "azure_openai"),
+    "auth_mode": ("auto", "azure_openai"),
+    "ad_scope": ("", "azure_openai"),
+    "managed_identity_client_id": ("", "azure_openai"),
+    "allow_hosts": ("", "azure_openai"),
+}
+
+
+def refuse_others(settings: ModelSettings, taken: frozenset[str]) -> None:
+    """Raises ConfigError for a special setting that this backend has no use for."""
+    for name, (unset, owners) in _SPECIAL.items():
+        value = getattr(settings, name)
+        if name not in taken and value != unset:
+            raise ConfigError(
+                f"{setting(settings.role, name)} is {value!r}, but {settings.backend} has no such setting: "
+                f"it is for {owners}",
+                hint=f"leave it out, or write it as model.{_other(settings)}_{name} if it is meant for the other role",
+            )
+
+
+def _other(settings: ModelSettings) -> str:
+    return "target" if settings.role == "optimizer" else "optimizer"

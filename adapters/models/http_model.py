@@ -24,11 +24,19 @@ from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import hint_for
 from skillopt_es.adapters.models.limits import Limiter
 from skillopt_es.adapters.models.naps import Sleep
+from skillopt_es.adapters.models.reading import ALL_FEATURES, Feature, Wire, has, without
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.adapters.models.retry import Draw, RetryPolicy, puts_off, seeded_draw
+from skillopt_es.adapters.models.retry import (
+    Draw,
+    RetryPolicy,
+    in_words,
+    puts_off,
+    said_wait,
+    seeded_draw,
+    server_wait,
+    spent_wait,
+)
 from skillopt_es.adapters.models.slots import Clock
-from skillopt_es.adapters.models.told_waits import in_words, said_wait, server_wait, spent_wait
-from skillopt_es.adapters.models.wire import ALL_FEATURES, Feature, Wire, has, without
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from skillopt_es.adapters.models import chat_completions, responses
 from skillopt_es.adapters.models.endpoint import open_endpoint
-from skillopt_es.adapters.models.families import check_openai
+from skillopt_es.adapters.models.families import check_openai, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
-from skillopt_es.adapters.models.settings_check import refuse_others
-from skillopt_es.adapters.models.wire import Wire
+from skillopt_es.adapters.models.reading import Wire
 from skillopt_es.ports import ChatModel, ModelSettings
 
 # Models that exist behind the responses endpoint only, by name or with a dated ending.

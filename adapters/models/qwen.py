@@ -10,9 +10,8 @@ from collections.abc import Mapping
 
 from skillopt_es.adapters.models import chat_completions
 from skillopt_es.adapters.models.endpoint import open_endpoint, setting
-from skillopt_es.adapters.models.families import check_no_effort
+from skillopt_es.adapters.models.families import check_no_effort, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
-from skillopt_es.adapters.models.settings_check import refuse_others
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatModel, ModelSettings

@@ -1,9 +1,13 @@
-"""Small readings of JSON that nobody has checked yet, and what all wire formats' replies have in common."""
+"""What all wire formats share: their port, small readings of JSON that nobody has checked yet, and parts of replies."""
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Protocol
+
+from attrs import evolve
 
 from skillopt_es.adapters.models.errors import (
     FILTER_CODES,
@@ -15,7 +19,8 @@ from skillopt_es.adapters.models.errors import (
     request_id_in,
 )
 from skillopt_es.adapters.models.sse import ServerEvent, events_in, is_stream
-from skillopt_es.ports import ChatReply
+from skillopt_es.events.values import Json
+from skillopt_es.ports import ChatReply, ChatRequest, Image
 
 Object = Mapping[str, object]
 NOTHING: Object = {}
@@ -95,3 +100,53 @@ def parsed_json(body: bytes) -> object:
     except (ValueError, RecursionError):
         return None
     return parsed
+
+
+Feature = Literal["schema", "temperature", "effort"]
+ALL_FEATURES: tuple[Feature, ...] = ("schema", "temperature", "effort")
+
+
+class Wire(Protocol):
+    """One wire format, with whatever its dialect adds."""
+
+    @property
+    def shows(self) -> frozenset[str]:
+        """What a question may show beside text: `images`, and with `image_detail` how closely to look at them."""
+        ...
+
+    @property
+    def names(self) -> Mapping[Feature, tuple[str, ...]]:
+        """The words by which an endpoint's complaint about an optional field is known."""
+        ...
+
+    def body(self, request: ChatRequest) -> dict[str, Json]:
+        """The JSON object that asks this question; optional fields are there only when they were given."""
+        ...
+
+    def read(self, status: int, headers: Mapping[str, str], body: bytes) -> ChatReply | Failure:
+        """The model's answer, or what went wrong instead; nothing is raised, whatever the bytes are."""
+        ...
+
+
+def has(request: ChatRequest, feature: Feature) -> bool:
+    """Whether the question uses an optional field."""
+    if feature == "schema":
+        return request.schema is not None
+    return request.temperature is not None if feature == "temperature" else bool(request.effort)
+
+
+def without(request: ChatRequest, feature: Feature) -> ChatRequest:
+    """The same question without an optional field."""
+    if feature == "schema":
+        return evolve(request, schema=None)
+    return evolve(request, temperature=None) if feature == "temperature" else evolve(request, effort="")
+
+
+def base64_of(image: Image) -> str:
+    """The picture as JSON can hold it."""
+    return base64.b64encode(image.data).decode("ascii")
+
+
+def data_uri(image: Image) -> str:
+    """The picture as an address that holds all of it."""
+    return f"data:{image.media_type};base64,{base64_of(image)}"

@@ -12,17 +12,18 @@ from attrs import evolve, frozen
 
 from skillopt_es.adapters.models.errors import Failure, error_in, failure, request_id_in, status_in
 from skillopt_es.adapters.models.reading import (
+    Feature,
     Object,
     as_count,
     as_list,
     as_name,
     as_object,
     as_text,
+    data_uri,
     read_reply,
     refused_by_endpoint,
 )
 from skillopt_es.adapters.models.sse import ServerEvent
-from skillopt_es.adapters.models.wire import Feature, data_uri
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, ToolCall, Usage
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from skillopt_es.adapters.models.ceiling import LOOKED_AT, Seen, ceiling
+from attrs import frozen
 
 Clock = Callable[[], float]
 
@@ -110,3 +110,38 @@ class Slots:
             if not place.done():
                 self._came_in()
                 place.set_result(None)
+
+
+LOOKED_AT = 32
+_FEWEST = 4
+_MOST_WRONG = 0.1
+
+
+@frozen
+class Seen:
+    """What became of a call, and how many were in flight when it was sent, itself included."""
+
+    level: int
+    refused: bool
+
+
+def ceiling(seen: Sequence[Seen]) -> int | None:
+    """
+    The most calls at once that were not refused; None where the refusals have nothing to do with how many there were.
+
+    An endpoint that counts refuses nearly all that are sent above its limit and nearly none below; one that counts
+    calls a minute, or fails by chance, refuses at any level.
+    """
+    refused = sum(one.refused for one in seen)
+    if refused < _FEWEST or len(seen) - refused < _FEWEST:
+        return None
+    best, fewest = None, len(seen)
+    for level in sorted({one.level for one in seen if one.refused}):
+        wrong = sum(one.refused != (one.level >= level) for one in seen)
+        if wrong < fewest:
+            best, fewest = level, wrong
+    if best is None or fewest > _MOST_WRONG * len(seen):
+        return None
+    above = [one for one in seen if one.level >= best]
+    enough = sum(one.refused for one in above) >= max(_FEWEST, (1 - _MOST_WRONG) * len(above))
+    return max(1, best - 1) if enough else None

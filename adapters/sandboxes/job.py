@@ -1,8 +1,9 @@
-"""What a sandbox is asked to run, and what came of it."""
+"""What a sandbox is asked to run, what came of it, and how files in its work folder may be named."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Literal, Protocol
 
 from attrs import field, frozen
@@ -77,3 +78,11 @@ class Sandbox(Protocol):
     async def run(self, job: Job) -> Execution:
         """Runs it to its end or its limit; raises SandboxError when it could not be begun."""
         ...
+
+
+def checked_paths(job: Job) -> None:
+    """Raises SandboxError for a file that would not be in the work folder."""
+    for name in (*job.files, *job.collect):
+        path = PurePosixPath(name)
+        if not name or "\0" in name or path.is_absolute() or ".." in path.parts or str(path) in {"", "."}:
+            raise SandboxError(f"{name!r} is not the name of a file in the sandbox's work folder")

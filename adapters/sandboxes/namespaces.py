@@ -23,8 +23,7 @@ from skillopt_es.adapters.background import in_background
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.adapters.sandboxes import inside
 from skillopt_es.adapters.sandboxes.groups import memory_group
-from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, SandboxError
-from skillopt_es.adapters.sandboxes.paths import checked_paths
+from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, SandboxError, checked_paths
 from skillopt_es.adapters.sandboxes.places import readable_places
 from skillopt_es.adapters.sandboxes.start import command_for
 from skillopt_es.adapters.sandboxes.syscalls import filter_for

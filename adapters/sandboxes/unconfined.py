@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
-from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, Limits, SandboxError
-from skillopt_es.adapters.sandboxes.paths import checked_paths
+from skillopt_es.adapters.sandboxes.job import EndedBy, Execution, Job, Limits, SandboxError, checked_paths
 
 _LIMITER = (
     "import json, os, resource, sys\n"

@@ -27,10 +27,10 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
 from skillopt_es.projections.item_history import split_in
-from skillopt_es.projections.usage import slot_place
 from skillopt_es.skill.alignment import lines_of
 
 DESCENT_TYPES = (
@@ -150,7 +150,7 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
         case RunStarted(total_steps=0):  # an evaluation: it has one purpose, whichever the split
             walk.split = split_in(event.splits, walk.evidence.item)
         case RolloutCompleted() if walk.evidence.is_of(event.item, event.place):
-            place = slot_place(event.place)
+            place = Place(event.place)
             walk.places.add(event.place)
             if event.purpose == "selection":
                 walk.skills.add(event.skill)
@@ -159,7 +159,7 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
             fate = walk.split or event.purpose.replace("_", " ")
             walk.say("result", seq, f"{event.place}/{event.item}", fate, step=place.step, epoch=place.epoch)
         case SkillScored() if event.place in walk.places:
-            place = slot_place(event.place)
+            place = Place(event.place)
             most = "" if event.exact else "at most "
             said = f"{most}hard {event.score.hard:.4f}"
             walk.say("score", seq, event.place, said, step=place.step, epoch=place.epoch)
@@ -200,7 +200,7 @@ def _advice(walk: _Walk, recorded: Recorded) -> None:
 
 def _is_in(walk: _Walk, epoch: int) -> bool:
     """Whether the evidence, where it is one trajectory, is of this epoch."""
-    return not walk.evidence.place or slot_place(walk.evidence.place).epoch == epoch
+    return not walk.evidence.place or Place(walk.evidence.place).epoch == epoch
 
 
 def patches_of(evidence: Evidence, chain: Chain) -> frozenset[str]:

@@ -18,8 +18,8 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.projections.lineage import TYPES, Node, lineage
-from skillopt_es.projections.usage import slot_place
 from skillopt_es.runs.reading import Reading
 
 Named = Literal["step", "epoch", "event", "candidate", "anything"]
@@ -63,7 +63,7 @@ def target_of(named: Named, value: str, reading: Reading) -> Target:
         return _of_event(_number(value, "event"), reading)
     if named == "candidate" or _HASH.fullmatch(value.lower()):
         return _of_hash(value.lower(), reading)
-    step, epoch = slot_place(value).step, slot_place(value).epoch
+    step, epoch = Place(value).step, Place(value).epoch
     if step is not None:
         return StepTarget(step, about=value)
     if epoch is not None:
@@ -97,7 +97,7 @@ def _of_event(number: int, reading: Reading) -> Target:
         case RolloutCompleted():
             return EventTarget(found[0])
         case SkillScored():
-            place = slot_place(event.place)
+            place = Place(event.place)
             step, epoch = place.step, place.epoch
         case _:
             step, epoch = getattr(event, "step", None), None

@@ -10,6 +10,7 @@ import click
 
 from skillopt_es.cli.options import json_option
 from skillopt_es.cli.printing import print_json
+from skillopt_es.cli.terminal import print_note
 from skillopt_es.events.values import Json
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def build_command(benchmark: str, source: Path, out: Path, ids: Path | None, as_
         print_json({"benchmark": benchmark, "out": str(out), "counts": dict(built.counts), "notes": [*built.notes]})
         return 0
     for note in built.notes:
-        click.echo(f"note: {note}", err=True)
+        print_note(note)
     click.echo(f"built  {out}  {_sizes(built.counts)}")
     click.echo(f"check  skillopt-es data check {out}")
     return 0

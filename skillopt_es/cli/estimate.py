@@ -57,27 +57,13 @@ def estimate_command(
 
 def print_estimate(config: RunConfig, directory: Path, *, as_json: bool) -> None:
     """Loads the data, reads earlier runs, and prints what the run will come to."""
-    found = asyncio.run(_estimated(config, directory))
+    from skillopt_es.door.work import aestimate
+
+    found = asyncio.run(aestimate(config, runs=directory))
     if as_json:
         print_json(_as_json(found))
     else:
         _print(found)
-
-
-async def _estimated(config: RunConfig, directory: Path) -> Estimate:
-    from attrs import evolve
-
-    from skillopt_es.engine.run_data import RunData
-    from skillopt_es.estimating.estimate import estimate_of
-    from skillopt_es.estimating.history import past_runs
-    from skillopt_es.sessions.opening import open_data
-    from skillopt_es.sessions.start import run_started, size_notes
-    from skillopt_es.sessions.wiring import REAL_WORLD
-
-    async with open_data(config, REAL_WORLD) as data:
-        started = run_started(config, data.splits, directory / "estimate")
-    found = estimate_of(RunData(config=config, started=started), past_runs(directory, config, started.splits))
-    return evolve(found, notes=(*size_notes(config, len(started.splits.train)), *found.notes))
 
 
 def _print(found: Estimate) -> None:

@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +15,13 @@ import click
 from skillopt_es.cli.options import OFFLINE_DEMO, budget_options, budget_settings, json_option
 from skillopt_es.cli.printing import print_json, tell_of
 from skillopt_es.cli.score_tables import print_by_type, score_json
-from skillopt_es.cli.terminal import say_for_now
+from skillopt_es.cli.terminal import say_for_now, tell
 from skillopt_es.counting import counted
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Json, Measured, Score
+from skillopt_es.logs import logger
 from skillopt_es.presenting.documents import usage_json
 from skillopt_es.presenting.numbers import shown_usage
 from skillopt_es.projections.prices import prices_in
@@ -150,7 +150,7 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
     config = load_config(path, overrides, os.environ)
     tell_of(config)
     if path is None:
-        click.echo(OFFLINE_DEMO if config.target_model.backend == "simulated" else _TASKS_OF_THE_DEMO, err=True)
+        tell("note", OFFLINE_DEMO if config.target_model.backend == "simulated" else _TASKS_OF_THE_DEMO)
     stem = "demo" if path is None else path.resolve().stem
     if stem == "config" and path is not None:
         stem = path.resolve().parent.name
@@ -197,13 +197,14 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
 async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluated:
     from attrs import evolve
 
-    from skillopt_es.cli.process import command_session
+    from skillopt_es.cli.process import command_watch
     from skillopt_es.cli.summary import limit_option
     from skillopt_es.errors import BudgetReached, Interrupted
     from skillopt_es.sessions.evaluation import evaluate
 
     try:
-        async with command_session(partial(click.echo, err=True)) as session:
+        async with command_watch() as watch:
+            session = watch.session()
             return await evaluate(request, evolve(session, accept_loss=accept_loss), _progress)
     except BudgetReached as reached:
         hint = f"the same command with a higher `{limit_option(reached.message)}` goes on where this one stopped"
@@ -217,6 +218,7 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
 
 
 def _progress(split: Split, done: int, total: int) -> None:
+    logger().info("progress", split=split, done=done, total=total)
     if sys.stderr.isatty():
         say_for_now(f"{split} {done}/{total}", last=done == total)
 

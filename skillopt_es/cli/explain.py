@@ -145,16 +145,16 @@ def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None
     """An event that stands for itself, or one result with what was made of it."""
     from skillopt_es.cli.explain_pages import history_of, unknown_words, use_json, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
+    from skillopt_es.events.places import Place
     from skillopt_es.presenting.event_lines import event_line
     from skillopt_es.projections.plain import plain_event
-    from skillopt_es.projections.usage import slot_place
 
     event = target.recorded.event
     history = history_of(event.item, reading) if isinstance(event, RolloutCompleted) else None
-    place = f"{event.place}/" if isinstance(event, RolloutCompleted) else ""
-    uses = tuple(use for use in history.uses if use.patch.event.patch.startswith(place)) if history else ()
+    place = Place(event.place if isinstance(event, RolloutCompleted) else "")
+    uses = tuple(use for use in history.uses if place.holds(use.patch.event.patch)) if history else ()
     unknown = history.unknown if history is not None else ()
-    unknown = tuple(step for step in unknown if step == slot_place(place).step)
+    unknown = tuple(step for step in unknown if step == place.step)
     if as_json:
         print_json(
             {

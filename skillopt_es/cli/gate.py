@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -86,11 +85,12 @@ def calibrate_command(
 async def _drawn(of: Subject, which: str, draws: int) -> Path:
     from skillopt_es.audit.calibrating import draw
     from skillopt_es.cli.evaluate import refuse_problems
-    from skillopt_es.cli.process import command_session
+    from skillopt_es.cli.process import command_watch
     from skillopt_es.errors import Interrupted
 
     try:
-        async with command_session(partial(click.echo, err=True)) as session:
+        async with command_watch() as watch:
+            session = watch.session()
             evaluated = await draw(of, which, draws, session, _silent)
     except Interrupted as stopped:
         raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None

@@ -11,6 +11,7 @@ import click
 
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
+from skillopt_es.cli.terminal import tell
 
 if TYPE_CHECKING:
     from skillopt_es.events.values import Json
@@ -48,11 +49,11 @@ def list_command(run: str | None, directory: Path, as_json: bool) -> None:
         print_json({"run": folder.name, "folder": str(place), "questions": [_plain(each) for each in waiting]})
         return
     if not waiting:
-        click.echo("no question waits", err=True)
+        tell("handoff", "no question waits")
         return
     rows = [(each.key, each.call.role, each.call.stage, each.call.slot) for each in waiting]
     print_table(("key", "role", "stage", "slot"), rows)
-    click.echo(f"read {place}/KEY.md; `skillopt-es handoff answer {folder} KEY FILE` answers", err=True)
+    tell("handoff", f"read {place}/KEY.md; `skillopt-es handoff answer {folder} KEY FILE` answers")
 
 
 @handoff_command.command("answer")

@@ -15,7 +15,7 @@ import click
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
-from skillopt_es.cli.terminal import Toned, print_hanging, say, width
+from skillopt_es.cli.terminal import Toned, print_hanging, say, tell, width
 from skillopt_es.engine.call_records import shown_step, steps_of
 from skillopt_es.engine.evidence import Evidence
 from skillopt_es.engine.trajectories import unpacked
@@ -105,7 +105,7 @@ def _awaited(run: str | None, directory: Path) -> Path:
         with suppress(RunNotFound):
             return find_run(run, directory)
         if not told:
-            click.echo(f"waiting for {'a run' if run is None else f'run {run}'} in {directory}", err=True)
+            tell("waiting", f"waiting for {'a run' if run is None else f'run {run}'} in {directory}")
             told = True
         time.sleep(_OFTEN_SECONDS)
 
@@ -264,6 +264,10 @@ def _print_call(row: CallRow, log: EventLog) -> None:
     click.echo(f"call {call.slot}, attempt {row.attempt}: {call.outcome}, {shown_time(row.recorded_at)} UTC")
     click.echo(f"{call.role} for {call.stage}; {call.model}")
     click.echo(f"{_tokens(row)}; {call.latency_ms} ms; digest {row.digest}")
+    if call.ahead:
+        click.echo("asked ahead of its time, while a candidate was judged")
+    if call.repeats:
+        click.echo(f"not asked: it has the answer of {call.repeats}")
     for one in json.loads(call.tries):
         click.echo(f"tried before: {one['kind']} {one['status'] or ''}: {one['message']}")
     for role, digest in row.call.request.messages:

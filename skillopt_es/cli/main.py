@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import click
 
 from skillopt_es.cli.printing import Output, print_json_error
+from skillopt_es.cli.terminal import Stderr, print_error, safe_streams, tell, telling_on_stderr
 
 # A command makes many values that live until it ends: looking for garbage among them costs a fifth and finds none.
 GARBAGE_THRESHOLD = 100_000
@@ -117,8 +118,24 @@ def _version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
         ctx.exit()
 
 
+def _log_format(ctx: click.Context, _: click.Parameter, value: str) -> None:
+    output = ctx.find_object(Output)
+    if value == "json" and output is not None:
+        output.stderr.switch_to_json()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_log_format,
+    help="What is told on stderr while a command works: text for people, or one JSON object a line.",
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show the version and exit."
 )
@@ -135,41 +152,46 @@ def cli(debug: bool) -> None:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Runs the command and exits; errors of ours are one sentence and the next step."""
-    from skillopt_es.cli.terminal import safe_streams
-
     _replace_closed_streams()
     gc.set_threshold(GARBAGE_THRESHOLD, 50, 100)
-    with safe_streams():
-        code = _called(list(sys.argv[1:] if argv is None else argv))
+    with safe_streams(), telling_on_stderr() as stderr:
+        code = _called(list(sys.argv[1:] if argv is None else argv), Output(stderr))
         _drop_output()
     sys.exit(code)
 
 
-def _called(words: list[str]) -> int:
+def _called(words: list[str], output: Output) -> int:
     """Runs the command; its exit code. With --json, stdout gets a document whatever goes wrong, and only one."""
-    output = Output()
     try:
         # Our own printer decides about colours; click would take pieces out of a text that is none of ours.
         code: Any = cli.main(words, prog_name="skillopt-es", standalone_mode=False, color=True, obj=output)
     except Exception as error:  # noqa: BLE001 - nobody is left who could tell of it
-        message, hint, code = _failure(error, debug="--debug" in words)
+        message, hint, code = _failure(error, output.stderr, debug="--debug" in words)
         if "--json" in words and not output.has_document:
             with suppress(OSError):
                 print_json_error(message, hint, code)
     return code if isinstance(code, int) else 0
 
 
-def _failure(error: Exception, *, debug: bool) -> tuple[str, str, int]:
+def _failure(error: Exception, stderr: Stderr, *, debug: bool) -> tuple[str, str, int]:
     """Says on stderr what went wrong; the sentence, what to do next, and the exit code it calls for."""
     if isinstance(error, click.exceptions.Abort):
         return "interrupted", "", 130
     if isinstance(error, click.ClickException):
-        error.show()
+        if stderr.json:
+            print_error(error.format_message())
+        else:
+            error.show()
         return error.format_message(), "", 2
+    from skillopt_es.errors import Interrupted
+
     if debug:
-        traceback.print_exc()
+        tell("traceback", traceback.format_exc().rstrip(), level="error")
     message, hint, code = _sentence(error)
-    _say(error, message, hint)
+    if isinstance(error, Interrupted):  # as asked: that is no error
+        tell("stopped", message, hint=hint)
+    else:
+        print_error(message, hint)
     return message, hint, code
 
 
@@ -190,18 +212,6 @@ def _sentence(error: Exception) -> tuple[str, str, int]:
         return f"{place}{error.strerror or error}", hint, 1
     hint = "this is a bug in skillopt-es; `skillopt-es --debug …` shows where"
     return f"{type(error).__name__}: {error}", hint, 1
-
-
-def _say(error: Exception, message: str, hint: str) -> None:
-    from skillopt_es.cli.terminal import print_error, print_hint
-    from skillopt_es.errors import Interrupted
-
-    with suppress(OSError):  # the terminal may be gone
-        if isinstance(error, Interrupted):  # as asked: that is no error
-            click.echo(message, err=True)
-            print_hint(hint)
-        else:
-            print_error(message, hint)
 
 
 def _drop_output() -> None:

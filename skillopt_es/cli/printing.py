@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import click
+from attrs import define
 
-from skillopt_es.cli.terminal import Toned, print_error, print_warning, say, width
+from skillopt_es.cli.terminal import Stderr, Toned, print_error, print_note, print_warning, say, width
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.escaping import shown_inline, shown_json
 from skillopt_es.presenting.palette import Tone, tone_of
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from skillopt_es.runs.reading import Reading
 
 
+@define
 class Output:
-    """What a command has put out so far: the object of its click context, which outlives the context."""
+    """Where a command's words go, and what it has put out: the object of its click context, which outlives that."""
 
-    has_document = False
+    stderr: Stderr
+    has_document: bool = False
 
 
 def print_json(value: Json) -> None:
@@ -45,7 +48,7 @@ def tell_of(config: RunConfig) -> None:
     for notice in config.notices:
         print_warning(notice)
     for note in config.notes:
-        click.echo(f"note: {note}", err=True)
+        print_note(note)
 
 
 def print_table(

@@ -1,4 +1,9 @@
-"""The process of a long run: how it is set up, how many files it may have open, and what Ctrl-C does."""
+"""
+The process of a long run: how it is set up, how many files it may have open, and what Ctrl-C does.
+
+The first Ctrl-C finishes what is in flight and stops, the second one stops at once. SIGTERM and SIGHUP are a first one,
+however often they come: a closing terminal and `timeout` send theirs twice.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +16,14 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
+from functools import partial
 
-from skillopt_es.cli.terminal import print_warning
+from skillopt_es.cli.terminal import print_warning, tell
+from skillopt_es.door.work import Watch
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.lock import require_locks
 from skillopt_es.ports import Wait
-from skillopt_es.sessions.opening import Session
 
 SWITCH_SECONDS = 0.0005
 GARBAGE_THRESHOLD = 20_000
@@ -95,17 +100,11 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @asynccontextmanager
-async def command_session(say: Callable[[str], None]) -> AsyncIterator[Session]:
-    """The session of a command: the real world and clock, warnings and waits on the terminal, ended by signals."""
-    in_flight = InFlight(WaitTeller(say))
-    async with until_stopped(say, in_flight) as stopping:
-        yield Session(
-            now=lambda: datetime.now(UTC),
-            clock=time.monotonic,
-            warn=print_warning,
-            stopping=stopping,
-            in_flight=in_flight,
-        )
+async def command_watch() -> AsyncIterator[Watch]:
+    """A command looks on: warnings and waits go to the terminal, and signals end the work."""
+    in_flight = InFlight(WaitTeller(partial(tell, "waiting")))
+    async with until_stopped(partial(tell, "stopping"), in_flight) as stopping:
+        yield Watch(warn=print_warning, stopping=stopping, in_flight=in_flight)
 
 
 @asynccontextmanager

@@ -1,13 +1,14 @@
-"""Live progress of a run: one updating line in a terminal, plain lines elsewhere. On stderr."""
+"""Live progress of a run: one updating line in a terminal, a logged line a stage elsewhere. On stderr."""
 
 from __future__ import annotations
 
 import asyncio
+import io
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, cast
 
@@ -15,15 +16,16 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from skillopt_es.cli.terminal import Toned, has_colour, in_tone, is_dumb, raw
+from skillopt_es.cli.terminal import Part, Toned, has_colour, is_dumb, line_of, raw, shown_by, tell
 from skillopt_es.engine.tasks import Questions, Rollouts, Task, Unit
-from skillopt_es.events.catalog import CandidateGated, Event, RolloutCompleted, RunPaused
+from skillopt_es.events.catalog import CandidateGated, Event, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.values import Purpose
+from skillopt_es.logs import bound
 from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.event_lines import milestone
 from skillopt_es.presenting.numbers import shown_value
-from skillopt_es.presenting.palette import Tone, tone_of
+from skillopt_es.presenting.palette import tone_of
 from skillopt_es.projections.state import TrainerState
 
 STAGES = {
@@ -68,6 +70,13 @@ def rollout_words(unit: Unit) -> str:
     return f"{words}, draw {draw[1]}" if draw else words
 
 
+def words_for(event: Event) -> Mapping[str, object]:
+    """What people are told of an event while they watch, for the logger; a pause is what the command ends with."""
+    text = "" if isinstance(event, RunPaused) else milestone(event)
+    tone = tone_of(event.verdict.action.replace("_", " ")) if isinstance(event, CandidateGated) else "plain"
+    return {"message": text.strip(), "_said": (Toned(text, tone),)} if text else {}
+
+
 class Progress:
     """An observer that knows where a run is and says so."""
 
@@ -77,14 +86,12 @@ class Progress:
         console: Console,
         *,
         live: Live | None,
-        quiet: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.opening = ""  # what is said once the run has begun
         self._folder = folder
         self._console = console
         self._live = live
-        self._quiet = quiet
         self._clock = clock
         self._began = clock()
         self._steps_before: int | None = None
@@ -97,12 +104,6 @@ class Progress:
         self._tokens = 0
         self._unreported = False
         self._state = TrainerState()
-
-    def say(self, text: str, tone: Tone = "plain") -> None:
-        """A line that stays."""
-        if not self._quiet:
-            line = in_tone(Toned(text, tone), coloured=self._console.color_system is not None)
-            self._console.print(Text.from_ansi(line), soft_wrap=self._live is None)
 
     def planned(self, task: Task, state: TrainerState) -> None:
         """Notes the stage and how much of it there is to do."""
@@ -119,15 +120,17 @@ class Progress:
         self._state = state
         self._show()
         if self._live is None:
-            self.say(f"{self._where()}{self._stage}" + (f", {self._total:,} to do" if self._total > 1 else ""))
+            words = f"{self._where()}{self._stage}" + (f", {self._total:,} to do" if self._total > 1 else "")
+            with bound(place=task.units[0].place) if isinstance(task, Rollouts) else nullcontext():
+                tell("stage", words, stage=self._stage, to_do=self._total)
             self._wait()
 
     def _begin(self, state: TrainerState) -> None:
         if self._steps_before is None:
             self._steps_before = state.steps_done
-            self.say(f"run {self._folder}")
+            tell("run", f"run {self._folder}")
             if self.opening:
-                self.say(self.opening)
+                tell("rules", self.opening)
 
     def _where(self) -> str:
         """The step that is under way, where there is one."""
@@ -144,19 +147,14 @@ class Progress:
     def _still(self) -> None:
         if self._done < self._total:
             done = f"{self._done:,} of {self._total:,} done, {self._answered:,} calls answered"
-            self.say(f"  {self._stage}: {done} after {_clock(self._clock() - self._stage_began)}")
+            tell("still", f"  {self._stage}: {done} after {_clock(self._clock() - self._stage_began)}")
             self._wait()
 
     def happened(self, seq: int, event: Event, state: TrainerState) -> None:
-        """Counts, and prints what deserves a line."""
+        """Counts."""
         self._state = state
         self._done += 1
         self._begin(state)
-        if not isinstance(event, RolloutCompleted | RunPaused):  # a pause is what the command ends with
-            text = milestone(event)
-            if text:
-                verdict = event.verdict.action.replace("_", " ") if isinstance(event, CandidateGated) else ""
-                self.say(text, tone_of(verdict) if verdict else "plain")
         self._show()
 
     def called(self, row: CallRow) -> None:
@@ -236,17 +234,25 @@ class _Forgiving:
 def open_progress(folder: Path, *, quiet: bool) -> Iterator[Progress]:
     """Progress for one session, live if stderr is a terminal."""
     coloured = has_colour(sys.stderr)
+    if quiet or not sys.stderr.isatty() or is_dumb():
+        with shown_by(quiet=quiet):
+            yield Progress(folder, Console(file=io.StringIO()), live=None)
+        return
     console = Console(
         file=cast(IO[str], _Forgiving(raw(sys.stderr))),  # it makes its texts safe itself, and moves the cursor
         color_system="auto" if coloured else None,
         no_color=not coloured,
-        force_terminal=sys.stderr.isatty() or coloured,
+        force_terminal=True,
     )
-    if quiet or not sys.stderr.isatty() or is_dumb():
-        yield Progress(folder, console, live=None, quiet=quiet)
-        return
+
+    def above(parts: Sequence[Part]) -> None:
+        console.print(Text.from_ansi(line_of(parts, coloured=console.color_system is not None)))
+
     # What others write meanwhile goes through our own streams, which are safe; rich would pass it on as it is.
-    with Live(
-        console=console, refresh_per_second=8, transient=True, redirect_stdout=False, redirect_stderr=False
-    ) as live:
-        yield Progress(folder, console, live=live, quiet=False)
+    with (
+        Live(
+            console=console, refresh_per_second=8, transient=True, redirect_stdout=False, redirect_stderr=False
+        ) as live,
+        shown_by(above, quiet=False),
+    ):
+        yield Progress(folder, console, live=live)

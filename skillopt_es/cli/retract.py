@@ -13,6 +13,7 @@ from attrs import asdict
 
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import as_found, print_json
+from skillopt_es.cli.terminal import tell
 from skillopt_es.counting import counted
 from skillopt_es.presenting.documents import problem_json
 from skillopt_es.presenting.words import short, unsaid_words
@@ -94,7 +95,7 @@ def retract_command(
         if not (apply or erase) or code:
             _print_list(reading, found, as_json=as_json)
             if apply or erase:
-                click.echo("nothing was done: a damaged log is not forked and not erased from", err=True)
+                tell("damaged", "nothing was done: a damaged log is not forked and not erased from", level="error")
             return as_found(reading)
     who, why = by.strip() or _user(), reason.strip()
     made = _forked(folder, evidence, name, why, who) if apply else None

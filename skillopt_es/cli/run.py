@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,12 +22,15 @@ from skillopt_es.cli.options import (
     run_argument,
 )
 from skillopt_es.cli.printing import tell_of
+from skillopt_es.cli.terminal import tell
 from skillopt_es.config import RunConfig
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.sessions.opening import Session
+
+if TYPE_CHECKING:
+    from skillopt_es.door.run import Run
+    from skillopt_es.door.work import Watch
 
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
-Work = Callable[[Session], Awaitable[TrainerState]]
+Work = Callable[["Watch"], Awaitable["Run"]]
 
 
 @click.command("run")
@@ -58,8 +62,8 @@ def run_command(
     """
     from skillopt_es.cli.process import prepare_process, too_few_files
     from skillopt_es.config import demo_config, load_config
+    from skillopt_es.door.work import atrain
     from skillopt_es.runs.folders import new_run_folder
-    from skillopt_es.sessions.session import start
 
     if config is not None and demo is not None:
         raise click.UsageError("give a CONFIG or a --demo, not both")
@@ -79,7 +83,7 @@ def run_command(
     notice = _SIMULATED if "simulated" in backends else too_few_files(loaded.env.workers)
     notice = OFFLINE_DEMO if demonstrates else notice
     with new_run_folder(name, stem, datetime.now(UTC), directory) as folder:
-        work: Work = lambda session: start(loaded, folder, session)  # noqa: E731
+        work: Work = lambda watch: atrain(loaded, name=folder.name, runs=folder.parent, watch=watch)  # noqa: E731
         opening = ground_rules(loaded)
         return _drive(work, folder, quiet=quiet, as_json=as_json, notice=notice, opening=opening)
 
@@ -112,19 +116,15 @@ def resume_command(
     **budget: float | None,
 ) -> int:
     """Go on with a run that stopped, from exactly where it stopped. RUN defaults to the newest."""
+    from skillopt_es.door.work import aresume
     from skillopt_es.runs.folders import find_run
-    from skillopt_es.sessions.session import resume
 
     folder = find_run(run, directory)
-    return _drive(
-        lambda session: resume(folder, session),
-        folder,
-        quiet=quiet,
-        as_json=as_json,
-        ask_again=ask_again,
-        accept_loss=accept_loss,
-        overrides=(*overrides, *budget_settings(budget)),
+    texts = (*overrides, *budget_settings(budget))
+    work: Work = lambda watch: aresume(  # noqa: E731
+        folder, settings=texts, ask_again=ask_again, accept_loss=accept_loss, watch=watch
     )
+    return _drive(work, folder, quiet=quiet, as_json=as_json)
 
 
 def _drive(
@@ -133,42 +133,31 @@ def _drive(
     *,
     quiet: bool,
     as_json: bool,
-    ask_again: bool = False,
-    accept_loss: bool = False,
-    overrides: tuple[str, ...] = (),
     notice: str = "",
     opening: str = "",
 ) -> int:
     """Runs a session with progress and signals; the exit code."""
     from attrs import evolve
 
-    from skillopt_es.cli.process import command_session, prepare_process
-    from skillopt_es.cli.progress import open_progress
+    from skillopt_es.cli.process import command_watch, prepare_process
+    from skillopt_es.cli.progress import open_progress, words_for
     from skillopt_es.cli.summary import print_outcome, resume_hint
     from skillopt_es.errors import BackendError, Interrupted
-    from skillopt_es.runs.run_log import RunLogFile
+    from skillopt_es.runs.run_log import RunLog, ahead_gave_up, logged_to
 
     prepare_process()
-    with open_progress(folder, quiet=quiet) as progress, RunLogFile(folder) as log_file:
+    with open_progress(folder, quiet=quiet) as progress, logged_to(folder):
         if notice:
-            progress.say(notice)
+            tell("note", notice)
         progress.opening = opening
 
-        async def go() -> TrainerState:
-            async with command_session(progress.say) as session:
-                return await work(
-                    evolve(
-                        session,
-                        observers=(progress, log_file),
-                        ahead_gave_up=log_file.ahead_gave_up,
-                        ask_again=ask_again,
-                        accept_loss=accept_loss,
-                        overrides=overrides,
-                    )
-                )
+        async def go() -> Run:
+            async with command_watch() as watch:
+                observers = (progress, RunLog(words_for))
+                return await work(evolve(watch, observers=observers, ahead_gave_up=ahead_gave_up))
 
         try:
-            state = asyncio.run(go())
+            state = asyncio.run(go()).state()
         except (BackendError, Interrupted) as error:
             error.hint = ", then ".join(filter(None, (error.hint, resume_hint(folder))))
             raise

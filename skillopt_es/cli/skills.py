@@ -13,6 +13,7 @@ from attrs import frozen
 
 from skillopt_es.cli.files import refuse_existing, write_file
 from skillopt_es.cli.options import moment_option
+from skillopt_es.cli.terminal import print_note
 from skillopt_es.deploy.check import provenance_in
 from skillopt_es.deploy.folder import SkillFolder
 from skillopt_es.errors import DataError
@@ -95,4 +96,4 @@ def write_folder(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]
 def tell(built: SkillFolder) -> None:
     """What the user should know of it, on stderr."""
     for note in built.notes:
-        click.echo(f"note: {note}", err=True)
+        print_note(note)

@@ -21,7 +21,7 @@ from skillopt_es.cli.score_tables import (
     tests_json,
 )
 from skillopt_es.cli.summary import limit_option, steps_after
-from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say
+from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say, tell
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunForked, RunStarted
 from skillopt_es.events.values import Json, Score
@@ -52,7 +52,7 @@ def runs_command(directory: Path, as_json: bool) -> None:
     elif found:
         print_runs(found)
     else:
-        click.echo(f"there is no run in {directory}; `skillopt-es run{dir_option(directory)}` starts one", err=True)
+        tell("no_run", f"there is no run in {directory}; `skillopt-es run{dir_option(directory)}` starts one")
 
 
 @click.command("status")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
-from skillopt_es.cli.terminal import Toned, field, print_error, print_hint, print_next, say
+from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say, tell
 from skillopt_es.deploy.frontmatter import is_name, own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
@@ -39,14 +39,13 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
     """Why a run stands still, on stderr, and what makes it go on."""
     match pause.reason:
         case "handoff":
-            say(f"{pause.message}: `skillopt-es handoff list {folder}` shows what is asked", err=True)
-            print_hint(f"when it is answered, {resume_hint(folder)}")
+            said = f"{pause.message}: `skillopt-es handoff list {folder}` shows what is asked"
+            tell("paused", said, hint=f"when it is answered, {resume_hint(folder)}", reason=pause.reason)
         case "budget":
-            say(Toned("paused:", "unsure"), f" {pause.message}", err=True)
-            print_hint(f"`skillopt-es {resuming(folder, 'budget', pause.message)}` goes on with a higher limit")
+            hint = f"`skillopt-es {resuming(folder, 'budget', pause.message)}` goes on with a higher limit"
+            tell("paused", Toned("paused:", "unsure"), f" {pause.message}", hint=hint, reason=pause.reason)
         case "interrupt":
-            say(pause.message, err=True)
-            print_hint(resume_hint(folder))
+            tell("paused", pause.message, hint=resume_hint(folder), reason=pause.reason)
         case _:
             print_error(pause.message, f"when the cause is gone, {resume_hint(folder)}")
 

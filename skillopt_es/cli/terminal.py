@@ -3,6 +3,9 @@ The one printer of the command: what it writes to stdout and stderr, in colour w
 
 While a command runs, both streams are a `SafeStream`: whatever is written to them, by whomever, is made safe to look
 at. Colours get through by `say` alone, which knows what is ours; what is a file's content, by `write_exactly`.
+
+Results are said on stdout. Whatever is told on stderr is logged (`tell`); `Stderr` shows it to people as sentences, to
+programs as JSON.
 """
 
 from __future__ import annotations
@@ -12,14 +15,16 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from typing import Literal, TextIO, cast
 
 import click
-from attrs import frozen
+from attrs import define, frozen
 
-from skillopt_es.presenting.escaping import shown, shown_inline
+from skillopt_es.logs import as_json, listening, logger
+from skillopt_es.presenting.escaping import shown, shown_inline, shown_json
 from skillopt_es.presenting.palette import Tone
 
 _STYLES: Mapping[Tone, Mapping[str, object]] = {
@@ -42,6 +47,7 @@ class Toned:
 
 
 NOTHING = Toned("", "plain")
+Part = str | Toned
 
 
 class SafeStream(io.TextIOBase):
@@ -129,13 +135,112 @@ def width() -> int | None:
     return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
 
 
-def say(*parts: str | Toned, err: bool = False) -> None:
-    """A line of parts, each made safe, those with a tone in colour."""
-    stream = sys.stderr if err else sys.stdout
-    coloured = has_colour(stream)
-    line = "".join(shown(part) if isinstance(part, str) else in_tone(part, coloured=coloured) for part in parts)
-    raw(stream).write(f"{line}\n")
+def say(*parts: Part) -> None:
+    """A line of parts on stdout, each made safe, those with a tone in colour."""
+    _write_line(sys.stdout, parts)
+
+
+def _write_line(stream: TextIO, parts: Sequence[Part]) -> None:
+    raw(stream).write(f"{line_of(parts, coloured=has_colour(stream))}\n")
     stream.flush()
+
+
+def line_of(parts: Sequence[Part], *, coloured: bool) -> str:
+    """Parts as one line, each made safe, those with a tone in colour where there are colours."""
+    return "".join(shown(part) if isinstance(part, str) else in_tone(part, coloured=coloured) for part in parts)
+
+
+def _to_stderr(parts: Sequence[Part]) -> None:
+    _write_line(sys.stderr, parts)
+
+
+@define
+class Stderr:
+    """Listens to what is logged and writes it to stderr: what is meant for people as they read it, or all as JSON."""
+
+    json: bool = False
+    quiet: bool = False  # only warnings and errors
+    show: Callable[[Sequence[Part]], None] = _to_stderr
+
+    def __call__(self, line: Mapping[str, object]) -> None:
+        """One line; a terminal that has gone away does not stop the work."""
+        if self.quiet and line["level"] == "info":
+            return
+        with suppress(OSError):
+            if self.json:
+                raw(sys.stderr).write(f"{shown_json(as_json(line))}\n")
+                sys.stderr.flush()
+            elif "_said" in line:
+                self.show(cast("Sequence[Part]", line["_said"]))
+
+    def switch_to_json(self) -> None:
+        """From now on lines are JSON, also what others write to stderr."""
+        self.json = True
+        sys.stderr = cast("TextIO", _LoggedStream(raw(sys.stderr), self))
+
+
+class _LoggedStream(SafeStream):
+    """Stderr of a program that reads JSON: each line that is none of ours becomes one."""
+
+    def __init__(self, raw: TextIO, listener: Stderr) -> None:
+        super().__init__(raw)
+        self._listener = listener
+        self._begun = ""
+
+    def write(self, text: str, /) -> int:
+        """Logs the lines that are whole."""
+        *lines, self._begun = (self._begun + text).split("\n")
+        with listening(self._listener, alone=True):  # a thread of somebody else has no listener
+            for line in filter(str.strip, lines):
+                logger().info("output", message=line)
+        return len(text)
+
+    def isatty(self) -> bool:
+        """Nobody watches: no colours, no line that is drawn again."""
+        return False
+
+
+_stderr: ContextVar[Stderr] = ContextVar("stderr")
+
+
+@contextmanager
+def telling_on_stderr() -> Iterator[Stderr]:
+    """Shows on stderr what is logged inside; what is yielded can be switched to JSON."""
+    listener = Stderr()
+    token = _stderr.set(listener)
+    try:
+        with listening(listener):
+            yield listener
+    finally:
+        if isinstance(sys.stderr, _LoggedStream):
+            sys.stderr.write("\n")  # whatever line was begun is over
+        _stderr.reset(token)
+
+
+@contextmanager
+def shown_by(show: Callable[[Sequence[Part]], None] | None = None, *, quiet: bool) -> Iterator[None]:
+    """Inside, stderr is quiet, or its lines for people are shown by somebody else."""
+    listener = _stderr.get()
+    before = listener.show, listener.quiet
+    listener.show, listener.quiet = show or listener.show, quiet
+    try:
+        yield
+    finally:
+        listener.show, listener.quiet = before
+
+
+def tell(
+    event: str, *parts: Part, level: Literal["info", "warning", "error"] = "info", hint: str = "", **fields: object
+) -> None:
+    """
+    Logs something that people should know: they read the parts, and below them what to do; programs read `event`.
+
+    The message of programs is what people read, unless it is given.
+    """
+    message = "".join(part if isinstance(part, str) else part.text for part in parts)
+    below = (f"\n  {_hung(hint)}",) if hint else ()
+    more = {"hint": hint, **fields} if hint else fields
+    getattr(logger(), level)(event, **{"message": message, **more, "_said": (*parts, *below)})
 
 
 def say_for_now(text: str, *, last: bool) -> None:
@@ -198,19 +303,17 @@ def print_next(steps: Sequence[tuple[str, str]]) -> None:
 
 def print_error(message: str, hint: str = "") -> None:
     """What went wrong, on stderr, and below it what to do about it."""
-    say(Toned("error:", "bad"), f" {_hung(message)}", err=True)
-    print_hint(hint)
+    tell("error", Toned("error:", "bad"), f" {_hung(message)}", level="error", message=message, hint=hint)
 
 
 def print_warning(message: str) -> None:
     """What may be wrong, on stderr."""
-    say(Toned("warning:", "unsure"), f" {_hung(message)}", err=True)
+    tell("warning", Toned("warning:", "unsure"), f" {_hung(message)}", level="warning", message=message)
 
 
-def print_hint(hint: str) -> None:
-    """What to do next, below what went wrong; nothing for nothing."""
-    if hint:
-        say(f"  {_hung(hint)}", err=True)
+def print_note(note: str) -> None:
+    """What is good to know, on stderr."""
+    tell("note", f"note: {note}", message=note)
 
 
 def _hung(text: str) -> str:

@@ -38,12 +38,27 @@ def load_config(
 ) -> RunConfig:
     """The run that a file, its overrides and the environment's variables describe; without a file, the bundled demo."""
     file = demo_config() if path is None else path
+    return _loaded(_chain(file, ()), file.resolve().parent, overrides, environ)
+
+
+def config_of(
+    tree: Tree, folder: Path, overrides: Sequence[str] = (), environ: Mapping[str, str] = _NO_VARIABLES
+) -> RunConfig:
+    """The run that a mapping describes, written as a file in `folder` would be; with `_base_` where it has one."""
+    return _loaded(
+        _based(folder / "config", "the config", copy.deepcopy(tree), ()), folder.resolve(), overrides, environ
+    )
+
+
+def _loaded(
+    chain: Sequence[tuple[str, Tree]], folder: Path, overrides: Sequence[str], environ: Mapping[str, str]
+) -> RunConfig:
     layers = _Layers()
-    for source, layer in (read_yaml(packaged("base.yaml")), *_chain(file, ())):
+    for source, layer in (read_yaml(packaged("base.yaml")), *chain):
         layers.add(layer, source)
     for text in overrides:
         layers.add(_parse_override(text), ASKED)
-    return layers.settled(file.resolve().parent, environ)
+    return layers.settled(folder, environ)
 
 
 def demos() -> tuple[str, ...]:
@@ -243,13 +258,17 @@ def _chain(file: Path, seen: tuple[Path, ...]) -> list[tuple[str, Tree]]:
     file = file.resolve()
     if file in seen:
         raise ConfigError(f"{file}: _base_ leads back to this file", hint="remove one of the _base_ lines")
-    source, tree = read_yaml(file)
+    return _based(file, *read_yaml(file), (*seen, file))
+
+
+def _based(file: Path, source: str, tree: Tree, seen: tuple[Path, ...]) -> list[tuple[str, Tree]]:
+    """A layer after those that its `_base_` names."""
     base = tree.pop("_base_", None)
     if base is None:
         return [(source, tree)]
     if not isinstance(base, str):
-        raise ConfigError(f"{file}: _base_ is {base!r}, but must be a preset or the path of one YAML file")
-    return [*_chain(_base_of(file, base), (*seen, file)), (source, tree)]
+        raise ConfigError(f"{source}: _base_ is {base!r}, but must be a preset or the path of one YAML file")
+    return [*_chain(_base_of(file, base), seen), (source, tree)]
 
 
 def _base_of(file: Path, base: str) -> Path:

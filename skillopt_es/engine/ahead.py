@@ -18,6 +18,7 @@ from skillopt_es.engine.evaluations import missing, train_evaluations
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Rollouts, Score, Task, Unit
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatRequest, NotStarted
 from skillopt_es.projections.state import TrainerState, step_after
@@ -32,7 +33,7 @@ def units_ahead(task: Task, state: TrainerState) -> tuple[Unit, ...]:
     following = step_after(state, state.epoch, state.step.number + 1)
     if following is None:
         return ()
-    evaluations = train_evaluations(f"e{state.epoch.number}/s{following.number}", following, state.current)
+    evaluations = train_evaluations(Place.of_step(state.epoch.number, following.number), following, state.current)
     return tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from attrs import asdict, evolve, frozen
 
 from skillopt_es.events.erasures import ErasedText
-from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall
+from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Role, text_digest
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, Step, ToolCall, Try
@@ -136,13 +136,13 @@ def answered_call(asked: Asked, reply: ChatReply, *, ahead: bool) -> FinishedCal
         cached_tokens=reply.usage.cached,
         reasoning_tokens=reply.usage.reasoning,
         latency_ms=reply.latency_ms,
-        tries=_tries((*_remark(ahead), *reply.tries)),
+        tries=_tries(reply.tries),
+        ahead=ahead,
     )
 
 
 def repeating_call(asked: Asked, earlier: CallRow) -> FinishedCall:
     """A call that was not made: it has the answer of an earlier one, and cost nothing."""
-    remark = Try(kind=REPEATS, status=None, message=earlier.call.slot, waited_ms=0)
     return evolve(
         unanswered_call(asked),
         response=earlier.call.response,
@@ -153,7 +153,7 @@ def repeating_call(asked: Asked, earlier: CallRow) -> FinishedCall:
         output_tokens=0,
         cached_tokens=0,
         reasoning_tokens=0,
-        tries=_tries((remark,)),
+        repeats=earlier.call.slot,
     )
 
 
@@ -166,12 +166,9 @@ def failed_call(asked: Asked, failure: CallFailed, *, ahead: bool) -> FinishedCa
         error_message=failure.message,
         request_id=failure.request_id,
         latency_ms=failure.latency_ms,
-        tries=_tries((*_remark(ahead), *failure.tries)),
+        tries=_tries(failure.tries),
+        ahead=ahead,
     )
-
-
-def _remark(ahead: bool) -> tuple[Try, ...]:
-    return (Try(kind=AHEAD, status=None, message="", waited_ms=0),) if ahead else ()
 
 
 def _tries(tries: Sequence[Try]) -> str:

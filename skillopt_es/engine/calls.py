@@ -37,6 +37,7 @@ from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased
 from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.values import CallRef, Role, text_digest
+from skillopt_es.logs import bound
 from skillopt_es.ports import (
     CallFailed,
     ChatModel,
@@ -142,7 +143,8 @@ class LiveCalls:
         if known is None:
             known = await self._repeated(asked) or await self._early_answer(asked)
         if known is None:
-            return await self._made(asked)
+            with bound(place=request.slot):
+                return await self._made(asked)
         if self._repeats is not None:
             self._repeats.asked_for(request.slot, asked.digest)
         return known

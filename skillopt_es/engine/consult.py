@@ -8,12 +8,12 @@ from typing import Generic, TypeVar
 from attrs import evolve, frozen
 
 from skillopt_es.engine.calls import Answer, Calls
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef
 from skillopt_es.ports import CallFailed, ChatRequest, Message
 from skillopt_es.replies.json_reader import Unusable
 
 V = TypeVar("V")
-AGAIN = "/again"
 _ITS_OWN_FAULT = frozenset({"context_length", "empty", "invalid_reply", "bad_request"})  # asking later would not help
 _SILENT = frozenset({"empty", "invalid_reply"})
 _CUT = Unusable("the reply was cut off at the length limit; make it much shorter")
@@ -67,7 +67,7 @@ def asked_again(request: ChatRequest, answer: Answer, why: str) -> ChatRequest:
     reason = Message("user", f"This reply cannot be used: {why}. Answer the same question again.")
     return evolve(
         request,
-        slot=request.slot + AGAIN,
+        slot=Place(request.slot).again,
         messages=(*request.messages, Message("assistant", _repeated(answer)), reason),
     )
 

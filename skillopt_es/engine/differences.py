@@ -8,7 +8,7 @@ from itertools import islice
 from attrs import asdict, evolve, frozen
 
 from skillopt_es.events.catalog import Event, Recorded
-from skillopt_es.projections.usage import slot_place
+from skillopt_es.events.places import Place
 
 _MOST = 5
 _WIDTH = 60
@@ -105,7 +105,7 @@ def cannot_go_on(recorded: Recorded, error: Exception) -> Mismatch:
 def step_of(event: Event) -> int | None:
     """The step that an event belongs to, if it says so."""
     step: int | None = getattr(event, "step", None)
-    return slot_place(getattr(event, "place", "")).step if step is None else step
+    return Place(getattr(event, "place", "")).step if step is None else step
 
 
 def all_of(found: Sequence[Mismatch]) -> tuple[Mismatch, ...]:

@@ -8,14 +8,15 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import comparison_seed, draw_seed
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task, Unit
 from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import EpochState, Partial, Standing, StepState, TrainerState
 
 
-def selection(run: RunData, place: str, skill: SkillTree, *, draw: int = 1) -> Evaluation:
+def selection(run: RunData, place: Place, skill: SkillTree, *, draw: int = 1) -> Evaluation:
     """The evaluation of a skill on the selection items; a further draw has a place and a seed of its own."""
     return Evaluation(
-        place=place if draw < 2 else f"{place}/d{draw}",
+        place=place.drawn(draw),
         purpose="selection",
         split="val",
         items=run.selection_items,
@@ -68,7 +69,7 @@ def begun_draw(state: TrainerState, evaluation: Evaluation) -> Partial | None:
     return state.partial.get((evaluation.skill.hash, evaluation.draw))
 
 
-def unmeasured(state: TrainerState, run: RunData, skills: Sequence[tuple[str, SkillTree]]) -> list[Evaluation]:
+def unmeasured(state: TrainerState, run: RunData, skills: Sequence[tuple[Place, SkillTree]]) -> list[Evaluation]:
     """Selection evaluations for those of the skills (by place) that have never been measured."""
     return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
 
@@ -80,23 +81,23 @@ def told_evaluation(state: TrainerState, run: RunData) -> list[Evaluation]:
     known = state.measured.get(current.skill.hash)
     if not run.config.evaluation.fresh_score or known is None or known.told is not None or current.stale_from:
         return []
-    return [selection(run, f"{_origin_place(current, run)}/told", current.skill, draw=0)]
+    return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
 
 
-def _origin_place(current: Standing, run: RunData) -> str:
+def _origin_place(current: Standing, run: RunData) -> Place:
     """The place at which a text became the current one."""
     if current.origin == "initial_skill":
-        return "baseline"
+        return BASELINE
     if current.origin.startswith("slow_update"):
-        return f"e{int(current.origin.rpartition('_')[2])}/slow"
-    return f"e{(current.step - 1) // run.started.steps_per_epoch + 1}/s{current.step}"
+        return Place.of_epoch(int(current.origin.rpartition("_")[2])).slow
+    return Place.of_step((current.step - 1) // run.started.steps_per_epoch + 1, current.step)
 
 
-def train_evaluations(place: str, step: StepState, current: Standing) -> list[Evaluation]:
+def train_evaluations(place: Place, step: StepState, current: Standing) -> list[Evaluation]:
     """The training rollouts of a step, one evaluation a batch."""
     return [
         Evaluation(
-            place=f"{place}/b{index}",
+            place=place.in_batch(index),
             purpose="train",
             split="train",
             items=batch.items,
@@ -112,10 +113,10 @@ def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState)
     """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
     assert epoch.comparison is not None
     assert state.current is not None
-    place = f"e{epoch.number}/slow"
+    place = Place.of_epoch(epoch.number).slow
     seed = comparison_seed(run.config.train.seed, epoch.number)
     current = Evaluation(
-        place=f"{place}/current",
+        place=place.current,
         purpose="slow_current",
         split="train",
         items=epoch.comparison.items,
@@ -125,7 +126,7 @@ def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState)
     if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
         return [current]
     previous = Evaluation(
-        place=f"{place}/previous",
+        place=place.previous,
         purpose="slow_previous",
         split="train",
         items=epoch.comparison.items,
@@ -147,7 +148,7 @@ def test_evaluations(state: TrainerState, run: RunData) -> list[Evaluation]:
         texts.setdefault(skill.hash, (name, skill))
     return [
         Evaluation(
-            place=f"final/test/{name}",
+            place=FINAL_TEST / name,
             purpose="test",
             split="test",
             items=run.test_items,

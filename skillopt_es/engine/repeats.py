@@ -6,14 +6,12 @@ Only answers from other parts of the run count, so that it does not matter which
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable
 
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef
 from skillopt_es.ports import ChatRequest
-
-_DRAWN_ANEW = re.compile(r"/(d\d+|told)/item/")
 
 
 class Repeats:
@@ -49,7 +47,7 @@ class Repeats:
 
     def find(self, request: ChatRequest, digest: str) -> CallRow | None:
         """The call of another step or evaluation that asked the very same; only where an answer is no draw."""
-        if request.temperature != 0 or _DRAWN_ANEW.search(request.slot):  # a gate that draws again wants a new answer
+        if request.temperature != 0 or Place(request.slot).drawn_anew:  # a gate that draws again wants a new answer
             return None
         here = _part(request.slot)
         slots = [slot for slot in self._rows.get(digest, ()) if _part(slot) != here]
@@ -58,4 +56,4 @@ class Repeats:
 
 def _part(slot: str) -> str:
     """What belongs together: calls that may be in flight at the same time."""
-    return "/".join(slot.split("/")[:2])
+    return Place(slot).starts(2)

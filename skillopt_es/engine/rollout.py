@@ -13,6 +13,7 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Rollouts, Unit
 from skillopt_es.engine.trajectories import packed
 from skillopt_es.events.catalog import Event, RolloutCompleted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, text_digest
 from skillopt_es.ports import (
     CallFailed,
@@ -57,12 +58,6 @@ async def run_rollouts(task: Rollouts, run: RunData, ports: RolloutPorts) -> Asy
         async for done in stream:
             texts = [text for _, stored in done for text in stored]
             yield Emission([event for event, _ in done], texts)
-
-
-def unit_slot(unit: Unit) -> str:
-    """The slot of a unit's first call; an item's id stays one part of it, whatever characters it has."""
-    item = unit.item.replace("%", "%25").replace("/", "%2F")
-    return f"{unit.place}/item/{item}"
 
 
 def jobs_at_once(calls: int) -> int:
@@ -157,7 +152,7 @@ class _Target:
 
     def __init__(self, unit: Unit, run: RunData, calls: Calls) -> None:
         self._unit = unit
-        self._slot = unit_slot(unit)
+        self._slot = unit.place.of_item(unit.item)
         self._run = run
         self._calls = calls
         self._turn = 0
@@ -175,10 +170,9 @@ class _Target:
     ) -> ChatReply:
         config = self._run.config
         role = config.target_model
-        slot = self._slot if self._turn == 0 else f"{self._slot}/turn-{self._turn + 1}"
         self._turn += 1
         request = ChatRequest(
-            slot=slot,
+            slot=self._slot.turn(self._turn),
             stage="rollout",
             messages=tuple(messages),
             max_tokens=config.env.max_completion_tokens if max_tokens is None else max_tokens,
@@ -205,4 +199,4 @@ class _Target:
 
 def _shorter(request: ChatRequest, answer: Answer) -> ChatRequest:
     said = () if not answer.text else (Message("assistant", answer.text),)
-    return evolve(request, slot=f"{request.slot}/again", messages=(*request.messages, *said, Message("user", _CUT)))
+    return evolve(request, slot=Place(request.slot).again, messages=(*request.messages, *said, Message("user", _CUT)))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from attrs import frozen
+from attrs import field, frozen
 
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Minibatch, Purpose, SkillTree, Split
 
 
@@ -17,7 +18,7 @@ class Evaluation:
     `draw` counts tries of the whole list.
     """
 
-    place: str
+    place: Place = field(converter=Place)
     purpose: Purpose
     split: Split
     items: tuple[str, ...]
@@ -31,7 +32,7 @@ class Evaluation:
 class Unit:
     """One item to be tried under one skill; what is drawn for it is drawn from the seed."""
 
-    place: str
+    place: Place = field(converter=Place)
     purpose: Purpose
     item: str
     skill: SkillTree

@@ -6,27 +6,27 @@ Pure: from the config and the data's sizes alone. Replies that are asked for onc
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from math import ceil
 
 from attrs import frozen
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import epoch_batches
+from skillopt_es.events.places import FINAL, FINAL_TEST, SLOW, Place
 from skillopt_es.events.values import Role
 from skillopt_es.gate.draws import rule_of
-from skillopt_es.projections.usage import slot_place
 
-_STEP = re.compile(r"s\d+/")
-_KINDS = {
-    "slow/previous": "comparison",
-    "slow/current": "comparison",
-    "slow/gate": "slow_gate",
-    "slow/standing": "slow_gate",
+_KINDS: Mapping[str, str] = {
+    "baseline": "baseline",
+    SLOW.previous: "comparison",
+    SLOW.current: "comparison",
+    SLOW.gate: "slow_gate",
+    SLOW.standing: "slow_gate",
     "gate": "gate",
     "current": "gate",
     "told": "told",
-    "slow/told": "told",
+    SLOW.told: "told",
 }
 _TURNS = ("max_turns", "max_steps", "max_tool_turns")
 
@@ -60,11 +60,10 @@ def kind_of(slot: str, stage: str) -> str:
     """The kind of a recorded call."""
     if stage != "rollout":
         return stage
-    place = slot_place(slot).place
-    if place.startswith("final/"):
-        return "test" if place.startswith("final/test") else "final"
-    where, _, what = place.partition("/")
-    return "baseline" if where == "baseline" else _KINDS.get(_STEP.sub("", what), "train")
+    place = Place(slot)
+    if FINAL.holds(place):
+        return "test" if FINAL_TEST.holds(place) else "final"
+    return _KINDS.get(place.stage, "train")
 
 
 class _Plan:

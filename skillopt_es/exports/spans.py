@@ -26,7 +26,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import RunInfo
-from skillopt_es.projections.usage import slot_place
+from skillopt_es.events.places import Place
 from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in
 
 Value = str | int | float | bool | tuple[str, ...]
@@ -139,7 +139,7 @@ class _Growing:
         self.at(path).attributes.update(_said(event))
 
     def _where(self, event: Event) -> tuple[int | None, int | None]:
-        place = slot_place(getattr(event, "place", ""))
+        place = Place(getattr(event, "place", ""))
         step = getattr(event, "step", None) if not isinstance(event, RunForked) else None
         if step is not None:
             return self.epoch, step
@@ -148,12 +148,12 @@ class _Growing:
     def add_call(self, row: CallRow, settings: Settings) -> None:
         """A call is a span in its stage, which is one in its step, epoch or run."""
         call = row.call
-        where = slot_place(call.slot)
+        where = Place(call.slot)
         parent = self.inside(where.epoch, where.step)
-        stage = f"{parent}/{call.stage} {where.place}".removeprefix("/")
+        stage = f"{parent}/{call.stage} {where.site}".removeprefix("/")
         if stage not in self.open:
-            named: dict[str, Value] = {"skillopt.stage": call.stage, "skillopt.place": where.place}
-            self.open[stage] = _Open(parent=parent, level="stage", name=f"{call.stage} {where.place}", attributes=named)
+            named: dict[str, Value] = {"skillopt.stage": call.stage, "skillopt.place": where.site}
+            self.open[stage] = _Open(parent=parent, level="stage", name=f"{call.stage} {where.site}", attributes=named)
         end = moment(row.recorded_at)
         start = end - timedelta(milliseconds=call.latency_ms)
         path = f"{stage}/call {row.n}"
@@ -246,7 +246,7 @@ def _call_attributes(row: CallRow, settings: Settings) -> dict[str, Value]:
         "skillopt.slot": call.slot,
         "skillopt.attempt": row.attempt,
         "skillopt.ahead": call.ahead or None,
-        "skillopt.repeats": call.repeats or None,
+        "skillopt.repeats": bool(call.repeats) or None,
     }
     return {key: value for key, value in said.items() if value is not None}
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import evolve as replace
-from attrs import frozen
+from attrs import field, frozen
 
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.evaluations import begun_draw, measure, selection, units_of
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task
 from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.gate.compare import Draw, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
@@ -26,17 +27,17 @@ class Contest:
 
     candidate: SkillTree
     standing: Standing
-    candidate_place: str
-    current_place: str
+    candidate_place: Place = field(converter=Place)
+    current_place: Place = field(converter=Place)
 
     @property
     def current(self) -> SkillTree:
         """The text that it has to beat."""
         return self.standing.skill
 
-    def against(self, standing: Standing, name: str) -> Contest:
-        """The same candidate against who holds another place; what is drawn of that text has a place below this one."""
-        return replace(self, standing=standing, current_place=f"{self.current_place}/{name}")
+    def against(self, standing: Standing) -> Contest:
+        """The same candidate against the best text; what is drawn of that has a place below this one."""
+        return replace(self, standing=standing, current_place=self.current_place.best)
 
 
 def rule_of(config: RunConfig) -> Rule:
@@ -97,11 +98,11 @@ def _sides(state: TrainerState, run: RunData, contest: Contest) -> tuple[Side, S
     return current, candidate
 
 
-def _side(known: Measurement | None, skill: SkillTree, place: str, run: RunData) -> Side:
+def _side(known: Measurement | None, skill: SkillTree, place: Place, run: RunData) -> Side:
     if known is None:
         return Side(bonus=run.bonus(skill))
     drawn = [(known.place, known.items), *((each.place, each.items) for each in known.further)]
-    earlier = sum(not f"{at}/".startswith(f"{place}/") for at, _ in drawn)
+    earlier = sum(not place.holds(at) for at, _ in drawn)
     return Side(draws=tuple(_in_order(items, run) for _, items in drawn), known=earlier, bonus=run.bonus(skill))
 
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import cast
 
 from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import ImportedUsage, Json
 from skillopt_es.interchange.step_parts import added_up, usage_json
-from skillopt_es.projections.usage import RunUsage, Tally, Usage, slot_place, usage_of
+from skillopt_es.projections.usage import RunUsage, Tally, Usage, usage_of
 
 Record = dict[str, Json]
 
@@ -17,7 +18,7 @@ def usage_by_step(journal: Journal) -> Mapping[int, Mapping[str, ImportedUsage]]
     """Each step's own calls, by stage."""
     rows: dict[int, list[CallRow]] = {}
     for row in journal.read():
-        step = slot_place(row.call.slot).step
+        step = Place(row.call.slot).step
         if step is not None:
             rows.setdefault(step, []).append(row)
     return {step: counted_usage(usage_of(calls)) for step, calls in rows.items()}

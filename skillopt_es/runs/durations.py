@@ -15,8 +15,8 @@ from attrs import frozen
 
 from skillopt_es.events.bulk import Cell
 from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.places import Place
 from skillopt_es.events.reader import Reader
-from skillopt_es.projections.usage import slot_place
 
 COMINGS = frozenset({"RunResumed", "RunForked", "EvidenceRetracted", "TextsErased", "SealedTestOpened"})
 """The events that nobody waited for: a writer came, a command recorded something, a final evaluation began."""
@@ -72,7 +72,7 @@ def _moment(kind: Cell, at: Cell, step: Cell, place: Cell) -> Moment:
     except (TypeError, ValueError) as error:  # a damaged file can give anything
         raise LogDamaged(f"the time of an event is damaged: {error}") from error
     own = step if isinstance(step, int) else None
-    return Moment(str(kind), recorded, slot_place(place).step if own is None and isinstance(place, str) else own)
+    return Moment(str(kind), recorded, Place(place).step if own is None and isinstance(place, str) else own)
 
 
 def durations(moments: Iterable[Moment]) -> Durations:

@@ -1,73 +1,85 @@
 """
-`logs.jsonl` in the run folder: what happened as structured lines, for people with log tools.
+What happens in a run, logged; and `logs.jsonl` in its folder, for people with log tools.
 
-It can be made again, so what cannot be written (a full disk) is dropped and never stops a run.
+The file can be made again, so what cannot be written (a full disk) is dropped and never stops a run.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import TextIO
-
-import structlog
 
 from skillopt_es.engine.tasks import Task
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.places import Place
+from skillopt_es.logs import as_json, bound, listening, logger
 from skillopt_es.projections.state import TrainerState
+from skillopt_es.runs.folders import is_run
 
 
-class RunLogFile:
-    """An observer that writes one JSON line an event and one a call that was retried or failed."""
+@contextmanager
+def logged_to(folder: Path) -> Iterator[None]:
+    """Binds the run, and appends every line that is logged inside to its `logs.jsonl`."""
+    file: TextIO | None = None
+    early: list[str] = []
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._file: TextIO | None = None
-
-    def __enter__(self) -> RunLogFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def write(line: Mapping[str, object]) -> None:
+        nonlocal file
+        early.append(f"{as_json(line)}\n")
         with suppress(OSError):
-            if self._file is not None:
-                self._file.close()
+            if file is None and is_run(folder):  # a run that cannot start leaves nothing
+                file = (folder / "logs.jsonl").open("a", encoding="utf-8")
+            if file is not None:
+                file.writelines(early)
+                file.flush()
+                early.clear()
 
-    def _write(self, event: str, **fields: object) -> None:
-        with suppress(OSError):
-            self._write_line(event, **fields)
+    with bound(run=folder.name), listening(write):
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                if file is not None:
+                    file.close()
 
-    def _write_line(self, event: str, **fields: object) -> None:
-        if self._file is None:
-            self._file = (self._folder / "logs.jsonl").open("a", encoding="utf-8")
-        logger = structlog.wrap_logger(
-            structlog.WriteLogger(self._file),
-            processors=[
-                structlog.processors.TimeStamper(fmt="iso", utc=True),
-                structlog.processors.JSONRenderer(sort_keys=True),
-            ],
-        )
-        logger.info(event, **fields)
+
+class RunLog:
+    """An observer that logs every event, and every call that was tried again or failed; `more` adds fields."""
+
+    def __init__(self, more: Callable[[Event], Mapping[str, object]] = lambda event: {}) -> None:
+        self._more = more
 
     def planned(self, task: Task, state: TrainerState) -> None:
-        """A task begins: nothing to write."""
+        """A task begins: nothing has happened yet."""
 
     def happened(self, seq: int, event: Event, state: TrainerState) -> None:
         """One line an event."""
-        place = getattr(event, "place", None) or getattr(event, "step", None) or getattr(event, "epoch", None)
-        self._write(type(event).__name__, seq=seq, at=place)
+        place = _place(event, state)
+        logger().info(type(event).__name__, seq=seq, **({"place": place} if place else {}), **self._more(event))
 
     def called(self, row: CallRow) -> None:
-        """One line a call that did not go through at once."""
+        """One line for a call that did not go through at once."""
         call = row.call
-        if call.outcome == "failed" or call.tries != "[]":
-            self._write("call", slot=call.slot, outcome=call.outcome, error=call.error_kind, tries=call.tries)
+        if call.outcome == "failed" or call.tries != "[]" or call.ahead or call.repeats:
+            facts = {"tries": call.tries, "ahead": call.ahead, "repeats": call.repeats}
+            logger().info("call", place=call.slot, outcome=call.outcome, error=call.error_kind, **facts)
 
-    def ahead_gave_up(self, error: Exception) -> None:
-        """One line for rollouts ahead of a verdict that broke off; only an error of ours has words for a file."""
-        said = error.message if isinstance(error, SkillOptError) else ""
-        self._write("ahead_gave_up", error=type(error).__name__, message=said)
+
+def _place(event: Event, state: TrainerState) -> str:
+    """Where an event happened; nothing for what concerns the whole run."""
+    place: str | None = getattr(event, "place", None)
+    step: int | None = getattr(event, "step", None)
+    epoch = state.epoch.number if state.epoch is not None else getattr(event, "epoch", None)
+    if place or epoch is None:
+        return place or ""
+    return Place.of_epoch(epoch) if step is None else Place.of_step(epoch, step)
+
+
+def ahead_gave_up(error: Exception) -> None:
+    """Logs that rollouts ahead of a verdict broke off; only an error of ours has words for a file."""
+    said = error.message if isinstance(error, SkillOptError) else ""
+    logger().warning("ahead_gave_up", error=type(error).__name__, message=said)

@@ -10,6 +10,7 @@ import difflib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 
@@ -17,6 +18,8 @@ from attrs import fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
 from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
+from skillopt_es.adapters.environments.tasks import open_graded_by
+from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
@@ -27,11 +30,13 @@ from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
     AgentSettings,
+    AnswerFunction,
     ChatModel,
     DataSettings,
     Environment,
     EnvironmentSettings,
     Executor,
+    GraderFunction,
     ModelSettings,
     OpenEnvironment,
     OpenExecutor,
@@ -41,6 +46,7 @@ from skillopt_es.ports import (
 MODELS = "skillopt_es.models"
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
+TASKS = "tasks"
 
 _UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
 
@@ -123,19 +129,36 @@ def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, .
     return tuple(dict.fromkeys(value for value in values if value))
 
 
-def open_environment(config: RunConfig, environ: Mapping[str, str] = os.environ) -> Environment:
-    """The environment of a run, with its secrets taken out of all it says; raises ConfigError for an unknown option."""
+def function_model(function: AnswerFunction, name: str, timeout_seconds: float) -> ChatModel:
+    """A Python function as a model, under the name that the log has for it."""
+    return FunctionModel(function=function, name=name, timeout_seconds=timeout_seconds)
+
+
+def open_environment(
+    config: RunConfig, environ: Mapping[str, str] = os.environ, grader: GraderFunction | None = None
+) -> Environment:
+    """
+    The environment of a run, with its secrets taken out of all it says; raises ConfigError for an unknown option.
+
+    A `grader` that is handed over grades the user's own tasks, in place of the one that the config names.
+    """
     secrets = known_secrets(config, environ)
     if not secrets:
-        return _environment(config)
+        return _environment(config, grader)
     clean = Redactor(secrets)
     with without_secrets(clean):
-        return RedactedEnvironment(_environment(config), clean)
+        return RedactedEnvironment(_environment(config, grader), clean)
 
 
-def _environment(config: RunConfig) -> Environment:
+def _environment(config: RunConfig, grader: GraderFunction | None) -> Environment:
     env = config.env
     opener = cast(OpenEnvironment, _find(ENVIRONMENTS, env.name, config, "env.name"))
+    if grader is not None:
+        if env.name != TASKS:
+            raise ConfigError(
+                f"env.name is {env.name!r}, which grades for itself", hint=f"a grader is for env.name: {TASKS}"
+            )
+        opener = partial(open_graded_by, grader)
     data = DataSettings(
         split_mode=env.split_mode,
         split_ratio=env.split_ratio,

@@ -88,7 +88,23 @@ def test_the_key_is_nowhere(desk: Desk, endpoint: Endpoint, project: Project, wa
     assert_nowhere(project.run_folder(), done.out, done.err)
 
 
-@pytest.mark.parametrize("words", [["--debug", "run"], ["run", "--json"]])
+@pytest.mark.parametrize("way", ["replies", "429", "garbage"])
+def test_the_key_is_not_in_a_log_for_programs(desk: Desk, endpoint: Endpoint, project: Project, way: str) -> None:
+    """Every line on stderr is a JSON object, those of waits and failures too, and the run's own log says the same."""
+    endpoint.change = WAYS[way]
+    project.set(train={"num_epochs": 1})
+    keyed = desk.with_environ(**{KEY_NAME: CANARY})
+    done = keyed.run("--log-format", "json", "run", "config.yaml", "--run", "one")
+    lines = [json.loads(line) for line in done.err.splitlines()]
+    assert all({"event", "level", "timestamp"} <= line.keys() for line in lines)
+    written = (project.run_folder() / "logs.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(written) > 1
+    assert set(written) <= set(done.err.splitlines())
+    assert {json.loads(line)["run"] for line in written} == {"one"}
+    assert_nowhere(project.run_folder(), done.out, done.err)
+
+
+@pytest.mark.parametrize("words", [["--debug", "run"], ["--debug", "--log-format", "json", "run"], ["run", "--json"]])
 def test_the_key_is_not_in_a_traceback(desk: Desk, endpoint: Endpoint, project: Project, words: list[str]) -> None:
     """Also when everything is shown."""
     endpoint.change = in_errors(401)

@@ -8,6 +8,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import cast, get_args
 
@@ -18,7 +20,8 @@ from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli import progress as module
 from skillopt_es.cli.process import until_stopped
-from skillopt_es.cli.progress import STAGES, Progress, rollout_words
+from skillopt_es.cli.progress import STAGES, Progress, open_progress, rollout_words
+from skillopt_es.cli.terminal import safe_streams, telling_on_stderr
 from skillopt_es.config.once import GivenTwice, load_once
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.tasks import Job, Rollouts, Unit
@@ -33,19 +36,22 @@ def test_every_question_to_the_optimizer_has_a_name() -> None:
     assert {kind.__name__ for kind in get_args(Job)} == set(STAGES)
 
 
-def piped(folder: Path, said: io.StringIO, *, quiet: bool = False) -> Progress:
+@contextmanager
+def piped(folder: Path, *, quiet: bool = False) -> Iterator[Progress]:
     """Progress where there is no terminal."""
-    return Progress(folder, Console(file=said), live=None, quiet=quiet)
+    with safe_streams(), telling_on_stderr(), open_progress(folder, quiet=quiet) as progress:
+        yield progress
 
 
-def test_each_stage_says_that_it_begins_where_there_is_no_terminal(tmp_path: Path) -> None:
+def test_each_stage_says_that_it_begins_where_there_is_no_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Before its first answer is there; nothing with --quiet."""
     for quiet in (False, True):
-        said = io.StringIO()
-        observer = piped(tmp_path / str(quiet), said, quiet=quiet)
         settings = config(tmp_path / str(quiet), ["train.num_epochs=1"])
-        asyncio.run(start(settings, tmp_path / str(quiet) / "run", ScriptedWorld().session(observers=(observer,))))
-        lines = said.getvalue().splitlines()
+        with piped(tmp_path / str(quiet), quiet=quiet) as observer:
+            asyncio.run(start(settings, tmp_path / str(quiet) / "run", ScriptedWorld().session(observers=(observer,))))
+        lines = capsys.readouterr().err.splitlines()
         if quiet:
             assert not lines
             continue
@@ -60,18 +66,19 @@ def test_each_stage_says_that_it_begins_where_there_is_no_terminal(tmp_path: Pat
 UNIT = Unit(place="baseline", purpose="selection", item="v1", skill=SkillTree(files={"SKILL.md": ""}), seed=0)
 
 
-def test_a_stage_that_goes_on_for_long_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stage_that_goes_on_for_long_says_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Again and again, until the next one begins."""
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.01)
-    said = io.StringIO()
 
-    async def waiting() -> None:
-        observer = piped(tmp_path, said)
+    async def waiting(observer: Progress) -> None:
         observer.planned(Rollouts(units=(UNIT, UNIT)), TrainerState())
         await asyncio.sleep(0.3)
 
-    asyncio.run(waiting())
-    assert said.getvalue().count("  scoring the initial skill: 0 of 2 done, 0 calls answered after 0:0") > 2
+    with piped(tmp_path) as observer:
+        asyncio.run(waiting(observer))
+    assert capsys.readouterr().err.count("  scoring the initial skill: 0 of 2 done, 0 calls answered after 0:0") > 2
 
 
 @pytest.mark.parametrize(
@@ -112,7 +119,7 @@ class Screen:
 def test_the_time_stays_on_a_narrow_line(tmp_path: Path, width: int) -> None:
     """What is under way and the time are what a live line is for; the rest is there as far as it fits."""
     screen = Screen()
-    observer = Progress(tmp_path, Console(file=io.StringIO(), width=width), live=cast("Live", screen), quiet=False)
+    observer = Progress(tmp_path, Console(file=io.StringIO(), width=width), live=cast("Live", screen))
     asyncio.run(start(config(tmp_path), tmp_path / "run", ScriptedWorld().session(observers=(observer,))))
     assert all("elapsed" in line for line in screen.lines)
     assert all(len(line) <= width for line in screen.lines)
@@ -127,7 +134,6 @@ def test_the_time_goes_on_while_nothing_happens(tmp_path: Path) -> None:
         tmp_path,
         Console(file=io.StringIO(), width=80),
         live=cast("Live", screen),
-        quiet=False,
         clock=lambda: next(clock),
     )
     observer.planned(Rollouts(units=(UNIT, UNIT)), TrainerState())

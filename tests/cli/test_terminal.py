@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from support.audited import Audited
 from support.in_process import Cli
-from support.on_terminal import CODES, COMMAND, on_terminal
+from support.on_terminal import CODES, on_terminal
+from support.ready import COMMAND
 
 from skillopt_es.cli.printing import laid_out, table_width
 from skillopt_es.cli.terminal import has_colour

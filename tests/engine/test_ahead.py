@@ -19,7 +19,7 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import CallFailed, ChatRequest, NotStarted
 from skillopt_es.runs.overview import spent
-from skillopt_es.runs.run_log import RunLogFile
+from skillopt_es.runs.run_log import ahead_gave_up, logged_to
 from skillopt_es.sessions.session import resume, start
 
 LONG = ["train.batch_size=2", "train.num_epochs=2", "optimizer.learning_rate=1", "train.seed=1"]
@@ -153,10 +153,10 @@ def test_what_broke_off_ahead_of_a_verdict_stands_in_the_runs_log_file(tmp_path:
     world = ScriptedWorld(target=ScriptedModel("scripted target", once_without_a_key))
     settings = config(tmp_path / "run", [*LONG, "env.workers=64", "train.speculate=true"])
     run = tmp_path / "run" / "same-name"
-    with RunLogFile(run) as log_file:
-        asyncio.run(start(settings, run, world.session(ahead_gave_up=log_file.ahead_gave_up)))
+    with logged_to(run):
+        asyncio.run(start(settings, run, world.session(ahead_gave_up=ahead_gave_up)))
     [line] = [json.loads(line) for line in (run / "logs.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert (line["event"], line["error"]) == ("ahead_gave_up", "BackendError")
+    assert (line["event"], line["run"], line["error"]) == ("ahead_gave_up", "same-name", "BackendError")
     assert line["message"] == f"the target model at {refused[0]}: no such key"
     assert decisions_of(run)[1:] == decisions_of(plain)[1:]
 

@@ -1,4 +1,4 @@
-"""Records of calls: what is the same in all of them, and the remark that stands before a call's tries."""
+"""Records of calls: what is the same in all of them, and what says that one was made ahead or repeats another."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skillopt_es.engine.call_records import (
     repeating_call,
     unanswered_call,
 )
-from skillopt_es.events.journal import AHEAD, REPEATS, CallRow, FinishedCall, remark
+from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.values import text_digest
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, Try, Usage
 
@@ -28,34 +28,26 @@ EARLIER = CallRow(n=1, attempt=1, call=ANSWERED, recorded_at="", prev_hash="", h
 
 
 @pytest.mark.parametrize(
-    ("call", "said", "tries"),
+    ("call", "ahead", "repeats", "tries"),
     [
-        (unanswered_call(ASKED), None, []),
-        (ANSWERED, None, ["server"]),
-        (answered_call(ASKED, REPLY, ahead=True), AHEAD, ["ahead", "server"]),
-        (failed_call(ASKED, FAILURE, ahead=False), None, ["server"]),
-        (failed_call(ASKED, FAILURE, ahead=True), AHEAD, ["ahead", "server"]),
-        (repeating_call(ASKED, EARLIER), REPEATS, ["repeats"]),
+        (unanswered_call(ASKED), False, "", []),
+        (ANSWERED, False, "", ["server"]),
+        (answered_call(ASKED, REPLY, ahead=True), True, "", ["server"]),
+        (failed_call(ASKED, FAILURE, ahead=False), False, "", ["server"]),
+        (failed_call(ASKED, FAILURE, ahead=True), True, "", ["server"]),
+        (repeating_call(ASKED, EARLIER), False, "baseline/item/a", []),
     ],
     ids=["unanswered", "answered", "answered-ahead", "failed", "failed-ahead", "repeating"],
 )
-def test_every_record_says_what_was_asked_and_its_remark_is_read_back(
-    call: FinishedCall, said: str | None, tries: list[str]
+def test_every_record_says_what_was_asked_and_whether_it_was_ahead_or_repeats_another(
+    call: FinishedCall, ahead: bool, repeats: str, tries: list[str]
 ) -> None:
-    """The remark comes before the tries, and no try is taken for one."""
+    """Its tries are tries, and nothing else."""
     asked = (call.slot, call.role, call.stage, call.model, call.request)
     assert asked == ("baseline/item/a", "target", "rollout", "m", ASKED.recorded)
     assert call.request_digest == ANSWERED.request_digest
     assert [one["kind"] for one in json.loads(call.tries)] == tries
-    assert remark(call.tries) == said
-    assert (call.ahead, call.repeats) == (said == AHEAD, said == REPEATS)
-
-
-def test_what_a_try_says_is_no_remark() -> None:
-    """Only its place and its kind make one."""
-    said = Try(kind="server", status=None, message='[{"kind":"ahead"', waited_ms=0)
-    assert remark(json.dumps([{"kind": said.kind, "message": said.message}, {"kind": "ahead"}])) is None
-    assert remark("[]") is None
+    assert (call.ahead, call.repeats) == (ahead, repeats)
 
 
 def test_a_repeated_answer_is_the_earlier_one_at_no_cost() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,13 +15,16 @@ from support.event_runs import failed, finished, forge, with_writer
 
 from skillopt_es.events.bulk import Cell
 from skillopt_es.events.codec import canonical_json
+from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import FinishedCall, Journal, is_sealed
+from skillopt_es.events.log import RunInfo
+from skillopt_es.events.portable import PortableCall, PortableLog, put_down
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.requests import RecordedRequest
+from skillopt_es.events.schema import FORMAT_VERSION
+from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
-
-AHEAD, REPEATS = '[{"kind":"ahead"}]', '[{"kind":"repeats","slot":"a"}]'
 
 
 def call(**fields: object) -> FinishedCall:
@@ -65,22 +69,63 @@ def answered(slot: str, **fields: object) -> FinishedCall:
     return call(slot=slot, response=None, trace=None, **fields)
 
 
+ONE_TRY = '[{"kind":"timeout","message":"ä","status":null,"waited_ms":1}]'
+
+
+@pytest.mark.parametrize("log_format", [1, FORMAT_VERSION])
 @pytest.mark.parametrize(
-    ("tries", "ahead", "repeats"),
+    "said",
     [
-        ("[]", False, False),
-        (AHEAD, True, False),
-        (REPEATS, False, True),
-        ('[{"kind":"timeout"},{"kind":"ahead"}]', False, False),
-        ('[{"kind":"aheads"}]', False, False),
+        {},
+        {"ahead": True},
+        {"repeats": "e1/s1/train/item/ä"},
+        {"tries": ONE_TRY},
+        {"tries": ONE_TRY, "ahead": True},
+        {"tries": '[{"kind":"aheads"}]'},
+        {"tries": '[{"kind":"timeout"},{"kind":"ahead"}]'},
     ],
+    ids=str,
 )
-def test_a_remark_stands_before_the_tries(tries: str, ahead: bool, repeats: bool, tmp_path: Path) -> None:
-    """It says of a call that it was made ahead of its time, or that nobody was asked; so does its charge."""
-    recorded(tmp_path / "run", answered("a", tries=tries))
-    (row,), (charge,) = journal(tmp_path / "run").read(), journal(tmp_path / "run").charges()
-    for made in (row.call, charge.call):
-        assert (made.ahead, made.repeats) == (ahead, repeats)
+def test_a_call_is_read_as_it_was_recorded_in_any_format(
+    said: dict[str, object], log_format: int, tmp_path: Path
+) -> None:
+    """So is its charge; the log is whole, and it knows whether calls were made ahead or repeat others."""
+    made = answered("a", input_tokens=5, **said)
+    in_format(log_format, tmp_path / "run", made)
+    found = journal(tmp_path / "run")
+    (row,), (charge,) = found.read(), found.charges()
+    assert row.call == made
+    assert (charge.call.tries, charge.call.ahead, charge.call.repeats) == (made.tries, made.ahead, made.repeats)
+    assert (found.has_ahead(), found.asked()) == (made.ahead, 0 if made.repeats else 1)
+    assert len(found.plain_sums(0, 1)) == (said == {})
+    assert (found.first_changed(), verify(tmp_path / "run").problems) == (None, ())
+
+
+def test_format_1_has_what_is_said_of_a_call_before_its_tries(tmp_path: Path) -> None:
+    """As the releases before wrote it; a fork of such a log is one, too, and can be gone on with."""
+    first = in_format(1, tmp_path / "run", answered("a", ahead=True), answered("b", repeats="a", tries=ONE_TRY))
+    told = '[{"kind":"ahead","message":"","status":null,"waited_ms":0}]'
+    assert tries_in(first)[0] == told
+    assert tries_in(first)[1].startswith('[{"kind":"repeats","message":"a","status":null,"waited_ms":0},{"kind":"time')
+    fork, fork_of_it = ForkPoint(first, 0), tmp_path / "fork"
+    with RunWriter.create(fork_of_it, run_id="f", name="f", now=lambda: datetime.now(UTC), fork=fork) as writer:
+        asyncio.run(writer.record(answered("c", ahead=True)))
+    assert tries_in(fork_of_it)[2] == told
+    assert [row.call.ahead for row in journal(fork_of_it).read()] == [True, False, True]
+    assert verify(fork_of_it).ok
+
+
+def in_format(log_format: int, folder: Path, *calls: FinishedCall) -> Path:
+    """A run whose log was begun in this format."""
+    run = RunInfo("r", "run", "2026-01-01T00:00:00Z", format_version=log_format)
+    whole = attrs.evolve(run, hash=run.computed_hash())
+    put_down(folder, PortableLog(run=whole, events=(), calls=tuple(PortableCall(c, run.created_at) for c in calls)), {})
+    return folder
+
+
+def tries_in(folder: Path) -> list[str]:
+    """The column of a journal's tries."""
+    return [str(tries) for (tries,) in Reader(folder).rows("select tries from calls order by n")]
 
 
 @pytest.mark.parametrize(
@@ -113,7 +158,7 @@ def test_what_came_of_a_call_has_a_name_of_its_own(other: dict[str, object]) -> 
 
 def test_when_and_how_a_call_was_made_does_not_name_it() -> None:
     """Nor which server said so; the name has 128 bits."""
-    same = call(latency_ms=9, tries=AHEAD, request_id="r", reply_model="m-2026")
+    same = call(latency_ms=9, ahead=True, request_id="r", reply_model="m-2026")
     assert same.digest == call().digest
     assert re.fullmatch("[0-9a-f]{32}", call().digest)
 
@@ -133,7 +178,7 @@ def test_what_nobody_said_of_a_call_is_empty(tmp_path: Path) -> None:
 
 def test_calls_are_found_by_slot_and_model_once_they_are_answered(tmp_path: Path) -> None:
     """Failed calls are attempts, and answer for nobody; those that nobody was asked for are not counted as asked."""
-    calls = [failed("a"), answered("a"), answered("a"), failed("b"), answered("c", model="n", tries=REPEATS)]
+    calls = [failed("a"), answered("a"), answered("a"), failed("b"), answered("c", model="n", repeats="a")]
     found = journal(recorded(tmp_path / "run", *calls))
     assert [row.attempt for row in found.attempts("a")] == [1, 2, 3]
     assert [row.attempt for row in found.answers("a")] == [2, 3]
@@ -244,4 +289,4 @@ def test_calls_that_were_answered_at_once_are_summed_by_place(tmp_path: Path) ->
     assert [row.n for row in found.charges(until=2)] == [1, 2]
     assert (sums.calls, sums.input_tokens, sums.role, sums.stage) == (2, 10, "target", "rollout")
     assert not found.has_ahead()
-    assert journal(recorded(tmp_path / "other", answered("a"), answered("b", tries=AHEAD))).has_ahead()
+    assert journal(recorded(tmp_path / "other", answered("a"), answered("b", ahead=True))).has_ahead()

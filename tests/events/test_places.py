@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.codec import decode, encode
-from skillopt_es.events.places import BASELINE, FINAL_BEST, FINAL_VAL, Place, evaluated, final_test
+from skillopt_es.events.places import BASELINE, FINAL_BEST, FINAL_TEST, FINAL_VAL, Place, evaluated
 from skillopt_es.events.values import CallRef, Measured
 
 COUNTS = st.integers(1, 10**6)
 WORDS = st.from_regex(r"[a-z][a-z-]{2,9}", fullmatch=True).filter(lambda word: word != "item")
 STEPS = st.builds(Place.of_step, COUNTS, COUNTS)
 SITES = st.one_of(
-    st.sampled_from([BASELINE, FINAL_VAL, FINAL_BEST, final_test("best"), evaluated("val")]),
+    st.sampled_from([BASELINE, FINAL_VAL, FINAL_BEST, FINAL_TEST / "best", evaluated("val")]),
     STEPS.map(lambda at: at.gate) | STEPS.map(lambda at: at.current) | STEPS.map(lambda at: at.in_batch(0)),
     STEPS.map(lambda at: at.merges) | STEPS.map(lambda at: at / "rank"),
     st.builds(lambda epoch: Place.of_epoch(epoch).slow.previous, COUNTS),

@@ -44,8 +44,8 @@ def insert_event(seq: str, prev_hash: str, verb: str = "insert") -> str:
 def insert_call(n: str, attempt: str, prev_hash: str, verb: str = "insert", form: str = "form") -> str:
     return (
         f"{verb} into calls select {n}, slot, {attempt}, {form}, texts, outcome, response, trace, finish, reply_model,"
-        " request_id, input_tokens, output_tokens, cached_tokens, reasoning_tokens, latency_ms, tries, error_kind,"
-        f" error_message, recorded_at, {prev_hash}, x'68' from calls where n = 5"
+        " request_id, input_tokens, output_tokens, cached_tokens, reasoning_tokens, latency_ms, tries, ahead, repeats,"
+        f" error_kind, error_message, recorded_at, {prev_hash}, x'68' from calls where n = 5"
     )
 
 
@@ -134,7 +134,7 @@ def header(data: bytes, offset: int, value: int) -> bytes:
         (lambda _: b"junk" * 5000, LogDamaged, "not an SQLite database"),
         (lambda data: header(data, 68, 0x12345678), LogError, "another program"),
         (lambda data: header(data, 68, 0), LogError, "another program"),
-        (lambda data: header(data, 60, 2), LogTooNew, "format 2"),
+        (lambda data: header(data, 60, 3), LogTooNew, "format 3"),
         (lambda data: header(data, 60, 0), LogDamaged, "format version 0"),
         (lambda data: data[:100] + b"\xff" * 4000, LogDamaged, "damaged"),
     ],

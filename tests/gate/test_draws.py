@@ -36,6 +36,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.summary import summarize
@@ -333,7 +334,7 @@ def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(run
     assert run is not None
     assert isinstance(event, SkillScored)
     assert event.skill not in state.measured
-    later = [selection(run, "later", texts[event.skill])]
+    later = [selection(run, Place("later"), texts[event.skill])]
     task = measure(state, later)
     assert isinstance(task, Rollouts)
     assert [unit.item for unit in task.units] == list(event.not_run)

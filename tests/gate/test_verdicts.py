@@ -26,9 +26,7 @@ def weighed(state: TrainerState, run: RunData, candidate: SkillTree = CANDIDATE)
     contest = Contest(
         candidate=candidate, standing=state.current, candidate_place="e1/s1/gate", current_place="e1/s1/current"
     )
-    found = gate.weighed(
-        state, run, contest, contest.against(state.best, "best"), use_gate=run.config.evaluation.use_gate
-    )
+    found = gate.weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
     assert found.new_best or found.action != "accept_new_best"
     return found
 

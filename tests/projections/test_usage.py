@@ -17,7 +17,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.projections.prices import Prices, prices_in
-from skillopt_es.projections.usage import KINDS, Money, SlotPlace, Tally, Usage, crashes, slot_place, usage_of
+from skillopt_es.projections.usage import KINDS, Money, Tally, Usage, crashes, usage_of
 
 CALL = FinishedCall(
     slot="baseline/i1", role="target", stage="rollout", model="m", request=RecordedRequest("{}"), outcome="answered"
@@ -31,35 +31,6 @@ def row(
     waited = [{"kind": "server", "status": 503, "message": "", "waited_ms": 1}] * tries
     call = evolve(CALL, slot=slot, tries=json.dumps([*waited, *rows]), **changes)  # type: ignore[arg-type]
     return CallRow(n=1, attempt=1, call=call, recorded_at="", prev_hash="", hash="")
-
-
-@pytest.mark.parametrize(
-    ("slot", "place", "epoch", "step"),
-    [
-        ("baseline/i1", "baseline", None, None),
-        ("baseline/a/b/c", "baseline", None, None),
-        ("e1/s2/b0/i1", "e1/s2/b0", 1, 2),
-        ("e1/s2/b0/e9/s9/gate", "e1/s2/b0", 1, 2),
-        ("e1/s2/b0/i1/turn-2/again", "e1/s2/b0", 1, 2),
-        ("e1/s2/b0/failure-0", "e1/s2/b0", 1, 2),
-        ("e1/s2/merge/failure-1-0", "e1/s2/merge", 1, 2),
-        ("e1/s2/merge/final/again", "e1/s2/merge", 1, 2),
-        ("e1/s2/rank", "e1/s2/rank", 1, 2),
-        ("e10/s123/gate/i/1", "e10/s123/gate", 10, 123),
-        ("e1/s2/current/i1", "e1/s2/current", 1, 2),
-        ("e2/slow/previous/s3/x", "e2/slow/previous", 2, None),
-        ("e2/slow/advice/again", "e2/slow/advice", 2, None),
-        ("e2/meta", "e2/meta", 2, None),
-        ("e2/slow/gate/i1", "e2/slow/gate", 2, None),
-        ("final/val/i1", "final/val", None, None),
-        ("final/test/best/i/1", "final/test/best", None, None),
-        ("eval/val/i1", "eval/val", None, None),
-        ("doctor", "doctor", None, None),
-    ],
-)
-def test_a_slot_is_read_from_the_left(slot: str, place: str, epoch: int | None, step: int | None) -> None:
-    """An item's id may look like anything."""
-    assert slot_place(slot) == SlotPlace(place, epoch, step)
 
 
 def test_what_was_not_reported_is_not_zero() -> None:
@@ -78,10 +49,7 @@ def test_a_reported_zero_is_known() -> None:
 
 def test_a_repeat_is_no_call_and_reports_nothing() -> None:
     """What no call has reported stays unknown beside it."""
-    repeat = row(tries=0, rows=({"kind": "repeats", "status": None, "message": "baseline/i0", "waited_ms": 0},),
-                 input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)  # fmt: skip
-    repeat = evolve(repeat, call=evolve(repeat.call, tries=repeat.call.tries.replace(" ", "")))
-    assert repeat.call.repeats
+    repeat = row(repeats="baseline/i0", input_tokens=0, output_tokens=0, cached_tokens=0, reasoning_tokens=0)
     made = row(input_tokens=7)
     assert usage_of([made, repeat, repeat]) == usage_of([made])
     assert usage_of([made, repeat]).total.cached.known is None

@@ -10,13 +10,11 @@ from support.logs import events_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.rollout import unit_slot
-from skillopt_es.engine.tasks import Unit
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import SkillTree
+from skillopt_es.events.places import Place
 from skillopt_es.ports import ChatReply, ChatRequest
 from skillopt_es.sessions.session import read_state, resume, start
 
@@ -59,8 +57,7 @@ def test_what_decides_cannot_change(key: str, tmp_path: Path) -> None:
 def test_items_cannot_take_the_slots_of_others() -> None:
     """Whatever an id looks like, its slot is one part under `item`, and no two ids share one."""
     ids = ["failure-0", "a", "a/again", "a/turn-2", "a%2Fagain", "../x", "item/a"]
-    tree = SkillTree(files={"SKILL.md": ""})
-    slots = [unit_slot(Unit(place="e1/s1/b0", purpose="train", item=item, skill=tree, seed=1)) for item in ids]
+    slots = [Place("e1/s1/b0").of_item(item) for item in ids]
     assert len(set(slots)) == len(ids)
     assert all(slot.startswith("e1/s1/b0/item/") and slot.count("/") == 4 for slot in slots)
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 from attrs import frozen
 
+from support import ready
+from support.desk import Process
 from support.model_server import Answer
+from support.ready import COMMAND
 
-COMMAND = Path(sys.executable).with_name("skillopt-es")
 KEY = "sk-house-0123456789abcdef"
 RULES = "P1: paid twice, a whole team locked out, data lost. P3: other money matters, defects with a way round."
 
@@ -41,19 +43,27 @@ def environment(**more: str) -> dict[str, str]:
 
 def command(*words: str | Path, cwd: Path, env: Mapping[str, str] | None = None, stdin: str | None = None) -> Done:
     """Runs `skillopt-es` to its end; no command may show a traceback or the key."""
-    done = subprocess.run(
-        [COMMAND, *map(str, words)],
-        cwd=cwd,
-        env=env or environment(),
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert "Traceback" not in done.stderr, done.stderr
-    assert KEY not in done.stdout + done.stderr
-    return Done(done.returncode, done.stdout, done.stderr)
+    with TemporaryFile() as into, TemporaryFile() as out, TemporaryFile() as err:
+        into.write((stdin or "").encode())
+        into.seek(0)
+        streams = into.fileno(), out.fileno(), err.fileno()
+        code = _process(words, cwd, env or environment(), streams).wait(ready.PATIENCE)
+        done = Done(code, *(_text(file) for file in (out, err)))
+    assert "Traceback" not in done.err, done.err
+    assert KEY not in done.out + done.err
+    return done
+
+
+def _process(words: Sequence[str | Path], cwd: Path, env: Mapping[str, str], streams: tuple[int, int, int]) -> Process:
+    if ready.is_plain(env):
+        return ready.start(words, cwd, env, streams)
+    into, out, err = streams
+    return subprocess.Popen([COMMAND, *map(str, words)], cwd=cwd, env=env, stdin=into, stdout=out, stderr=err)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 def start(*words: str | Path, cwd: Path) -> subprocess.Popen[str]:

@@ -20,6 +20,12 @@ a result prints `{"error": {"message": …, "hint": …, "exit_code": …}}`; a 
 paused run in `paused`, an evaluation that is no score in its splits' `problem`, a check that fails in `mismatch`.
 `skillopt-es --debug …` shows tracebacks.
 
+`skillopt-es --log-format json …` writes stderr for programs: one JSON object a line with `event` (a recorded event's
+type, or a word such as `stage`, `call`, `waiting`, `warning`, `error`), `level` (`info`, `warning`, `error`),
+`timestamp` (UTC), and where they are known `run`, `place` (where in the run: `e1/s2`), `message` (the sentence that
+people read) and `hint`. What anybody else writes there comes as `output`. A run keeps the same lines in its
+`logs.jsonl`, whatever the format.
+
 A terminal gets colours (`NO_COLOR=1` takes them away, `FORCE_COLOR=1` gives them to a pipe, too), tables that fit its
 width, and a pager for what is longer than the screen (`PAGER`, by default `less`; `--no-pager` is without). A pipe gets
 one line a row. What models, endpoints, items and skills say is printed with everything spelled out that would act on a

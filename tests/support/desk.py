@@ -6,16 +6,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 from attrs import define, evolve, field, frozen
 
-COMMAND = Path(sys.executable).parent / "skillopt-es"
-PATIENCE = 30.0
+from support import ready
+from support.ready import COMMAND, PATIENCE, Ready
+
+Process = Ready | subprocess.Popen[bytes]
 
 
 @frozen
@@ -66,16 +67,21 @@ class Desk:
         }
         out, err = (self._file(name) for name in ("out", "err"))
         with out.open("wb") as stdout, err.open("wb") as stderr:
-            process = subprocess.Popen(
-                [str(self.command), *map(str, words)],
-                cwd=self.folder,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                stdout=stdout,
-                stderr=stderr,
-                **self.how,
-            )
-        return Running(process, out, err)
+            return Running(self._process(words, environ, stdout.fileno(), stderr.fileno()), out, err)
+
+    def _process(self, words: Sequence[object], environ: Mapping[str, str], out: int, err: int) -> Process:
+        if self.command == COMMAND and not self.how and ready.is_plain(environ):
+            with Path(os.devnull).open("rb") as nothing:
+                return ready.start(words, self.folder, environ, (nothing.fileno(), out, err))
+        return subprocess.Popen(
+            [str(self.command), *map(str, words)],
+            cwd=self.folder,
+            env=environ,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            **self.how,
+        )
 
     def _file(self, name: str) -> Path:
         folder = self.folder.with_name(f"{self.folder.name}-printed")
@@ -87,7 +93,7 @@ class Desk:
 class Running:
     """A command that runs; leaving the `with` block kills it if it still does."""
 
-    process: subprocess.Popen[bytes]
+    process: Process
     out: Path
     err: Path
 
@@ -97,7 +103,7 @@ class Running:
     def __exit__(self, *_: object) -> None:
         if self.process.poll() is None:
             self.process.kill()
-            self.process.wait()
+            self.process.wait(PATIENCE)
 
     @property
     def pid(self) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import pty
 import re
-import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 
-COMMAND = str(Path(sys.executable).with_name("skillopt-es"))
+from support import ready
+
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -18,14 +17,12 @@ def on_terminal(*words: object, **environ: str) -> str:
     """What a terminal of 80 columns and 24 lines gets of a command."""
     ours, theirs = pty.openpty()
     plain = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "80", "LINES": "24", "LANG": "C.UTF-8"}
-    process = subprocess.Popen(
-        [COMMAND, *map(str, words)], env=plain | environ, stdin=theirs, stdout=theirs, stderr=theirs
-    )
+    process = ready.start(words, Path.cwd(), plain | environ, (theirs,) * 3)
     os.close(theirs)
     shown = b""
     with suppress(OSError):  # what Linux says when the other side is closed
         while piece := os.read(ours, 65536):
             shown += piece
     os.close(ours)
-    assert process.wait(20) == 0
+    assert process.wait() == 0
     return shown.decode().replace("\r\n", "\n")

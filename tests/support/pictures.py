@@ -6,7 +6,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 
-from skillopt_es.adapters.models.simulated.font import GLYPHS, HEIGHT, WIDTH
+from skillopt_es.adapters.models.simulated.sight import GLYPHS, HEIGHT, WIDTH
 
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00" + b"made for a test" + b"\xff\xd9"
 

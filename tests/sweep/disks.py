@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from support.command import environment
+from support.ready import PATIENCE
 from sweep.outcome import PAUSED, Difference, Whole, compare, gone_on
 
 from skillopt_es.events.verify import verify
@@ -43,7 +44,7 @@ def fail(whole: Whole, home: Path, library: Path, draw: random.Random) -> str:
     }  # fmt: skip
     words = [sys.executable, "-m", "skillopt_es", *whole.world.words(home)]
     done = subprocess.run(
-        words, cwd=home, env=environment(**settings), capture_output=True, text=True, timeout=120, check=False
+        words, cwd=home, env=environment(**settings), capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     if "this is a bug" in done.stderr or "Traceback" in done.stderr or done.returncode < 0:
         raise Difference(f"{what}: ended with {done.returncode}: {done.stderr[-800:]}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +52,7 @@ class Sweep:
         self._counts[kind, name] += 1
         try:
             self._trials[kind](whole, home, draw)
-        except (Difference, TimeoutError) as failure:
+        except (Difference, TimeoutError, subprocess.TimeoutExpired) as failure:
             self.failures.append(f"{kind} of {name}, trial {number}, {home}: {failure}")
             print(self.failures[-1], flush=True)
         else:

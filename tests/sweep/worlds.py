@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 from attrs import frozen
-from support.command import KEY, Clerk
+from support.command import Clerk
 
 TESTS = Path(__file__).parents[1]
 PROJECT = TESTS.parent / "configs" / "init"
@@ -88,6 +88,3 @@ def endpoint() -> Endpoint:
     )
     assert process.stdout is not None
     return Endpoint(process, process.stdout.readline().strip())
-
-
-ENVIRONMENT = {"OPENAI_API_KEY": KEY}

@@ -7,8 +7,8 @@ from pathlib import Path
 from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.environments.alfworld.episode import Play, Rules
-from skillopt_es.adapters.environments.alfworld.guide import GUIDE
 from skillopt_es.adapters.environments.alfworld.items import AlfworldItem, GameReader
+from skillopt_es.adapters.environments.alfworld.prompt import GUIDE
 from skillopt_es.adapters.environments.alfworld.world import WorldError
 from skillopt_es.adapters.environments.alfworld.worlds import WorldChoice, Worlds
 from skillopt_es.adapters.environments.data import RawItem

@@ -8,10 +8,9 @@ from pathlib import Path
 from attrs import field, frozen
 
 from skillopt_es.adapters.environments.docvqa.evaluator import WHOLE, Scoring, anls, extract, tagged_answer
-from skillopt_es.adapters.environments.docvqa.guide import GUIDE
 from skillopt_es.adapters.environments.docvqa.items import SUFFIXES, DocVQAItem, Shelf
 from skillopt_es.adapters.environments.docvqa.pictures import Picture, UnusableImageError, shown
-from skillopt_es.adapters.environments.docvqa.prompt import RECHECK, system_prompt, user_prompt
+from skillopt_es.adapters.environments.docvqa.prompt import GUIDE, RECHECK, system_prompt, user_prompt
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, text
 from skillopt_es.adapters.environments.splits import load_splits

@@ -1,4 +1,4 @@
-"""What the target is told in DocVQA."""
+"""What is said of DocVQA's tasks: to the target, and to analysts."""
 
 from __future__ import annotations
 
@@ -37,3 +37,16 @@ def system_prompt(skill_section: str) -> str:
 def user_prompt(question: str) -> str:
     """The text beside the image."""
     return f"{question}\n\n{_REMINDER}"
+
+
+GUIDE = """\
+Questions about scanned pages. The page was before the agent, not before you: you see the question, the answer and the
+accepted answers. An answer counts fully when it is written exactly like an accepted one; case and spaces do not
+count, all else does.
+Kinds of failure, to be used as failure_type where one fits:
+- evidence_miss: another part of the page was read than the question is about
+- near_match_confusion: a similar value that stands nearby was taken
+- normalization_error: the right value, written otherwise than on the page
+- reading_error: letters or figures were misread
+- other
+Rules say how to find and to copy; what stands on one page belongs into no rule."""

@@ -1,11 +1,13 @@
-"""The choices of a question: reading their three spellings, and showing them in an order drawn from a seed."""
+"""The choices of a question: their three spellings, the drawn order they are shown in, and which one a reply means."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from string import ascii_uppercase
+from typing import Literal
 
 from attrs import frozen
 
@@ -96,3 +98,40 @@ def _named(correct: Json) -> tuple[str, str]:
 def shown(choices: Sequence[Choice]) -> str:
     """The choices as a target reads them, one a line."""
     return "\n".join(f"{choice.label}. {choice.text}" for choice in choices)
+
+
+Scoring = Literal["upstream", "extended"]
+
+# `(B)`, `**B**`, `$B$`, `\boxed{B}`, `Option B`, `B - because …`: one letter in print, perhaps with a word before it.
+_DRESSED = re.compile(
+    r"^(?:the\s+)?(?:correct\s+)?(?:option|choice|answer)?\s*(?:is)?\s*:?\s*"
+    r"(?:\\(?:boxed|text|mathrm|mathbf)\{|[(\[{*$_`\\])*\s*([A-Za-z])\s*[)\]}*$_`.:]*$",
+    re.IGNORECASE,
+)
+
+
+def chosen(prediction: str, choices: Choices, scoring: Scoring) -> str:
+    """
+    The label that an answer names; what it says, as a label, when it names none.
+
+    `upstream` reads as SkillOpt does, which takes the article in "A theorem …" for choice A and does not know `(B)`.
+    """
+    labels = {choice.label for choice in choices.all}
+    plain = label_of(prediction)
+    if plain in labels:
+        return plain
+    for choice in choices.all:
+        if choice.text.casefold() == prediction.strip().casefold():
+            return choice.label
+    if scoring == "extended":
+        dressed = _DRESSED.match(prediction.strip())
+        letter = dressed[1].upper() if dressed else _leading_label(prediction)
+        return letter if letter in labels else plain
+    first = label_of(prediction.split(maxsplit=1)[0]) if prediction.split() else ""
+    return first if first in labels else plain
+
+
+def _leading_label(prediction: str) -> str:
+    """The letter before a full stop, colon or bracket at the start: `B. two`, `B) two`."""
+    found = re.match(r"^[(\[*]*([A-Za-z])[*]*[.):\]]", prediction.strip())
+    return found[1].upper() if found else ""

@@ -6,11 +6,9 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.environments.episodes import REFERENCE, TASK_LIMIT, SystemPrompts, records_of, without_answer
 from skillopt_es.adapters.environments.livemath import choices as choosing
-from skillopt_es.adapters.environments.livemath.choices import Choices
-from skillopt_es.adapters.environments.livemath.evaluator import Scoring, chosen
-from skillopt_es.adapters.environments.livemath.guide import GUIDE
+from skillopt_es.adapters.environments.livemath.choices import Choices, Scoring, chosen
 from skillopt_es.adapters.environments.livemath.items import LiveMathItem, livemath_item, read_months
-from skillopt_es.adapters.environments.livemath.prompt import RECHECK, system_prompt, user_prompt
+from skillopt_es.adapters.environments.livemath.prompt import GUIDE, RECHECK, system_prompt, user_prompt
 from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, yes_or_no
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.text import answer_in, last_tagged, shorten

@@ -1,4 +1,4 @@
-"""What the target is told in LiveMathematicianBench."""
+"""What is said of LiveMathematicianBench's tasks: to the target, and to analysts."""
 
 from __future__ import annotations
 
@@ -37,3 +37,16 @@ def user_prompt(question: str, choices: Choices, *, theorem: str = "", sketch: s
     parts += [f"## Theorem\n{theorem}"] if theorem else []
     parts += [f"## Proof sketch\n{sketch}"] if sketch else []
     return "\n\n".join(parts)
+
+
+GUIDE = """\
+Multiple choice on theorems: one choice is right as it stands, the others are a little weaker, stronger, or true under
+more. Compare the chosen text with the right one, word by word. The order of choices is drawn anew each time: labels
+teach nothing.
+Kinds of failure, to be used as failure_type where one fits:
+- quantifier_miss: for all, for some, for infinitely many, for all large ones were mixed up
+- strength_mismatch: a statement that is weaker or stronger than what holds
+- condition_miss: a hypothesis that is needed was left out, or one that is not needed was taken in
+- option_confusion: the reasoning fits another choice than the one that was given
+- other
+Rules say how to read and to compare statements; the mathematics of one question belongs into no rule."""

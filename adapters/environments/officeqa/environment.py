@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from skillopt_es.adapters.environments.episodes import (
@@ -13,18 +14,23 @@ from skillopt_es.adapters.environments.episodes import (
     without_answer,
 )
 from skillopt_es.adapters.environments.officeqa.documents import Corpus, UnreadableError, open_corpus
-from skillopt_es.adapters.environments.officeqa.guide import GUIDE
+from skillopt_es.adapters.environments.officeqa.evaluator import Grade, Scoring, grade
 from skillopt_es.adapters.environments.officeqa.items import SUFFIXES, Library, OfficeItem
 from skillopt_es.adapters.environments.officeqa.options import OfficeOptions
 from skillopt_es.adapters.environments.officeqa.pages import oracle_text
-from skillopt_es.adapters.environments.officeqa.prompt import plain_prompt, search_prompt, tools_prompt, user_prompt
-from skillopt_es.adapters.environments.officeqa.results import graded, unmeasured
+from skillopt_es.adapters.environments.officeqa.prompt import (
+    GUIDE,
+    plain_prompt,
+    search_prompt,
+    tools_prompt,
+    user_prompt,
+)
 from skillopt_es.adapters.environments.officeqa.search import SearchEngine, SearchFailed, open_search
 from skillopt_es.adapters.environments.officeqa.talk import Talk, asked_once, with_search, with_tools
 from skillopt_es.adapters.environments.officeqa.tools import Desk
 from skillopt_es.adapters.environments.splits import load_splits
-from skillopt_es.adapters.environments.text import shorten
-from skillopt_es.events.values import SkillTree
+from skillopt_es.adapters.environments.text import last_tagged, shorten
+from skillopt_es.events.values import Failed, Measured, SkillTree
 from skillopt_es.ports import Ask, EnvironmentSettings, Episode, Item, Message, Splits, TrajectoryRecord
 
 
@@ -105,3 +111,47 @@ class OfficeQA:
             rounds, queries = self._options.max_tool_turns, self._options.max_queries_per_turn
             return await with_search(messages, ask, self._engine, most=rounds, queries=queries, max_tokens=most)
         return await asked_once(messages, ask, max_tokens=most)
+
+
+_WRONG = Grade(False, 0.0)
+
+
+def graded(item: OfficeItem, task: str, talk: Talk, records: Sequence[TrajectoryRecord], scoring: Scoring) -> Episode:
+    """The episode of a conversation that came to its end; an answer counts inside answer tags only, the last one."""
+    prediction = "" if talk.exhausted else (last_tagged(talk.reply.text, "answer") or "")
+    result = grade(prediction, item.answer, scoring) if prediction else _WRONG
+    failure, detail = ("", "") if result.right else _failure(item, talk, prediction, result)
+    lines = [
+        "[EVALUATION RESULT]",
+        *([detail] if detail else []),
+        f"Predicted answer: {prediction!r}",
+        f"Expected answer: {item.answer!r}",
+        f"Exact Match: {int(result.right)}",
+        f"F1: {result.f1:.4f}",
+    ]
+    return Episode(
+        outcome=Measured(float(result.right), result.f1),
+        task=task,
+        records=(*records, TrajectoryRecord("feedback", "\n".join(lines))),
+        turns=talk.turns,
+        failure=failure,
+        detail=detail,
+        prediction=prediction,
+    )
+
+
+def unmeasured(kind: str, why: str, task: str) -> Episode:
+    """The episode of an attempt that the world, not the target, kept from its end."""
+    return Episode(outcome=Failed(kind, why), task=task, records=(), turns=0, failure=kind, detail=why)
+
+
+def _failure(item: OfficeItem, talk: Talk, prediction: str, result: Grade) -> tuple[str, str]:
+    expected = f"expected {item.answer!r}"
+    if talk.exhausted:
+        return "budget_exhausted", f"{talk.exhausted}; {expected}"
+    if prediction:
+        code = "near_miss" if result.f1 > 0 else "wrong_answer"
+        return code, f"predicted {shorten(prediction, TASK_LIMIT)!r}, {expected}"
+    if not talk.reply.text.strip() or last_tagged(talk.reply.text, "answer") is not None:
+        return "no_answer", f"the reply holds no answer, {expected}"
+    return "format", f"the answer is not inside <answer> tags, {expected}"

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from skillopt_es.adapters.environments.options import read_options
-from skillopt_es.adapters.environments.spreadsheetbench.environment import SpreadsheetBench
-from skillopt_es.adapters.environments.spreadsheetbench.options import SpreadsheetOptions
+from skillopt_es.adapters.environments.spreadsheetbench.environment import SpreadsheetBench, SpreadsheetOptions
 from skillopt_es.ports import Environment, EnvironmentSettings
 
 

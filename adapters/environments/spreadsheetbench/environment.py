@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Literal
 
-from attrs import define, evolve
+from attrs import define, evolve, field, frozen
 
 from skillopt_es.adapters.environments.episodes import TASK_LIMIT, SystemPrompts, records_with_tools, without_answer
+from skillopt_es.adapters.environments.options import one_of, parsed_by, positive_int, text, yes_or_no
 from skillopt_es.adapters.environments.splits import load_splits
 from skillopt_es.adapters.environments.spreadsheetbench.books import UnreadableError
-from skillopt_es.adapters.environments.spreadsheetbench.grading import compare, wrong_cells
-from skillopt_es.adapters.environments.spreadsheetbench.guide import GUIDE
+from skillopt_es.adapters.environments.spreadsheetbench.cells import Scoring
+from skillopt_es.adapters.environments.spreadsheetbench.grading import Result, compare, episode, wrong_cells
 from skillopt_es.adapters.environments.spreadsheetbench.items import Case, SheetItem, Shelf
-from skillopt_es.adapters.environments.spreadsheetbench.options import SpreadsheetOptions
 from skillopt_es.adapters.environments.spreadsheetbench.prompt import (
+    GUIDE,
     NO_CODE,
     code_in,
     failed_prompt,
@@ -29,7 +31,6 @@ from skillopt_es.adapters.environments.spreadsheetbench.react import (
     Desk,
     seconds_for_tools,
 )
-from skillopt_es.adapters.environments.spreadsheetbench.results import Result, episode
 from skillopt_es.adapters.environments.spreadsheetbench.workshop import (
     Opened,
     open_workbooks,
@@ -38,6 +39,7 @@ from skillopt_es.adapters.environments.spreadsheetbench.workshop import (
 )
 from skillopt_es.adapters.environments.text import shorten
 from skillopt_es.adapters.sandboxes.job import Sandbox, SandboxError
+from skillopt_es.adapters.sandboxes.opening import Mode as SandboxMode
 from skillopt_es.adapters.sandboxes.places import visible_answers
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Failed, SkillTree
@@ -219,3 +221,23 @@ def _complaint(item: SheetItem, first: Result | None) -> str:
 
 def _unmeasured(kind: str, why: str, task: str) -> Episode:
     return Episode(outcome=Failed(kind, why), task=task, records=(), turns=0, failure=kind, detail=why)
+
+
+Mode = Literal["single", "multi", "react"]
+
+
+@frozen(kw_only=True)
+class SpreadsheetOptions:
+    """
+    How tasks are put, where code is run and how cells are compared.
+
+    `use_eval_feedback` tells the target in `multi` mode which cells of a training item are wrong (not what they should
+    be); an item that is only scored never gets it.
+    """
+
+    mode: Mode = field(default="single", metadata=parsed_by(one_of("single", "multi", "react")))
+    max_turns: int = field(default=30, metadata=parsed_by(positive_int))
+    data_root: str = field(default="", metadata=parsed_by(text))
+    sandbox: SandboxMode = field(default="confined", metadata=parsed_by(one_of("confined", "unconfined")))
+    scoring: Scoring = field(default="upstream", metadata=parsed_by(one_of("upstream", "extended")))
+    use_eval_feedback: bool = field(default=False, metadata=parsed_by(yes_or_no))

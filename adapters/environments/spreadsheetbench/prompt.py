@@ -1,4 +1,4 @@
-"""What the target is told in SpreadsheetBench."""
+"""What is said of SpreadsheetBench's tasks: to the target, and to analysts."""
 
 from __future__ import annotations
 
@@ -70,3 +70,15 @@ def code_in(reply: str, scoring: Scoring) -> str:
     if fence and line_end and (closing or scoring == "extended"):
         return inside.strip("\n") if inside.strip() else ""
     return (before if fence and scoring == "extended" else reply).strip()
+
+
+GUIDE = """\
+Changes to workbooks, made by a Python script and graded cell by cell: values are compared, not looks. See what the
+script assumed of the workbook, and which cells came out otherwise than expected.
+Kinds of failure, to be used as failure_type where one fits:
+- data_exploration: the real layout was not looked at: headings, extent, other sheets, types of values, empty or
+  merged cells
+- code_error: the script broke, or did something else than was meant
+- rule_missing, rule_wrong, rule_ignored: the skill lacks, has wrong, or has and was not obeyed
+- other
+Rules say how to read and to change any workbook; cells of a single one belong into no rule."""

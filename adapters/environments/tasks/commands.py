@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.adapters.environments.tasks.confined import confined
 from skillopt_es.adapters.environments.tasks.options import Command, TaskOptions
 from skillopt_es.adapters.environments.tasks.processes import run_command
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, shown, verdict_of
+from skillopt_es.adapters.sandboxes.inside import WORK
+from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, Sandbox, SandboxError
+from skillopt_es.adapters.sandboxes.opening import new_sandbox, proved_problem
+from skillopt_es.adapters.sandboxes.places import is_visible
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 
@@ -81,3 +85,109 @@ def _printed(output: str) -> object:
         except (ValueError, RecursionError):
             continue
     raise GraderError(f"the command printed {shown(output)}, which is neither a number nor JSON")
+
+
+_MAX_OUTPUT = 65_536
+_MOST_BYTES = 64 * MIB
+_UNCONFINED = "env.sandbox: unconfined, which lets it do whatever you may do"
+
+
+def confined(argv: Sequence[str], options: TaskOptions, folder: Path) -> Callable[[bytes], Awaitable[str]]:
+    """Runs the command on a standard input; raises ConfigError where that cannot be done behind walls."""
+    problem = proved_problem()
+    if problem:
+        raise ConfigError(
+            f"env.grader: a command cannot be confined here: {problem}",
+            hint="grade with a Python function (env.grader: python:module:function), run on a Linux that allows user "
+            f"name spaces, or set {_UNCONFINED}",
+        )
+    named = {word: _inside(folder, word) for word in argv if _is_file_below(folder, word)}
+    files = _files(folder, [*named, *options.grader_files])
+    command = [_program(argv[0], folder), *(f"{WORK}/{named[word]}" if word in named else word for word in argv[1:])]
+    programs = tuple(name for name in files if os.access(folder / name, os.X_OK))
+    return partial(_run, new_sandbox("confined"), command, files, programs, options.timeout)
+
+
+async def _run(
+    sandbox: Sandbox,
+    command: Sequence[str],
+    files: Mapping[str, bytes],
+    programs: Sequence[str],
+    seconds: float,
+    stdin: bytes,
+) -> str:
+    """What the command prints, trimmed; raises GraderError unless it ends well, in time and with modest output."""
+    limits = Limits(wall_seconds=seconds, cpu_seconds=math.ceil(seconds) + 1, output_bytes=_MAX_OUTPUT + 1)
+    job = Job(command=command, files=files, programs=programs, stdin=stdin, limits=limits)
+    try:
+        ended = await sandbox.run(job)
+    except SandboxError as error:
+        raise GraderError(str(error)) from error
+    return _output(ended, seconds)
+
+
+def _output(ended: Execution, seconds: float) -> str:
+    if len(ended.stdout.encode(errors="replace")) > _MAX_OUTPUT:
+        raise GraderError(f"the command printed more than {_MAX_OUTPUT} bytes")
+    if ended.ended_by in ("timeout", "cpu"):
+        raise GraderError(f"the command took longer than {seconds:g} seconds, or started too many processes")
+    if ended.ended_by == "memory":
+        raise GraderError("the command took more memory than it may")
+    if not ended.well:
+        how = f"exit code {ended.code}" if ended.ended_by == "exit" else f"signal {-ended.code}"
+        lines = ended.stderr.replace(WORK, ".").splitlines()
+        raise GraderError(f"the command ended with {how}" + (f": {lines[-1][:500]}" if lines else ""))
+    return ended.stdout.strip()
+
+
+def _program(name: str, folder: Path) -> str:
+    """The program as it is called behind the walls."""
+    if _is_file_below(folder, name):
+        return f"{WORK}/{_inside(folder, name)}"
+    found = str(folder / name) if "/" in name else shutil.which(name)
+    if found is None or not is_visible(found):
+        raise ConfigError(
+            f"env.grader: the sandbox does not see the program {found or name}",
+            hint=f"name one below {folder}, one of the system's, or this Python's, or set {_UNCONFINED}",
+        )
+    return found
+
+
+def _is_file_below(folder: Path, word: str) -> bool:
+    """Whether a word of the command names a file of the config's folder."""
+    try:
+        path = folder / word
+        below = ".." not in path.parts and path.is_relative_to(folder)
+        return below and path.is_file() and path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError):  # too long for a path, or not one
+        return False
+
+
+def _inside(folder: Path, name: str) -> str:
+    """The path of a file from the config's folder on; what a link leads to stands under the link's name."""
+    return Path(os.path.relpath(folder / name, folder)).as_posix()
+
+
+def _files(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """The files with these names, and those in folders with these names, by their paths in the sandbox."""
+    files = {name: data for each in names for name, data in _below(folder, each)}
+    if sum(map(len, files.values())) > _MOST_BYTES:
+        raise ConfigError(
+            f"env.grader_files: they have more than {_MOST_BYTES // MIB} MiB in all",
+            hint=f"name only what the grader reads, or set {_UNCONFINED}",
+        )
+    return files
+
+
+def _below(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
+    path, root = folder / name, folder.resolve()
+    if ".." in Path(name).parts or not path.resolve().is_relative_to(root):
+        raise ConfigError(f"env.grader_files: {name!r} leads out of {folder}", hint="name files below that folder")
+    if not path.exists():
+        raise ConfigError(f"env.grader_files: there is no {name!r} in {folder}", hint="name files that are there")
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file() and file.resolve().is_relative_to(root):
+            try:
+                yield _inside(folder, str(file)), file.read_bytes()
+            except OSError as error:
+                raise ConfigError(f"env.grader_files: {file} cannot be read: {error.strerror}") from error

@@ -14,6 +14,7 @@ from skillopt_es.adapters.environments.tasks.numbers import read_tolerance
 from skillopt_es.adapters.environments.tasks.verdicts import Tolerance
 from skillopt_es.adapters.sandboxes.opening import Mode as SandboxMode
 from skillopt_es.events.values import Json
+from skillopt_es.ports import GraderFunction
 
 
 @frozen
@@ -38,7 +39,14 @@ class Command:
     argv: tuple[str, ...]
 
 
-GraderChoice = BuiltIn | PythonCode | Command
+@frozen
+class GivenCode:
+    """A function that the caller of this package handed over; no config can name it."""
+
+    function: GraderFunction
+
+
+GraderChoice = BuiltIn | PythonCode | GivenCode | Command
 
 
 def read_grader(value: Json) -> GraderChoice:

@@ -15,18 +15,18 @@ from types import ModuleType
 from attrs import frozen
 
 from skillopt_es.adapters.background import finished, in_background
-from skillopt_es.adapters.environments.tasks.options import PythonCode
+from skillopt_es.adapters.environments.tasks.options import GivenCode, PythonCode
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, verdict_of
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
+from skillopt_es.ports import GraderFunction
 
-Function = Callable[[str, dict[str, Json]], object]
 Fields = Mapping[str, Json]
 
 
 @frozen
 class _PythonJudge:
-    function: Function
+    function: GraderFunction
     fields: Fields
     timeout: float
     folder: Path
@@ -50,13 +50,13 @@ class _PythonJudge:
             raise GraderError(f"the grader raised {said[:500]}") from error
 
 
-def python_judges(code: PythonCode, folder: Path, timeout: float) -> Callable[[Fields], Judge]:
+def python_judges(code: PythonCode | GivenCode, folder: Path, timeout: float) -> Callable[[Fields], Judge]:
     """Makes the judge of an item from its fields; raises ConfigError when the function cannot be found."""
-    function = _function(code, folder)
+    function = code.function if isinstance(code, GivenCode) else _function(code, folder)
     return lambda fields: _PythonJudge(function, fields, timeout, folder)
 
 
-def _function(code: PythonCode, folder: Path) -> Function:
+def _function(code: PythonCode, folder: Path) -> GraderFunction:
     module = _module(code.module, folder)
     found: object = getattr(module, code.function, None)
     if not callable(found):

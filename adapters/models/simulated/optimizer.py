@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 from skillopt_es.adapters.models.simulated.kinds import Rule, Topic
-from skillopt_es.adapters.models.simulated.merging import merged
-from skillopt_es.adapters.models.simulated.proposals import Reply, proposed, rejected_in, rewrite, rows
+from skillopt_es.adapters.models.simulated.proposals import Reply, merged, proposed, rejected_in, rewrite, rows
 from skillopt_es.adapters.models.simulated.reading import Question, Trajectory
 from skillopt_es.adapters.models.simulated.reminders import appendix_of, reminder, rules_named_in
 from skillopt_es.adapters.models.simulated.rules import BREVITY, chance, rules_in

@@ -17,7 +17,7 @@ from skillopt_es.adapters.models.simulated.household import (
     wanted_in,
 )
 from skillopt_es.adapters.models.simulated.kinds import Topic
-from skillopt_es.adapters.models.simulated.lapses import forgets
+from skillopt_es.adapters.models.simulated.reminders import forgets
 from skillopt_es.ports import ChatRequest
 
 _SEEN = re.compile(r"Your current observation is: (.*?)\n\nYour admissible commands are: \[(.*?)\]", re.DOTALL)

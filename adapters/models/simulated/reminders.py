@@ -1,4 +1,4 @@
-"""Reminder notes of the simulation: which rules the appendix of a skill names, and how such a note is worded."""
+"""Reminder notes of the simulation, and what slips the simulated target's mind unless a note tells it to check."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from skillopt_es.adapters.models.simulated.kinds import Rule
+from skillopt_es.adapters.models.simulated.rules import chance
 from skillopt_es.adapters.models.simulated.worlds import ALL_STYLE
 
 # Written out here, not imported: a model knows a skill only as the text it is given.
@@ -32,3 +33,21 @@ def reminder(rules: Sequence[Rule]) -> str:
     *names, last = [rule.name for rule in rules]
     which = f"rules on {', '.join(names)} and {last}" if names else f"rule on {last}"
     return f"Before you answer, check the {which} again."
+
+
+LAPSES = 0.12
+LAPSES_WHEN_CHECKING = 0.025
+
+# Written out here, not imported: a model knows a skill only as the text it is given.
+_GUIDANCE = re.compile(r"<!-- SLOW_UPDATE_START -->(.*?)<!-- SLOW_UPDATE_END -->", re.DOTALL)
+_RECHECK = re.compile(r"\b(?:re-?check|check again|double-check|go through)\b[^.]*\brules?\b", re.IGNORECASE)
+
+
+def forgets(rule: Rule, task: str, skill: str) -> bool:
+    """Whether a rule slips the target's mind; far less often when the guidance or a note tells it to check."""
+    guidance = " ".join(_GUIDANCE.findall(skill))
+    checks = _RECHECK.search(guidance) or rule in rules_named_in(appendix_of(skill))
+    share = LAPSES_WHEN_CHECKING if checks else LAPSES
+    # Guidance and notes do not enter the draw, so that following them can only help.
+    rest = " ".join(without_appendix(_GUIDANCE.sub("", skill)).split())
+    return chance("lapse", task, rest) < share

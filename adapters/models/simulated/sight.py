@@ -8,15 +8,57 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from math import gcd
-
-from skillopt_es.adapters.models.simulated.font import GLYPHS, HEIGHT, WIDTH
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _PLAIN_GREY = (8, 0, 0, 0, 0)  # one byte a pixel, no palette, the usual compression, not interlaced
 _MOST_PIXELS = 1 << 22
+
+# Made pages are drawn with this sheet, too: one column and one row between letters. A block stands for a word that
+# nobody can read.
+WIDTH, HEIGHT = 5, 7
+_SHEET = """\
+A     B     C     D     E     F     G     H     I     J     K     L     M     N     O     P
+.###. ####. .#### ####. ##### ##### .#### #...# ##### ..### #...# #.... #...# #...# .###. ####.
+#...# #...# #.... #...# #.... #.... #.... #...# ..#.. ...#. #..#. #.... ##.## ##..# #...# #...#
+#...# #...# #.... #...# #.... #.... #.... #...# ..#.. ...#. #.#.. #.... #.#.# ##..# #...# #...#
+##### ####. #.... #...# ####. ####. #.### ##### ..#.. ...#. ##... #.... #.#.# #.#.# #...# ####.
+#...# #...# #.... #...# #.... #.... #...# #...# ..#.. ...#. #.#.. #.... #...# #..## #...# #....
+#...# #...# #.... #...# #.... #.... #...# #...# ..#.. #..#. #..#. #.... #...# #..## #...# #....
+#...# ####. .#### ####. ##### #.... .#### #...# ##### .##.. #...# ##### #...# #...# .###. #....
+Q     R     S     T     U     V     W     X     Y     Z     0     1     2     3     4     5
+.###. ####. .#### ##### #...# #...# #...# #...# #...# ##### .###. ..#.. .###. ####. #..#. #####
+#...# #...# #.... ..#.. #...# #...# #...# #...# #...# ....# #..## .##.. #...# ....# #..#. #....
+#...# #...# #.... ..#.. #...# #...# #...# .#.#. .#.#. ...#. #.#.# ..#.. ....# ....# #..#. ####.
+#...# ####. .###. ..#.. #...# #...# #.#.# ..#.. ..#.. ..#.. #.#.# ..#.. ..##. .###. ##### ....#
+#.#.# #.#.. ....# ..#.. #...# #...# #.#.# .#.#. ..#.. .#... #.#.# ..#.. .#... ....# ...#. ....#
+#..#. #..#. ....# ..#.. #...# .#.#. ##.## #...# ..#.. #.... ##..# ..#.. #.... ....# ...#. #...#
+.##.# #...# ####. ..#.. .###. ..#.. #...# #...# ..#.. ##### .###. .###. ##### ####. ...#. .###.
+6     7     8     9     .     ,     -     /     :     $     %     #
+.###. ##### .###. .###. ..... ..... ..... ....# ..... ..#.. ##..# #####
+#.... ....# #...# #...# ..... ..... ..... ....# .##.. .#### ##.#. #####
+#.... ...#. #...# #...# ..... ..... ..... ...#. .##.. #.#.. ...#. #####
+####. ...#. .###. .#### ..... ..... .###. ..#.. ..... .###. ..#.. #####
+#...# ..#.. #...# ....# ..... .##.. ..... .#... .##.. ..#.# .#... #####
+#...# ..#.. #...# ....# .##.. ..#.. ..... #.... .##.. ####. .#.## #####
+.###. ..#.. .###. .###. .##.. .#... ..... #.... ..... ..#.. #..## #####
+"""
+
+
+def _glyphs(sheet: str) -> Mapping[str, str]:
+    """Each letter's pixels row by row, `#` for a dark one."""
+    lines = sheet.splitlines()
+    found = {" ": "." * WIDTH * HEIGHT}
+    for top in range(0, len(lines), HEIGHT + 1):
+        for left in range(0, len(lines[top]), WIDTH + 1):
+            rows = lines[top + 1 : top + 1 + HEIGHT]
+            found[lines[top][left]] = "".join(row[left : left + WIDTH] for row in rows)
+    return found
+
+
+GLYPHS = _glyphs(_SHEET)
 _LETTERS = {pixels: letter for letter, pixels in GLYPHS.items()}
 _DARK = bytes(ord("#" if grey < 128 else ".") for grey in range(256))
 

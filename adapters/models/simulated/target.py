@@ -6,9 +6,9 @@ import re
 
 from attrs import evolve, frozen
 
-from skillopt_es.adapters.models.simulated import clerk, desk, playing
+from skillopt_es.adapters.models.simulated import clerk, playing, scripts
 from skillopt_es.adapters.models.simulated.kinds import Topic
-from skillopt_es.adapters.models.simulated.lapses import forgets
+from skillopt_es.adapters.models.simulated.reminders import forgets
 from skillopt_es.adapters.models.simulated.sight import text_on
 from skillopt_es.adapters.models.simulated.worlds import topic_of, world_of
 from skillopt_es.ports import ChatRequest, ToolCall
@@ -42,7 +42,7 @@ def respond(request: ChatRequest) -> str | ToolCall:
     if wanted is not None:
         return wanted
     answer = _answer(known, skill)
-    return desk.next_request(request, answer) or answer
+    return scripts.next_request(request, answer) or answer
 
 
 def _tasks(request: ChatRequest) -> list[_Task]:

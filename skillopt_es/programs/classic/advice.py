@@ -11,6 +11,7 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import MetaSkillJob, SlowUpdateJob
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
+from skillopt_es.events.places import Place
 from skillopt_es.programs.classic.comparison import Compared, selected_pairs
 from skillopt_es.programs.classic.leaks import guard
 from skillopt_es.programs.classic.prompt_text import question, skill_section
@@ -39,7 +40,7 @@ async def propose_slow_update(
     compared = selected_pairs(state, run)
     request = question(
         run.config,
-        slot=_slot(f"e{job.epoch}/slow/advice", job.after),
+        slot=(Place.of_epoch(job.epoch).slow / "advice").after_step(job.after),
         stage="slow_update",
         prompt="slow_update",
         sections=(
@@ -94,7 +95,7 @@ async def write_meta_skill(
     )
     request = question(
         run.config,
-        slot=_slot(f"e{job.epoch}/meta", job.after),
+        slot=(Place.of_epoch(job.epoch) / "meta").after_step(job.after),
         stage="meta_skill",
         prompt="meta_skill",
         sections=(
@@ -117,11 +118,6 @@ async def write_meta_skill(
     return MetaSkillWritten(
         epoch=job.epoch, result="written", content=reply.content, reasoning=reply.reasoning, calls=consulted.calls
     )
-
-
-def _slot(first: str, after: int | None) -> str:
-    """A question that is asked again is another one: more has happened since."""
-    return first if after is None else f"{first}/after-s{after}"
 
 
 def _skills(state: TrainerState) -> tuple[str, ...]:

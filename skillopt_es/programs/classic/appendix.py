@@ -10,6 +10,7 @@ from __future__ import annotations
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import ConsolidateJob, Decide, Questions
 from skillopt_es.events.catalog import AppendixExtended, AppendixWritten
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.stale import kept_score
 from skillopt_es.projections.state import StepState, TrainerState
@@ -17,14 +18,14 @@ from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_
 from skillopt_es.skill.leaks import LeakGuard
 
 
-def notes_task(run: RunData, step: StepState, place: str) -> Decide | Questions | None:
+def notes_task(run: RunData, step: StepState, place: Place) -> Decide | Questions | None:
     """What is still to do about the notes of a step whose analysts have all answered."""
     if step.extended is None:
         return Decide("extend_appendix") if any(patch.notes for patch in step.patches.values()) else None
     threshold = run.config.optimizer.skill_aware_consolidate_threshold
     many = 0 < threshold < len(step.extended.notes)
     if many and step.extended.added and step.consolidated is None:
-        return Questions((ConsolidateJob(slot=f"{place}/appendix"),))
+        return Questions((ConsolidateJob(slot=place / "appendix"),))
     return None
 
 

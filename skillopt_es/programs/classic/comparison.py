@@ -6,6 +6,7 @@ from attrs import frozen
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Pair
 from skillopt_es.projections.state import TrainerState
 
@@ -37,9 +38,9 @@ def compare(state: TrainerState, run: RunData) -> tuple[Compared, ...]:
     """The drawn items that were measured under both skills, in drawn order."""
     assert state.epoch is not None
     assert state.epoch.comparison is not None
-    place = f"e{state.epoch.number}/slow"
-    current = state.rollouts[f"{place}/current"]
-    previous = state.rollouts.get(f"{place}/previous", current)
+    place = Place.of_epoch(state.epoch.number).slow
+    current = state.rollouts[place.current]
+    previous = state.rollouts.get(place.previous, current)
     found = []
     for item in state.epoch.comparison.items:
         before, now = previous[item], current[item]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import CandidateGated, Event
+from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
 from skillopt_es.events.values import GateVerdict, SkillTree
 from skillopt_es.gate.draws import Contest
 from skillopt_es.gate.verdicts import weighed
@@ -18,8 +19,8 @@ def step_contest(state: TrainerState) -> Contest:
     return Contest(
         candidate=step.built.candidate,
         standing=state.current,
-        candidate_place=f"{place}/gate",
-        current_place=f"{place}/current",
+        candidate_place=place.gate,
+        current_place=place.current,
     )
 
 
@@ -27,12 +28,12 @@ def guidance_contest(state: TrainerState, candidate: SkillTree) -> Contest:
     """The open epoch's guidance against the current skill."""
     assert state.epoch is not None
     assert state.current is not None
-    place = f"e{state.epoch.number}/slow"
+    place = Place.of_epoch(state.epoch.number).slow
     return Contest(
         candidate=candidate,
         standing=state.current,
-        candidate_place=f"{place}/gate",
-        current_place=f"{place}/standing",
+        candidate_place=place.gate,
+        current_place=place.standing,
     )
 
 
@@ -43,8 +44,8 @@ def final_contest(state: TrainerState) -> Contest:
     return Contest(
         candidate=state.current.skill,
         standing=state.best,
-        candidate_place="final/val",
-        current_place="final/best",
+        candidate_place=FINAL_VAL,
+        current_place=FINAL_BEST,
     )
 
 
@@ -65,4 +66,4 @@ def judged_guidance(state: TrainerState, run: RunData, candidate: SkillTree) -> 
 
 def _judged(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> GateVerdict:
     assert state.best is not None
-    return weighed(state, run, contest, contest.against(state.best, "best"), use_gate=use_gate)
+    return weighed(state, run, contest, contest.against(state.best), use_gate=use_gate)

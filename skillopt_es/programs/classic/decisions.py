@@ -21,6 +21,7 @@ from skillopt_es.events.catalog import (
     SealedTestOpened,
     StepSkipped,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Evidence, Measured, Minibatch
 from skillopt_es.gate.draws import too_large
 from skillopt_es.programs.classic.appendix import extension, fate_of_notes, written
@@ -77,7 +78,7 @@ def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
     step, place = open_step(state)
     groups: list[Minibatch] = []
     for index, batch in enumerate(step.batches):
-        at = f"{place}/b{index}"
+        at = place.in_batch(index)
         if not batch.items:  # all of it was retracted
             continue
         rows = state.rollouts[at]
@@ -90,9 +91,9 @@ def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
     return MinibatchesPlanned(step=step.number, groups=tuple(groups))
 
 
-def _groups(place: str, kind: Evidence, items: list[str], run: RunData) -> list[Minibatch]:
+def _groups(place: Place, kind: Evidence, items: list[str], run: RunData) -> list[Minibatch]:
     return [
-        Minibatch(id=f"{place}/{kind}-{index}", kind=kind, place=place, items=chunk)
+        Minibatch(id=place.analyst(kind, index), kind=kind, place=place, items=chunk)
         for index, chunk in enumerate(sampling.chunks(items, run.config.gradient.minibatch_size))
     ]
 

@@ -17,6 +17,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.draws import too_little
 from skillopt_es.projections.state import TrainerState
@@ -117,9 +118,9 @@ def _without(section: AttrsInstance, names: Collection[str]) -> Mapping[str, obj
 def under_way(state: TrainerState) -> str:
     """What a run has begun and not finished at some moment; empty between two steps, and at an epoch's ends."""
     step, epoch, owed = state.step, state.epoch, state.owed
-    late = f"e{owed.epoch.number}/slow/" if owed is not None else ""
-    places = [place for place in state.rollouts if not (late and place.startswith(late))]
-    if step is not None and (step.groups is not None or any(f"/s{step.number}/" in place for place in places)):
+    late = None if owed is None else Place.of_epoch(owed.epoch.number).slow
+    places = [Place(place) for place in state.rollouts if late is None or not late.holds(place)]
+    if step is not None and (step.groups is not None or any(place.step == step.number for place in places)):
         return f"step {step.number} is"
     if owed is not None and owed.epoch.proposed is not None:
         return f"the guidance of epoch {owed.epoch.number} is"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from skillopt_es.engine.evaluations import comparison_evaluations, measure, unmeasured
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Job, MetaSkillJob, Questions, Score, SlowUpdateJob, Task
+from skillopt_es.events.places import Place
 from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.programs.classic.contests import guidance_contest
 from skillopt_es.programs.classic.epoch_end import more_to_compare
@@ -93,5 +94,5 @@ def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Tas
     if too_large(run, candidate) or untrusted_guidance(state, run):
         return None
     if state.current.stale_from:
-        return measure(state, unmeasured(state, run, [(f"e{epoch.number}/slow/gate", candidate)]))
+        return measure(state, unmeasured(state, run, [(Place.of_epoch(epoch.number).slow.gate, candidate)]))
     return draw_task(state, run, guidance_contest(state, candidate))

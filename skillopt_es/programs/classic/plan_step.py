@@ -18,6 +18,7 @@ from skillopt_es.engine.tasks import (
     Task,
 )
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Evidence
 from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.gate.stale import counts_as_measured
@@ -30,7 +31,7 @@ from skillopt_es.skill.schedule import edit_budget
 
 def step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepState) -> Task:
     """The next thing that the open step needs."""
-    place = f"e{epoch.number}/s{step.number}"
+    place = Place.of_step(epoch.number, step.number)
     if step.groups is None:
         assert state.current is not None
         rollouts = measure(state, train_evaluations(place, step, state.current))
@@ -47,11 +48,11 @@ def step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepSt
     return _gate_task(state, run, step, place)
 
 
-def _candidate_task(run: RunData, step: StepState, place: str) -> Task:
+def _candidate_task(run: RunData, step: StepState, place: Place) -> Task:
     chosen = step.ranked.chosen if step.ranked is not None else ()
     rewrites = run.config.optimizer.skill_update_mode == "rewrite_from_suggestions"
     if chosen and rewrites and step.rewritten is None:
-        return Questions((RewriteJob(slot=f"{place}/rewrite", chosen=chosen),))
+        return Questions((RewriteJob(slot=place / "rewrite", chosen=chosen),))
     if unanswered(step):
         return Decide("pause_for_optimizer")
     if notes_for_candidate(step):
@@ -62,7 +63,7 @@ def _candidate_task(run: RunData, step: StepState, place: str) -> Task:
     return SkipStep("no_rewrite") if failed else Decide("build_candidate")
 
 
-def _collected(run: RunData, step: StepState, place: str) -> Task | None:
+def _collected(run: RunData, step: StepState, place: Place) -> Task | None:
     """What the patches of a step lead to besides their edits; None when it is time for the edits."""
     patches = [*step.patches.values()]
     nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
@@ -77,24 +78,24 @@ def _collected(run: RunData, step: StepState, place: str) -> Task | None:
     return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
 
 
-def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
-    merges, top = merge_plan(step, f"{place}/merge", run.config.gradient.merge_batch_size)
+def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, place: Place) -> Task:
+    merges, top = merge_plan(step, place, run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
     pool = tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
     return _choice(state, run, step, place, pool)
 
 
-def _choice(state: TrainerState, run: RunData, step: StepState, place: str, pool: tuple[str, ...]) -> Task:
+def _choice(state: TrainerState, run: RunData, step: StepState, place: Place, pool: tuple[str, ...]) -> Task:
     """Which of the pool to apply: a question where there are more than the step may apply."""
     if run.config.optimizer.skill_update_mode == "full_rewrite_minibatch":
         return ChooseFirst(pool=pool, budget=1)  # drafts exclude each other; there is no learning rate over them
     if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
-        return Questions((LearningRateJob(slot=f"{place}/learning-rate", pool=pool),))
+        return Questions((LearningRateJob(slot=place / "learning-rate", pool=pool),))
     budget = _budget(state, run, step, len(pool))
     if len(pool) <= budget or budget == 0:
         return ChooseFirst(pool=pool, budget=budget)
-    return Questions((RankJob(slot=f"{place}/rank", pool=pool, budget=budget),))
+    return Questions((RankJob(slot=place / "rank", pool=pool, budget=budget),))
 
 
 def _nothing_allowed(state: TrainerState, run: RunData, step: StepState) -> bool:
@@ -125,7 +126,7 @@ def _budget(state: TrainerState, run: RunData, step: StepState, available: int) 
     )
 
 
-def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job, ...], str]:
+def merge_plan(step: StepState, place: Place, batch_size: int) -> tuple[tuple[Job, ...], str]:
     """The merges that can be made now; when none are left, the patch or merge that holds the pool ("" for none)."""
     jobs: list[Job] = []
     tops: list[str] = []
@@ -136,13 +137,13 @@ def merge_plan(step: StepState, place: str, batch_size: int) -> tuple[tuple[Job,
             tops.append(top)
     if jobs or len(tops) < 2:
         return tuple(jobs), tops[0] if tops else ""
-    final = f"{place}/final"
+    final = place.last_merge
     if final in step.merges:
         return (), final
     return (MergeJob(merge=final, group="final", level=0, inputs=tuple(tops)),), ""
 
 
-def _group_plan(step: StepState, kind: Evidence, place: str, batch_size: int) -> tuple[list[Job], str]:
+def _group_plan(step: StepState, kind: Evidence, place: Place, batch_size: int) -> tuple[list[Job], str]:
     """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
     assert step.groups is not None
     nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
@@ -156,7 +157,7 @@ def _group_plan(step: StepState, kind: Evidence, place: str, batch_size: int) ->
             if len(inputs) == 1:
                 merged.append(inputs[0])
                 continue
-            name = f"{place}/{kind}-{level}-{position // batch_size}"
+            name = place.merge(kind, level, position // batch_size)
             merged.append(name)
             if name not in step.merges:
                 waiting.append(MergeJob(merge=name, group=kind, level=level, inputs=inputs))
@@ -170,7 +171,7 @@ def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
     return step.merges[name] if name in step.merges else step.patches[name]
 
 
-def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -> Task:
+def _gate_task(state: TrainerState, run: RunData, step: StepState, place: Place) -> Task:
     assert step.built is not None
     assert state.current is not None
     candidate = step.built.candidate
@@ -185,5 +186,5 @@ def _gate_task(state: TrainerState, run: RunData, step: StepState, place: str) -
     if run.config.evaluation.use_gate and not state.current.stale_from:
         drawing = draw_task(state, run, step_contest(state))
     else:
-        drawing = measure(state, unmeasured(state, run, [(f"{place}/gate", candidate)]))
+        drawing = measure(state, unmeasured(state, run, [(place.gate, candidate)]))
     return drawing or Decide("gate_candidate")

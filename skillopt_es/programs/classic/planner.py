@@ -9,6 +9,7 @@ from __future__ import annotations
 from skillopt_es.engine.evaluations import measure, selection, test_evaluations, told_evaluation
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Task
+from skillopt_es.events.places import BASELINE
 from skillopt_es.gate.draws import draw_task
 from skillopt_es.gate.verdicts import is_better
 from skillopt_es.programs.classic.contests import final_contest
@@ -24,7 +25,7 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
         return None
     initial = run.started.skill
     if initial.hash not in state.measured:
-        return measure(state, [selection(run, "baseline", initial)])
+        return measure(state, [selection(run, BASELINE, initial)])
     told = measure(state, told_evaluation(state, run))
     if told is not None:
         return told

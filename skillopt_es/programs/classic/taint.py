@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Trust
 from skillopt_es.programs.classic.appendix import notes_for_candidate
 from skillopt_es.projections.state import StepState, TrainerState, open_step, proposals_of
@@ -43,8 +44,8 @@ def untrusted_guidance(state: TrainerState, run: RunData) -> bool:
     assert state.epoch.proposed is not None
     if not run.config.evaluation.no_untrusted_only:
         return False
-    place = f"e{state.epoch.number}/slow/"
-    rows = [done for at, done in state.rollouts.items() if at.startswith(place)]
+    place = Place.of_epoch(state.epoch.number).slow
+    rows = [done for at, done in state.rollouts.items() if place.holds(at)]
     labels: list[Trust] = []
     for pair in state.epoch.proposed.pairs:
         seen = {done[pair.item].trust for done in rows if pair.item in done}

@@ -15,9 +15,9 @@ from support.downloads import MADE, livemath_months, searchqa_rows, tiny_png
 
 from skillopt_es.adapters.benchmarks.build import Built, build
 from skillopt_es.adapters.benchmarks.check import check_folder
+from skillopt_es.adapters.benchmarks.id_lists import released_ids, released_names
 from skillopt_es.adapters.benchmarks.livemath import LIVEMATH, MONTHS
 from skillopt_es.adapters.benchmarks.registry import BENCHMARKS
-from skillopt_es.adapters.benchmarks.released import released_ids, released_names
 from skillopt_es.adapters.benchmarks.spreadsheetbench import unpacked
 from skillopt_es.adapters.benchmarks.tables import lines_of, table_rows, texts_of
 from skillopt_es.errors import DataError, OutputRefused

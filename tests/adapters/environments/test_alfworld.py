@@ -14,8 +14,8 @@ from support import appendix_world
 from support.alfworld_planner import plan
 from support.environments import BLANK, SKILL, Target, attempt, data_settings, open_on, write_lines
 
-from skillopt_es.adapters.environments.alfworld.actions import Projection, command_of, projected
 from skillopt_es.adapters.environments.alfworld.commands import BuiltinWorld, do
+from skillopt_es.adapters.environments.alfworld.episode import Projection, command_of, projected
 from skillopt_es.adapters.environments.alfworld.games import game_text
 from skillopt_es.adapters.environments.alfworld.household import household
 from skillopt_es.adapters.environments.alfworld.problem import read_problem

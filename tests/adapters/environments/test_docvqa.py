@@ -10,8 +10,8 @@ import pytest
 from support.environments import BLANK, SKILL, Target, attempt, data_settings, open_on, open_rows, write_lines
 from support.pictures import JPEG, page
 
-from skillopt_es.adapters.environments.docvqa.answers import accepted
 from skillopt_es.adapters.environments.docvqa.evaluator import Scoring, anls, extract
+from skillopt_es.adapters.environments.docvqa.items import accepted
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import ChatReply, Environment, Episode, Splits

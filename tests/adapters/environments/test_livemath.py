@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 from support.environments import BLANK, Target, attempt, data_settings, open_on, open_rows
 
-from skillopt_es.adapters.environments.livemath.choices import Choice, Choices, read_choices, shuffled
-from skillopt_es.adapters.environments.livemath.evaluator import chosen
+from skillopt_es.adapters.environments.livemath.choices import Choice, Choices, chosen, read_choices, shuffled
 from skillopt_es.adapters.environments.text import answer_in
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.values import Failed, Json, Measured

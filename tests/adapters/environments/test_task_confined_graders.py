@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from support.environments import BLANK, CONFINED, Target, data_settings, grade_one, open_on, open_rows
 
-from skillopt_es.adapters.environments.tasks import confined
+from skillopt_es.adapters.environments.tasks import commands
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import Episode
@@ -167,7 +167,7 @@ def test_a_cancelled_grading_ends(tmp_path: Path) -> None:
 
 def test_without_walls_it_is_refused_until_the_config_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is recorded or paid for; in words it runs as the user would."""
-    monkeypatch.setattr(confined, "proved_problem", lambda: "there are no user namespaces")
+    monkeypatch.setattr(commands, "proved_problem", lambda: "there are no user namespaces")
     (tmp_path / "grade.py").write_text("print(1)")
     with pytest.raises(ConfigError, match="a command cannot be confined here: there are no user namespaces") as caught:
         open_on(tmp_path, "tasks", data_settings(), grader=COMMAND)

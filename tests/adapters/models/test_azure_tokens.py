@@ -21,7 +21,7 @@ from support.fake_time import FakeTime
 from support.model_server import Answer, ModelServer
 from support.wires import FORMATS, Said
 
-from skillopt_es.adapters.models import azure, azure_cli
+from skillopt_es.adapters.models import azure, azure_tokens
 from skillopt_es.adapters.models.credentials import Token, TokenCache
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.http_model import Outside
@@ -166,7 +166,7 @@ def test_a_cli_without_a_token_is_one_sentence(tmp_path: Path, script: str, kind
 
 def test_a_cli_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is left, and the call may be tried again."""
-    monkeypatch.setattr(azure_cli, "CLI_SECONDS", 0.2)
+    monkeypatch.setattr(azure_tokens, "CLI_SECONDS", 0.2)
     environ = fake_az(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait")
     with ModelServer(answering) as server:
         [failed] = ask(trusted(server, "azure_cli"), environ)

@@ -17,10 +17,9 @@ from support.pictures import JPEG, page
 
 from skillopt_es.adapters.models.simulated import open_model
 from skillopt_es.adapters.models.simulated.docvqa import DOCVQA
-from skillopt_es.adapters.models.simulated.font import GLYPHS
 from skillopt_es.adapters.models.simulated.kinds import Rule
 from skillopt_es.adapters.models.simulated.officeqa import OFFICEQA
-from skillopt_es.adapters.models.simulated.sight import text_on
+from skillopt_es.adapters.models.simulated.sight import GLYPHS, text_on
 from skillopt_es.adapters.models.simulated.target import UNKNOWN
 from skillopt_es.adapters.models.simulated.worlds import ALL_HARMFUL, ALL_STYLE
 from skillopt_es.config.layers import demo_config

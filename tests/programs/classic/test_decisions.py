@@ -12,7 +12,6 @@ from support.logs import events_of
 from support.scripted import KINDS, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.consult import AGAIN
 from skillopt_es.engine.tasks import MergeJob
 from skillopt_es.events.catalog import (
     BestPromoted,
@@ -29,6 +28,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Measured, Minibatch, Score
 from skillopt_es.ports import ChatRequest
 from skillopt_es.presenting.event_lines import milestone
@@ -73,7 +73,7 @@ def merged_all(step: StepState, size: int) -> tuple[list[list[MergeJob]], str]:
     """All rounds of merges, each done before the next is planned; and the node that remains."""
     rounds = []
     while True:
-        jobs, top = merge_plan(step, "m", size)
+        jobs, top = merge_plan(step, Place("m"), size)
         if not jobs:
             return rounds, top
         rounds.append([job for job in jobs if isinstance(job, MergeJob)])
@@ -91,13 +91,13 @@ def test_merges_go_level_by_level_and_both_groups_side_by_side() -> None:
     """Nine failures and three successes in batches of four: a singleton passes through, the final merge comes last."""
     rounds, top = merged_all(step_with(9, 3), 4)
     assert [[(job.merge, len(job.inputs)) for job in jobs] for jobs in rounds] == [
-        [("m/failure-1-0", 4), ("m/failure-1-1", 4), ("m/success-1-0", 3)],
-        [("m/failure-2-0", 3)],
-        [("m/final", 2)],
+        [("m/merge/failure-1-0", 4), ("m/merge/failure-1-1", 4), ("m/merge/success-1-0", 3)],
+        [("m/merge/failure-2-0", 3)],
+        [("m/merge/final", 2)],
     ]
-    assert rounds[1][0].inputs == ("m/failure-1-0", "m/failure-1-1", "b0/failure-8")
-    assert rounds[2][0].inputs == ("m/failure-2-0", "m/success-1-0")
-    assert top == "m/final"
+    assert rounds[1][0].inputs == ("m/merge/failure-1-0", "m/merge/failure-1-1", "b0/failure-8")
+    assert rounds[2][0].inputs == ("m/merge/failure-2-0", "m/merge/success-1-0")
+    assert top == "m/merge/final"
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_merges_go_level_by_level_and_both_groups_side_by_side() -> None:
         (0, 0, 0, ""),
         (1, 0, 0, "b0/failure-0"),
         (0, 1, 0, "b0/success-0"),
-        (1, 1, 1, "m/final"),
-        (2, 0, 1, "m/failure-1-0"),
+        (1, 1, 1, "m/merge/final"),
+        (2, 0, 1, "m/merge/failure-1-0"),
     ],
 )
 def test_what_needs_no_merge_is_not_merged(failures: int, successes: int, rounds: int, top: str) -> None:
@@ -195,13 +195,13 @@ def test_edits_without_a_place_in_the_skill_are_asked_for_again(tmp_path: Path) 
 
     def misplaced(request: ChatRequest) -> str:
         reply = optimizer_reply(request)
-        first = request.stage == "analyst" and not request.slot.endswith(AGAIN)
+        first = request.stage == "analyst" and not request.slot.endswith("/again")
         return reply.replace('"op": "append", "target": ""', '"op": "delete", "target": "absent"') if first else reply
 
     events = train(tmp_path, world=ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", misplaced)))
     patches = [event for event in events if isinstance(event, PatchProposed) and event.edits]
     assert patches
-    assert all(len(patch.calls) == 2 and patch.calls[1].slot.endswith(AGAIN) for patch in patches)
+    assert all(len(patch.calls) == 2 and patch.calls[1].slot.endswith("/again") for patch in patches)
     assert all(edit.op == "append" for patch in patches for edit in patch.edits)
 
 

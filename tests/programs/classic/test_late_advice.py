@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from engine.test_crashes import KillAt, in_child
 from support.logs import call_slots, decisions_of, events_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
-from training.test_crashes import KillAt, in_child
 
 from skillopt_es.audit.check import check
 from skillopt_es.events.catalog import (

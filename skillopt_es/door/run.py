@@ -1,0 +1,181 @@
+"""A run, read only: its state at any moment, its events, and what is made of them, as typed values."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast
+
+from attrs import asdict, frozen
+
+from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
+from skillopt_es.errors import ConfigError, NotInRun
+from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunCompleted, RunPaused
+from skillopt_es.events.errors import RunNotFound
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.values import Measured, Score, SkillTree
+from skillopt_es.events.verify import VerifyReport, verify
+from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
+from skillopt_es.projections.lineage import Lineage, lineage
+from skillopt_es.projections.lines import StepLine
+from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.summary import DETAILS, Summary, summarize
+from skillopt_es.projections.trainer import fold_log
+from skillopt_es.runs.folders import find_run
+from skillopt_es.runs.moments import Kind, seq_of
+from skillopt_es.runs.overview import Spent, spent
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Moment = int | str | None
+Which = Literal["best", "current", "initial"]
+Table = Literal["events", "steps", "items"]
+
+
+@frozen
+class Run:
+    """
+    A run's folder, and what its log says; nothing here changes it, and a writer may be at work meanwhile.
+
+    Every method reads the log anew. A moment is the number of an event, or text such as `"step 12"` or `"epoch 2"`;
+    None is now.
+    """
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """What the run is called."""
+        return self.folder.name
+
+    @property
+    def status(self) -> str:
+        """`new`, `running` (or killed while it was), `paused` or `completed`."""
+        return self.state().status
+
+    def state(self, at: Moment = None) -> TrainerState:
+        """Everything that the trainer knew at a moment, folded from the log; raises NotInRun for one it has not."""
+        with self._log() as log:
+            until = _seq(log, at)
+            return fold_log(log.read(until=until))[0]
+
+    def events(
+        self, types: Collection[str] | None = None, *, after: int = 0, until: Moment = None
+    ) -> Iterator[Recorded]:
+        """What happened, in order: each event with its number, time and hash; of some types, if you name them."""
+        with self._log() as log:
+            yield from log.read(after, _seq(log, until), types)
+
+    def follow(self, *, after: int = 0, sleep: Callable[[float], None] = time.sleep) -> Iterator[Recorded]:
+        """The events after `after`, and then each new one as it is written, until the run is complete or pauses."""
+        with self._log() as log:
+            for recorded in log.follow(after, sleep=sleep):
+                yield recorded
+                if isinstance(recorded.event, RunCompleted | RunPaused) and recorded.seq == log.head().seq:
+                    return
+
+    def skill(self, which: Which = "best", at: Moment = None) -> SkillTree:
+        """The best, current or initial skill: `.text` is its main file, `.files` has each."""
+        state = self.state(at)
+        standing = {"best": state.best, "current": state.current}.get(which)
+        if which == "initial" and state.started is not None:
+            return state.started.skill
+        if standing is None:
+            raise NotInRun(f"{self.name} has no {which} skill", hint="it has best, current and initial")
+        return standing.skill
+
+    def test_score(self, which: Which = "best") -> Score | None:
+        """The score of a skill on the test items; None where it was not tested."""
+        tested = self.state().tests.get(self.skill(which).hash)
+        return None if tested is None else tested.score
+
+    def summary(self) -> Summary:
+        """What came of the run: its scores, its steps one by one, and why each candidate was taken or refused."""
+        return summarize(recorded.event for recorded in self.events(DETAILS))
+
+    def lineage(self) -> Lineage:
+        """Which text came from which, how each was judged, and which is the best."""
+        return lineage(self.events(LINEAGE_TYPES))
+
+    def blame(self) -> Blame:
+        """Who wrote each line of the current and of the best skill: step, edit, and the evidence behind it."""
+        found = blame(self.events(BLAME_TYPES))
+        if found is None:
+            raise NotInRun(f"{self.name} stopped before it began, so it has no skill")
+        return found
+
+    def usage(self) -> Spent:
+        """What was used: calls, tokens, and money where the config has prices; by stage, model and step."""
+        return spent(self.folder)
+
+    def verify(self) -> VerifyReport:
+        """Whether the log is what was written; `.ok`, and what is wrong where it is not."""
+        return verify(self.folder)
+
+    def to_pandas(self, table: Table = "steps") -> pd.DataFrame:
+        """The run as a table: `events`, `steps`, or `items` (each result of each item); needs pandas."""
+        try:
+            import pandas as pd  # noqa: PLC0415 -- an extra
+        except ImportError:
+            raise ConfigError("to_pandas needs pandas", hint="`pip install pandas`") from None
+        return pd.DataFrame(self.rows(table))
+
+    def rows(self, table: Table = "steps") -> list[dict[str, object]]:
+        """The rows of such a table as plain dicts."""
+        makers = {"events": self._event_rows, "steps": self._step_rows, "items": self._item_rows}
+        if table not in makers:
+            raise NotInRun(f"there is no table {table!r}", hint=f"tables: {', '.join(makers)}")
+        return list(makers[table]())
+
+    def _event_rows(self) -> Iterator[dict[str, object]]:
+        for recorded in self.events():
+            step = getattr(recorded.event, "step", None)
+            yield {"seq": recorded.seq, "at": recorded.recorded_at, "type": type(recorded.event).__name__, "step": step}
+
+    def _step_rows(self) -> Iterator[dict[str, object]]:
+        for line in self.summary().lines:
+            if isinstance(line, StepLine):
+                yield {**asdict(line), "train": None if line.train is None else line.train.hard}
+
+    def _item_rows(self) -> Iterator[dict[str, object]]:
+        for recorded in self.events(("RolloutCompleted",)):
+            event = cast(RolloutCompleted, recorded.event)
+            measured = event.outcome if isinstance(event.outcome, Measured) else None
+            yield {
+                "seq": recorded.seq,
+                "place": event.place,
+                "purpose": event.purpose,
+                "item": event.item,
+                "type": event.task_type,
+                "skill": event.skill,
+                "hard": None if measured is None else measured.hard,
+                "soft": None if measured is None else measured.soft,
+                "failure": event.failure,
+            }
+
+    @contextmanager
+    def _log(self) -> Iterator[EventLog]:
+        with EventLog.open(self.folder) as log:
+            yield log
+
+
+def open_run(run: str | os.PathLike[str], *, runs: str | os.PathLike[str] = "runs") -> Run:
+    """A run by its folder, or by its name under `runs`; raises RunNotFound."""
+    if not os.fspath(run):
+        raise RunNotFound("a run has a name", hint="name its folder, or the run under `runs`")
+    return Run(find_run(os.fspath(run), Path(runs)))
+
+
+def _seq(log: EventLog, at: Moment) -> int | None:
+    if at is None:
+        return None
+    if isinstance(at, int):
+        return seq_of(log, ("seq", at))
+    kind, _, number = at.strip().partition(" ")
+    if kind not in ("step", "epoch", "seq") or not number.strip().isdecimal():
+        raise NotInRun(f"{at!r} is no moment of a run", hint='write 345, "seq 345", "step 12" or "epoch 2"')
+    return seq_of(log, (cast("Kind", kind), int(number)))

@@ -1,0 +1,154 @@
+"""Training from Python: with one's own functions, inside a running loop, stopped and gone on with."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import skillopt_es as so
+from skillopt_es.events.values import Failed, Json
+
+SMALL: Mapping[str, Json] = {
+    "env": {"name": "tasks", "data_path": "tasks.jsonl", "grader": "exact"},
+    "train": {"num_epochs": 1, "batch_size": 4},
+    "optimizer": {"use_slow_update": False, "use_meta_skill": False},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with twelve tasks, which is where the work is done."""
+    monkeypatch.chdir(tmp_path)
+    rows = [{"id": f"t{number}", "input": f"say {number}", "expected": str(number)} for number in range(12)]
+    Path("tasks.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
+    return tmp_path
+
+
+def knows(request: so.ChatRequest) -> str:
+    """A target that says the number once the skill asks for numbers."""
+    return request.messages[-1].content.split()[-1] if "number" in request.messages[0].content else "?"
+
+
+def teaches(request: so.ChatRequest) -> str:
+    """An optimizer that has one idea."""
+    edit = {"op": "append", "content": "Say the number."}
+    return json.dumps({"reasoning": "numbers are missing", "edits": [edit], "patch": {"edits": [edit]}})
+
+
+async def knows_slowly(request: so.ChatRequest) -> so.ChatReply:
+    """The same target, as a coroutine with a reply of its own."""
+    await asyncio.sleep(0)
+    return so.ChatReply(text=knows(request), finish="stop", usage=so.Usage(input=3, output=1))
+
+
+def test_functions_train_like_models(folder: Path) -> None:
+    """The log names them, and the run learns what the one teaches the other."""
+    run = so.train(SMALL, name="own", target=knows, optimizer=teaches)
+    assert run.status == "completed"
+    assert run.skill().text.strip() == "Say the number."
+    started = run.state().started
+    assert started is not None
+    model = started.config["model"]
+    assert isinstance(model, Mapping)
+    assert model["target_backend"] == "python"
+    assert str(model["target"]).endswith("knows")
+    assert run.verify().ok
+
+
+def test_a_running_loop_is_no_obstacle(folder: Path) -> None:
+    """As in a notebook: the plain function waits, the async one is awaited, and both write the same decisions."""
+
+    async def both() -> tuple[so.Run, so.Run]:
+        waited = so.train(SMALL, name="waited", target=knows, optimizer=teaches)
+        return waited, await so.atrain(SMALL, name="awaited", target=knows_slowly, optimizer=teaches)
+
+    waited, awaited = asyncio.run(both())
+    assert waited.skill() == awaited.skill()
+    assert waited.usage().usage.total.calls == awaited.usage().usage.total.calls
+
+
+def test_what_a_function_raises_is_one_items_failure(folder: Path) -> None:
+    """The others count; what is no answer at all stops the run."""
+
+    def moody(request: so.ChatRequest) -> str:
+        if "say 3" in request.messages[-1].content:
+            raise KeyError("three")
+        return knows(request)
+
+    settings = {"rollout.max_failed_share": 0.5, "rollout.max_failed_share_train": 0.5}
+    run = so.train(SMALL, settings=settings, name="moody", target=moody, optimizer=teaches)
+    assert run.status == "completed"
+    failures = [row.event.outcome for row in run.events(["RolloutCompleted"]) if row.event.item == "t3"]  # type: ignore[attr-defined]
+    assert failures
+    assert all(isinstance(failure, Failed) and "KeyError: 'three'" in failure.message for failure in failures)
+    with pytest.raises(so.BackendError, match="returned int, not text"):
+        so.train(SMALL, name="wrong", target=lambda request: 7, optimizer=teaches)  # type: ignore[arg-type,return-value]
+
+
+def test_a_run_that_was_stopped_goes_on(folder: Path) -> None:
+    """Interrupted says where it is; resume needs the same functions and comes to the same skill."""
+    calls = 0
+
+    def counted(request: so.ChatRequest) -> str:
+        nonlocal calls
+        calls += 1
+        return knows(request)
+
+    watch = so.Watch(stopping=lambda: calls >= 3)
+    with pytest.raises(so.Interrupted) as stopped:
+        so.train(SMALL, name="cut", target=counted, optimizer=teaches, watch=watch)
+    assert stopped.value.__notes__ == ["the run is in runs/cut"]
+    run = so.open_run("cut")
+    assert run.status == "paused"
+    with pytest.raises(so.ConfigError, match="python"):  # nobody handed it over
+        so.resume(run)
+    assert so.resume(run, target=counted, optimizer=teaches).status == "completed"
+    assert run.skill().text.strip() == "Say the number."
+
+
+def test_what_cannot_be_is_said_before_anything_is_paid_for(folder: Path) -> None:
+    """A grader for an environment that grades for itself, a moment that has not been, a run that is not there."""
+    with pytest.raises(so.ConfigError, match="grades for itself"):
+        so.train(settings={"env.name": "searchqa"}, name="x", target=knows, optimizer=teaches, grader=lambda a, i: True)
+    with pytest.raises(so.RunNotFound):
+        so.open_run("nobody")
+    run = so.train(SMALL, name="own", target=knows, optimizer=teaches)
+    with pytest.raises(so.NotInRun, match="no moment"):
+        run.state("lunch")
+    with pytest.raises(so.NotInRun, match="no step 9"):
+        run.state("step 9")
+
+
+def test_a_run_can_be_looked_at_at_any_moment(folder: Path) -> None:
+    """States, events and rows are of the log; following a complete run ends with it."""
+    run = so.train(SMALL, name="own", target=knows, optimizer=teaches)
+    assert run.state(1).status == "running"
+    assert run.skill(at=1).text == ""
+    assert [recorded.seq for recorded in run.follow(sleep=lambda seconds: None)] == [
+        row["seq"] for row in run.rows("events")
+    ]
+    assert {row["item"] for row in run.rows("items")} == {f"t{number}" for number in range(12)} - _untested(run)
+    assert [row["step"] for row in run.rows("steps")] == list(range(1, run.state().steps_done + 1))
+    assert run.blame().best.skill == run.skill()
+    assert so.estimate(SMALL, target=knows, optimizer=teaches).calls.low > 0
+
+
+def _untested(run: so.Run) -> set[object]:
+    started = run.state().started
+    assert started is not None
+    splits = started.splits
+    return {f"t{number}" for number in range(12)} - {*splits.train, *splits.val, *splits.test}
+
+
+def test_every_name_of_the_door_opens() -> None:
+    """And says in a docstring what it is, where it is ours to say."""
+    assert sorted(so.__all__) == so.__all__
+    assert set(so.__all__) <= set(dir(so))
+    for name in so.__all__:
+        assert getattr(so, name).__doc__, name
+    with pytest.raises(AttributeError, match="nothing_such"):
+        _ = so.nothing_such  # type: ignore[attr-defined]
