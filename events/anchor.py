@@ -39,7 +39,8 @@ def write_anchor(folder: Path, anchor: Anchor) -> None:
     path = folder / ANCHOR_FILE
     new = folder / f"{ANCHOR_FILE}.new"
     try:
-        with new.open("wb") as file:
+        new.unlink(missing_ok=True)
+        with new.open("xb") as file:  # a new file: a pipe in its place would be waited for, a link followed
             file.write(json.dumps(asdict(anchor), sort_keys=True).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())

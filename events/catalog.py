@@ -131,11 +131,18 @@ class TextsErased(Event):
 
 @frozen(kw_only=True)
 class RunPaused(Event):
-    """The run stopped before its end, why, and what is to be done before `resume` goes on from here."""
+    """
+    The run stopped before its end, why, and what is to be done before `resume` goes on from here.
+
+    `key` is the setting that decides it: the limit of a budget that is used up.
+    """
+
+    VERSION: ClassVar[int] = 2
 
     reason: Literal["interrupt", "error", "unmeasured", "unanswered", "optimizer", "handoff", "budget"]
     message: str
     hint: str = ""
+    key: str = ""
 
 
 @frozen(kw_only=True)

@@ -82,6 +82,10 @@ class Place(str):
         """The slot of an item's first call; its id stays one part, whatever characters it has."""
         return Place(f"{self}{_ITEM}{item.replace('%', '%25').replace('/', '%2F')}")
 
+    def shown(self, item: str) -> str:
+        """An item's result as tables call it: the id as it is. Nobody reads this."""
+        return f"{self}/{item}"
+
     def turn(self, number: int) -> Place:
         """The slot of the n-th call of an item."""
         return self if number < 2 else self / f"turn-{number}"
@@ -197,7 +201,7 @@ class Place(str):
     def item(self) -> str | None:
         """The id of the item whose call was made here."""
         escaped = self.partition(_ITEM)[2].partition("/")[0]
-        return unescaped(escaped) or None
+        return _unescaped(escaped) or None
 
     def starts(self, parts: int) -> str:
         """Its first so many parts."""
@@ -230,9 +234,14 @@ def _read(text: str) -> _Read:
     return _Read(site, site[when.end() :], int(when["epoch"]), None if step is None else int(step))
 
 
-def unescaped(item: str) -> str:
-    """An item's id, of the part of a slot that names it."""
+def _unescaped(item: str) -> str:
     return item.replace("%2F", "/").replace("%25", "%")
+
+
+def result_named(slot: str) -> tuple[Place, str]:
+    """The place and the item that somebody names by a slot: the id's slashes may be escaped or as they are."""
+    place, _, item = slot.partition(_ITEM)
+    return Place(place), _unescaped(item)
 
 
 BASELINE = Place("baseline")

@@ -67,7 +67,13 @@ def _number(value: Json) -> float:
     raise ValueError(f"must be a number, not {value!r:.80}")
 
 
+def _paused_by_key(payload: Payload) -> Payload:
+    """A budget's pause named its limit at the beginning of its message, and nowhere else."""
+    return {**payload, "key": str(payload["message"]).split()[0]} if payload["reason"] == "budget" else payload
+
+
 UPCASTS: Upcasts = {
+    ("RunPaused", 1): _paused_by_key,
     ("CandidateGated", 1): _gated_with_verdict,
     ("SlowUpdateApplied", 1): _with_verdict,
 }

@@ -115,6 +115,7 @@ class Summary:
     status: Literal["new", "running", "paused", "completed"] = "new"
     paused: str = ""
     pause: str = ""
+    pause_key: str = ""
     hint: str = ""
     epoch: int = 0
     epochs: int = 0
@@ -189,7 +190,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
 
 
 def _resumed(summary: Summary, _: RunResumed) -> Summary:
-    return evolve(summary, status="running", paused="", pause="", hint="", resumed=summary.resumed + 1)
+    return evolve(summary, status="running", paused="", pause="", pause_key="", hint="", resumed=summary.resumed + 1)
 
 
 def _forked(summary: Summary, event: RunForked) -> Summary:
@@ -211,7 +212,9 @@ def _forked(summary: Summary, event: RunForked) -> Summary:
 
 
 def _paused(summary: Summary, event: RunPaused) -> Summary:
-    return evolve(summary, status="paused", paused=event.message, pause=event.reason, hint=event.hint)
+    return evolve(
+        summary, status="paused", paused=event.message, pause=event.reason, pause_key=event.key, hint=event.hint
+    )
 
 
 def _planned(summary: Summary, event: EpochPlanned) -> Summary:

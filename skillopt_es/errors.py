@@ -3,6 +3,7 @@ The errors of the trainer and its adapters; those of the log are in `skillopt_es
 
 SkillOptError
 ├── ConfigError        a key, a value or a file of the configuration (exit 2)
+│   └── SettingRefused an adapter cannot work with one of its settings
 ├── DataError          the user's items or skill file (exit 2)
 ├── BackendError       a model or harness that cannot be used: key, model name, quota, endpoint
 ├── Divergence         the journal holds another request for this place
@@ -33,6 +34,7 @@ __all__ = [
     "NotInRun",
     "OutputRefused",
     "ReplayMismatch",
+    "SettingRefused",
     "SkillOptError",
 ]
 
@@ -41,6 +43,24 @@ class ConfigError(SkillOptError):
     """The configuration cannot be used; the message names file, key and what is allowed."""
 
     exit_code = 2
+
+
+class SettingRefused(ConfigError):
+    """
+    A setting that an adapter cannot work with.
+
+    An adapter knows the `key` of its setting and how configs mostly spell it, but not where it was written.
+    """
+
+    def __init__(self, key: str, said: str, *, spelled: str = "", hint: str = "") -> None:
+        self.spelled = spelled or key
+        super().__init__(f"{self.spelled}{said}", hint=hint)
+        self.key = key
+
+    @property
+    def said(self) -> str:
+        """What the message says after the name of the setting."""
+        return self.message[len(self.spelled) :]
 
 
 class DataError(SkillOptError):
@@ -96,9 +116,13 @@ class OutputRefused(SkillOptError):
 
 
 class BudgetReached(SkillOptError):
-    """A budget does not cover the next call; everything that was answered is recorded."""
+    """A budget (by its `key` in a config) does not cover the next call; everything that was answered is recorded."""
 
     exit_code = 3
+
+    def __init__(self, message: str, *, key: str, hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.key = key
 
 
 class AwaitingAnswers(SkillOptError):

@@ -80,9 +80,9 @@ def _read_folder(folder: Path, wanted: Mapping[str, RawItem]) -> Found:
         why = _pairing(name, books, notes)
         if why:
             unpaired.append(f"{name} ({why})")
-        place = f"spreadsheet/{name if _PLAIN.fullmatch(name) else digest_of(name.encode())[:16]}"
-        copies |= {f"{place}/{book.name}": book for book in books}
-        items[name] = {**rows[name].fields, "id": name, "spreadsheet_path": place}
+        own = f"spreadsheet/{name if _PLAIN.fullmatch(name) else digest_of(name.encode())[:16]}"
+        copies |= {f"{own}/{book.name}": book for book in books}
+        items[name] = {**rows[name].fields, "id": name, "spreadsheet_path": own}
     if unpaired:
         raise DataError(f"{len(unpaired)} tasks have no pair of workbooks: {named(unpaired)}", hint="unpack it again")
     inputs = [records[0], *(book for book in copies.values() if isinstance(book, Path))]

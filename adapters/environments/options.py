@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from attrs import AttrsInstance, fields
 
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.values import Json
 from skillopt_es.ports import EnvironmentSettings
 
@@ -36,7 +36,7 @@ def read_options(kind: type[T], settings: EnvironmentSettings) -> T:
         try:
             values[key] = known[key].metadata["parse"](given)
         except ValueError as error:
-            raise ConfigError(f"env.{key}: {error}, not {given!r}") from error
+            raise SettingRefused(f"env.{key}", f": {error}, not {given!r}") from error
     return kind(**values)
 
 

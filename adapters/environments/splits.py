@@ -10,7 +10,7 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.adapters.environments.data import SUFFIXES, RawItem, canonical_json, item_files, read_items
-from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.errors import DataError, SettingRefused
 from skillopt_es.events.values import Split, digest_of
 from skillopt_es.ports import DataSettings, Item, Splits
 
@@ -108,8 +108,10 @@ def _weights(ratio: str) -> tuple[int, int, int]:
     parts = (ratio or _DEFAULT_RATIO).split(":")
     numbers = [int(part) for part in parts if part.strip().isdecimal()]
     if len(parts) != 3 or len(numbers) != 3 or min(numbers) < 1:
-        raise ConfigError(
-            f"env.split_ratio: {ratio!r} is not three positive whole numbers", hint="write train:val:test, as in 2:1:7"
+        raise SettingRefused(
+            "env.split_ratio",
+            f": {ratio!r} is not three positive whole numbers",
+            hint="write train:val:test, as in 2:1:7",
         )
     return numbers[0], numbers[1], numbers[2]
 
@@ -178,8 +180,9 @@ def _missing(split: Split, what: str, folder: Path) -> list[RawItem]:
 
 def _data_path(settings: DataSettings) -> Path:
     if not settings.data_path:
-        raise ConfigError(
-            f"env.data_path is not set, but split_mode {settings.split_mode} needs it",
+        raise SettingRefused(
+            "env.data_path",
+            f" is not set, but split_mode {settings.split_mode} needs it",
             hint="name the .json or .jsonl file that holds the items",
         )
     return Path(settings.data_path)
@@ -209,8 +212,9 @@ def _either(names: Sequence[str]) -> str:
 
 def _split_folder(settings: DataSettings) -> Path:
     if not settings.split_dir:
-        raise ConfigError(
-            f"env.split_dir is not set, but split_mode {settings.split_mode} needs it",
+        raise SettingRefused(
+            "env.split_dir",
+            f" is not set, but split_mode {settings.split_mode} needs it",
             hint="name the folder that holds train, val and test",
         )
     folder = Path(settings.split_dir)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from skillopt_es.adapters.harnesses.agent import Agent
-from skillopt_es.adapters.models.endpoint import setting
+from skillopt_es.adapters.models.endpoint import refused, setting
 from skillopt_es.errors import ConfigError
 from skillopt_es.ports import ModelSettings
 
@@ -65,7 +65,7 @@ def _named(settings: ModelSettings, environ: Mapping[str, str]) -> Mapping[str, 
     where = setting(settings.role, "agent_env")
     for name in settings.agent.env:
         if not _VARIABLE.fullmatch(name):
-            raise ConfigError(f"{where} holds something that is not the name of an environment variable")
+            raise refused(settings, "agent_env", " holds something that is not the name of an environment variable")
         if name not in environ:
             raise ConfigError(
                 f"the environment variable {name} is not set, but {where} names it", hint=f"export {name}=…"

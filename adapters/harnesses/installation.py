@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from skillopt_es.adapters.harnesses.agent import Agent
-from skillopt_es.adapters.models.endpoint import setting
+from skillopt_es.adapters.models.endpoint import refused, setting
 from skillopt_es.errors import ConfigError
 from skillopt_es.ports import AgentSettings, ModelSettings
 
@@ -18,10 +18,13 @@ def own_settings(agent: Agent, settings: ModelSettings) -> AgentSettings:
     assert settings.agent is not None
     url = settings.base_url.strip()
     if url and not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{setting(settings.role, 'base_url')} must be like http://host:8000/v1, not {url!r}")
+        raise refused(settings, "base_url", f" must be like http://host:8000/v1, not {url!r}")
     if settings.agent.thinking_tokens is not None and agent.name != "claude_code":
-        where = setting(settings.role, "agent_thinking_tokens")
-        raise ConfigError(f"{where} is {settings.agent.thinking_tokens}, but only claude_code has such a limit")
+        raise refused(
+            settings,
+            "agent_thinking_tokens",
+            f" is {settings.agent.thinking_tokens}, but only claude_code has such a limit",
+        )
     refusal = agent.refusal(settings.role, settings)
     if refusal:
         raise ConfigError(refusal)

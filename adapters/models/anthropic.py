@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from attrs import evolve, field, frozen
 
 from skillopt_es.adapters.models.anthropic_reply import assemble, read
-from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.endpoint import open_endpoint, refused
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.families import check_anthropic, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.reading import Feature, base64_of, read_reply
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, Message, ModelSettings, Thinking
 
@@ -50,8 +49,10 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
         stream=settings.stream,
     )
     if settings.token_field == "max_completion_tokens":  # noqa: S105 - a field's name
-        raise ConfigError(
-            f"{setting(settings.role, 'token_field')} is {settings.token_field!r}, but anthropic calls it max_tokens",
+        raise refused(
+            settings,
+            "token_field",
+            f" is {settings.token_field!r}, but anthropic calls it max_tokens",
             hint="set it to auto",
         )
     endpoint = open_endpoint(

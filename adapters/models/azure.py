@@ -15,11 +15,10 @@ from attrs import evolve, frozen
 
 from skillopt_es.adapters.models.azure_tokens import token_source
 from skillopt_es.adapters.models.credentials import Credential, TokenCache
-from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.endpoint import open_endpoint, refused, setting
 from skillopt_es.adapters.models.families import refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.openai import uses_responses, wire_for
-from skillopt_es.errors import ConfigError
 from skillopt_es.ports import ChatModel, ModelSettings
 
 SCOPE = "https://cognitiveservices.azure.com/.default"
@@ -39,8 +38,10 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
     """A model that is ready to be asked; raises ConfigError for an unusable address, version or way to sign in."""
     refuse_others(settings, _TAKEN)
     if not settings.base_url.strip():
-        raise ConfigError(
-            f"{setting(settings.role, 'base_url')} is not set: there is no endpoint",
+        raise refused(
+            settings,
+            "base_url",
+            " is not set: there is no endpoint",
             hint="name it, such as https://NAME.openai.azure.com, or `export AZURE_OPENAI_ENDPOINT=…`",
         )
     place = _place(settings)
@@ -76,22 +77,25 @@ class _Place:
 def _place(settings: ModelSettings) -> _Place:
     """Where this model is: by a date in the classic plane, else in v1."""
     version = settings.api_version.strip()
-    where = setting(settings.role, "api_version")
     kind = "/responses" if uses_responses(settings) else "/chat/completions"
     resource = settings.base_url.strip().rstrip("/")
     for ending in ("/openai/v1", "/openai"):
         resource = resource.removesuffix(ending)
     if "/openai/" in resource:
-        raise ConfigError(
-            f"{setting(settings.role, 'base_url')} is {settings.base_url}, but must end before /openai",
+        raise refused(
+            settings,
+            "base_url",
+            f" is {settings.base_url}, but must end before /openai",
             hint="the deployment's name goes into model." + settings.role,
         )
     if version in _V1:
         query = f"api-version={version}" if version in {"preview", "latest"} else ""
         return _Place(resource, f"/openai/v1{kind}", query)
     if not _DATE.fullmatch(version):
-        raise ConfigError(
-            f"{where} is {version!r}, but a version is a date like 2024-10-21 or 2025-04-01-preview",
+        raise refused(
+            settings,
+            "api_version",
+            f" is {version!r}, but a version is a date like 2024-10-21 or 2025-04-01-preview",
             hint="leave it out to use the v1 endpoint, which has none",
         )
     if kind == "/responses":
@@ -102,8 +106,10 @@ def _place(settings: ModelSettings) -> _Place:
 
 def _require_key(settings: ModelSettings) -> None:
     if not settings.api_key_env:
-        raise ConfigError(
-            f"{setting(settings.role, 'auth_mode')} is api_key, but no key is named",
+        raise refused(
+            settings,
+            "auth_mode",
+            " is api_key, but no key is named",
             hint=f"name its environment variable in {setting(settings.role, 'api_key_env')}",
         )
 
@@ -115,17 +121,20 @@ def _require_trusted_host(settings: ModelSettings) -> None:
         host = httpx.URL(settings.base_url.strip()).host.lower()
     except httpx.InvalidURL:
         host = ""
-    where = setting(settings.role, "base_url")
     allowed = {name.strip().lower() for name in settings.allow_hosts.split(",") if name.strip()}
     listed = host in allowed
     if not host or not (listed or host.endswith(_HOSTS)):
-        raise ConfigError(
-            f"{where} is {settings.base_url}, which is no Azure host, so it is not sent a token",
+        raise refused(
+            settings,
+            "base_url",
+            f" is {settings.base_url}, which is no Azure host, so it is not sent a token",
             hint="an endpoint that takes a key, not a token, needs model.azure_openai_auth_mode: openai_compatible; "
             f"else correct the address, or name its host in {setting(settings.role, 'allow_hosts')}",
         )
     if url.scheme != "https" and not (listed and _is_this_machine(host)):
-        raise ConfigError(f"{where} is {settings.base_url}, but a token is only sent over https", hint="use https")
+        raise refused(
+            settings, "base_url", f" is {settings.base_url}, but a token is only sent over https", hint="use https"
+        )
 
 
 def _is_this_machine(host: str) -> bool:

@@ -21,11 +21,10 @@ from urllib.parse import quote
 import httpx
 
 from skillopt_es.adapters.models.credentials import Source, Token, read_token
-from skillopt_es.adapters.models.endpoint import Proxy, proxy_for, setting
+from skillopt_es.adapters.models.endpoint import Proxy, proxy_for, refused
 from skillopt_es.adapters.models.errors import Failure, failure
 from skillopt_es.adapters.models.reading import as_object, as_text, parsed_json
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.errors import ConfigError
 from skillopt_es.ports import AuthMode, ModelSettings
 
 _IMDS = "http://169.254.169.254"
@@ -49,9 +48,10 @@ def token_source(mode: AuthMode, scope: str, environ: Mapping[str, str], setting
 def _required(environ: Mapping[str, str], settings: ModelSettings, *names: str) -> list[str]:
     for name in names:
         if not environ.get(name, "").strip():
-            where = setting(settings.role, "auth_mode")
-            raise ConfigError(
-                f"{where} is {settings.auth_mode}, but the environment variable {name} is not set",
+            raise refused(
+                settings,
+                "auth_mode",
+                f" is {settings.auth_mode}, but the environment variable {name} is not set",
                 hint=f"set {', '.join(names)}, or choose another auth_mode",
             )
     return [environ[name].strip() for name in names]
@@ -155,8 +155,10 @@ def azure_cli(resource: str, environ: Mapping[str, str], settings: ModelSettings
     """Tokens of whoever ran `az login`; raises ConfigError when there is no such command."""
     program = shutil.which("az", path=environ.get("PATH"))
     if program is None:
-        raise ConfigError(
-            f"{setting(settings.role, 'auth_mode')} is azure_cli, but there is no `az` command",
+        raise refused(
+            settings,
+            "auth_mode",
+            " is azure_cli, but there is no `az` command",
             hint="install the Azure CLI and run `az login`, or name a key's variable in model.api_key_env",
         )
     command = (program, "account", "get-access-token", "--output", "json", "--resource", resource)

@@ -10,7 +10,7 @@ import httpx
 from attrs import field, frozen
 
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ModelSettings
 
@@ -77,25 +77,31 @@ def setting(role: Role, name: str) -> str:
     return f"model.{role}_{name} (or model.{name})"
 
 
+def refused(settings: ModelSettings, name: str, said: str, *, hint: str = "") -> SettingRefused:
+    """That a setting of this role is not usable; `said` goes on after its name."""
+    return SettingRefused(name, said, spelled=setting(settings.role, name), hint=hint)
+
+
 def _checked_url(settings: ModelSettings, path: str, example: str) -> httpx.URL:
-    where = setting(settings.role, "base_url")
     try:
         url = httpx.URL(settings.base_url.strip())
     except httpx.InvalidURL as error:
-        raise ConfigError(f"{where} is not a URL: {error}") from None
+        raise refused(settings, "base_url", f" is not a URL: {error}") from None
     if url.userinfo:
-        raise ConfigError(
-            f"{where} holds credentials", hint="name an environment variable in model.api_key_env instead"
+        raise refused(
+            settings, "base_url", " holds credentials", hint="name an environment variable in model.api_key_env instead"
         )
     if url.query or url.fragment:  # either may hold a key, so neither is shown
-        raise ConfigError(
-            f"{where} must end before {path}, ? and #; it is not shown, as what follows may be a secret",
+        raise refused(
+            settings,
+            "base_url",
+            f" must end before {path}, ? and #; it is not shown, as what follows may be a secret",
             hint="name an environment variable in model.api_key_env for a key",
         )
     if url.scheme not in {"http", "https"} or not url.host or not 0 < (url.port or 1) < 65536:
-        raise ConfigError(f"{where} must be like {example}, not {settings.base_url!r}")
+        raise refused(settings, "base_url", f" must be like {example}, not {settings.base_url!r}")
     if url.path.rstrip("/").endswith(path):
-        raise ConfigError(f"{where} must end before {path}: {settings.base_url!r}")
+        raise refused(settings, "base_url", f" must end before {path}: {settings.base_url!r}")
     return url.copy_with(path=url.path.rstrip("/") + path)
 
 
@@ -120,7 +126,7 @@ def _key(settings: ModelSettings, environ: Mapping[str, str]) -> str:
 def _extra_headers(settings: ModelSettings) -> Mapping[str, str]:
     for name, value in settings.extra_headers.items():
         if not name or not _fits_header(name) or " " in name or ":" in name or not _fits_header(value):
-            raise ConfigError(f"{setting(settings.role, 'extra_headers')}: {name!r} is not a header that can be sent")
+            raise refused(settings, "extra_headers", f": {name!r} is not a header that can be sent")
     return settings.extra_headers
 
 

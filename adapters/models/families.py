@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from urllib.parse import urlsplit
 
-from skillopt_es.adapters.models.endpoint import setting
-from skillopt_es.errors import ConfigError
+from skillopt_es.adapters.models.endpoint import refused
 from skillopt_es.ports import ModelSettings
 
 _WITHOUT_EFFORT = re.compile(r"(gpt-4|gpt-3\.5|chatgpt-)", re.IGNORECASE)
@@ -30,9 +29,10 @@ def check_anthropic(settings: ModelSettings) -> None:
 def check_no_effort(settings: ModelSettings) -> None:
     """Raises ConfigError when an effort is asked of a backend that has no word for it."""
     if settings.reasoning_effort:
-        raise ConfigError(
-            f"{setting(settings.role, 'reasoning_effort')} is {settings.reasoning_effort!r}, but {settings.backend} "
-            "knows no efforts",
+        raise refused(
+            settings,
+            "reasoning_effort",
+            f" is {settings.reasoning_effort!r}, but {settings.backend} knows no efforts",
             hint=f"use model.{settings.role}_thinking, and write model.{settings.role}_reasoning_effort: ''",
         )
 
@@ -65,7 +65,7 @@ def _raise_first(settings: ModelSettings, rules: Iterator[Broken]) -> None:
     if settings.unsupported_fields == "drop":
         return
     for name, what, fix in rules:
-        raise ConfigError(f"{setting(settings.role, name)} is {what}", hint=fix)
+        raise refused(settings, name, f" is {what}", hint=fix)
 
 
 # The settings that only some backends have, what they are when nobody set them, and whose they are.
@@ -86,9 +86,10 @@ def refuse_others(settings: ModelSettings, taken: frozenset[str]) -> None:
     for name, (unset, owners) in _SPECIAL.items():
         value = getattr(settings, name)
         if name not in taken and value != unset:
-            raise ConfigError(
-                f"{setting(settings.role, name)} is {value!r}, but {settings.backend} has no such setting: "
-                f"it is for {owners}",
+            raise refused(
+                settings,
+                name,
+                f" is {value!r}, but {settings.backend} has no such setting: it is for {owners}",
                 hint=f"leave it out, or write it as model.{_other(settings)}_{name} if it is meant for the other role",
             )
 

@@ -18,7 +18,7 @@ from attrs import evolve, frozen
 from skillopt_es.adapters.models.connections import most_connections
 from skillopt_es.adapters.models.course import Course, Failed, Question
 from skillopt_es.adapters.models.credentials import Credential
-from skillopt_es.adapters.models.endpoint import Endpoint, setting
+from skillopt_es.adapters.models.endpoint import Endpoint, refused, setting
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import hint_for
@@ -37,7 +37,6 @@ from skillopt_es.adapters.models.retry import (
     spent_wait,
 )
 from skillopt_es.adapters.models.slots import Clock
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest
 
@@ -313,7 +312,7 @@ def _droppable(settings: ModelSettings) -> tuple[Feature, ...]:
 def _check_extra_body(settings: ModelSettings) -> None:
     for name in settings.extra_body:
         if name in _OWN_FIELDS:
-            raise ConfigError(f"{setting(settings.role, 'extra_body')} must not set {name!r}: the trainer does")
+            raise refused(settings, "extra_body", f" must not set {name!r}: the trainer does")
 
 
 def _short_hash(text: str) -> str:

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from skillopt_es.adapters.models import chat_completions
-from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.endpoint import open_endpoint, refused
 from skillopt_es.adapters.models.families import check_no_effort, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatModel, ModelSettings
 
@@ -43,9 +42,10 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
 def _region_url(settings: ModelSettings) -> str:
     name = settings.region.strip().lower().replace("-", "_") or "global_en"
     if name not in REGIONS:
-        where = setting(settings.role, "region")
-        raise ConfigError(
-            f"{where} is {settings.region!r}, but MiniMax has {' and '.join(REGIONS)}",
+        raise refused(
+            settings,
+            "region",
+            f" is {settings.region!r}, but MiniMax has {' and '.join(REGIONS)}",
             hint="choose the one where your key was made",
         )
     return REGIONS[name]
@@ -55,8 +55,10 @@ def _thinking(settings: ModelSettings) -> Mapping[str, Json]:
     if settings.thinking == "server_default":
         return {}
     if settings.thinking == "disabled" and settings.model.lower().startswith(_ALWAYS_THINKS):
-        raise ConfigError(
-            f"{setting(settings.role, 'thinking')} is 'disabled', but {settings.model} cannot stop thinking",
+        raise refused(
+            settings,
+            "thinking",
+            f" is 'disabled', but {settings.model} cannot stop thinking",
             hint="leave it out, or use MiniMax-M3",
         )
     return {"thinking": {"type": "disabled" if settings.thinking == "disabled" else "adaptive"}}

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from skillopt_es.adapters.models import chat_completions
-from skillopt_es.adapters.models.endpoint import open_endpoint, setting
+from skillopt_es.adapters.models.endpoint import open_endpoint, refused
 from skillopt_es.adapters.models.families import check_no_effort, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatModel, ModelSettings
 
@@ -41,8 +40,10 @@ def _thinking(settings: ModelSettings) -> Mapping[str, Json]:
     if settings.thinking == "server_default":
         return {}
     if settings.thinking == "adaptive":
-        raise ConfigError(
-            f"{setting(settings.role, 'thinking')} is 'adaptive', but a chat template only thinks or does not",
+        raise refused(
+            settings,
+            "thinking",
+            " is 'adaptive', but a chat template only thinks or does not",
             hint="set it to enabled, disabled or server_default",
         )
     return {"chat_template_kwargs": {"enable_thinking": settings.thinking == "enabled"}}

@@ -21,7 +21,7 @@ def python_places() -> list[str]:
 
 def readable_places() -> list[str]:
     """Those of this Python, as far as the system's folders do not hold them."""
-    return [place for place in python_places() if not place.startswith(tuple(f"{one}/" for one in SYSTEM))]
+    return [path for path in python_places() if not path.startswith(tuple(f"{one}/" for one in SYSTEM))]
 
 
 def is_visible(path: str) -> bool:

@@ -28,6 +28,7 @@ from skillopt_es.events.catalog import (
     SkillScored,
     TextsErased,
 )
+from skillopt_es.events.places import evaluated
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
 
@@ -85,7 +86,7 @@ def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch 
             found = {"skill": event.skill, "purpose": event.purpose}
             wanted = {"skill": skill.hash, "purpose": "test"}
             return None if found == wanted else mismatch(recorded, f"is of {found}, but {wanted} is evaluated")
-        case SkillScored() if event.place in state.rollouts and f"{event.place}/".startswith(f"eval/{event.split}/"):
+        case SkillScored() if event.place in state.rollouts and evaluated(event.split).holds(event.place):
             items = tuple(state.rollouts[event.place])
             evaluation = Evaluation(
                 place=event.place, purpose="test", split=event.split, items=items, skill=skill, seed=0

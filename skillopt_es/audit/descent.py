@@ -27,7 +27,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
-from skillopt_es.events.places import Place
+from skillopt_es.events.places import SLOW, Place
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
 from skillopt_es.projections.item_history import split_in
@@ -157,7 +157,7 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
             if event.purpose == "train" and place.step is not None:
                 walk.trained.add(place.step)
             fate = walk.split or event.purpose.replace("_", " ")
-            walk.say("result", seq, f"{event.place}/{event.item}", fate, step=place.step, epoch=place.epoch)
+            walk.say("result", seq, place.shown(event.item), fate, step=place.step, epoch=place.epoch)
         case SkillScored() if event.place in walk.places:
             place = Place(event.place)
             most = "" if event.exact else "at most "
@@ -179,7 +179,7 @@ def _advice(walk: _Walk, recorded: Recorded) -> None:
     """What the optimizer wrote at an epoch's end over a comparison that the evidence is in."""
     seq, event = recorded.seq, recorded.event
     item = walk.evidence.item
-    if walk.evidence.place and "/slow/" not in walk.evidence.place:
+    if walk.evidence.place and not SLOW.holds(Place(walk.evidence.place).stage):
         return
     match event:
         case ComparisonDrawn() | ComparisonExtended() if item in event.items and _is_in(walk, event.epoch):
@@ -205,9 +205,9 @@ def _is_in(walk: _Walk, epoch: int) -> bool:
 
 def patches_of(evidence: Evidence, chain: Chain) -> frozenset[str]:
     """The patches of a step whose analysts saw the evidence."""
-    of_place = f"{evidence.place}/" if evidence.place else ""
+    place = Place(evidence.place)
     seen = (name for name, patch in chain.patches.items() if evidence.item in patch.event.items)
-    return frozenset(name for name in seen if name.startswith(of_place))
+    return frozenset(name for name in seen if not place or place.holds(name))
 
 
 def _step(walk: _Walk, chain: Chain) -> bool:

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.audit.blame import Attributed, Blame, Maker, advice_behind, calls_behind
 from skillopt_es.events.catalog import SlowUpdateProposed
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, Proposal
 from skillopt_es.projections.trust import Attempts, Support, attempts_of, label, patches_behind, support_of
 from skillopt_es.projections.usage import Usage
@@ -142,7 +143,8 @@ def _support(found: Blame, maker: Maker, untrusted: Attempts) -> Support:
 
 def _of_advice(advice: SlowUpdateProposed, untrusted: Attempts) -> Support:
     """The pairs that were compared; one side that nobody vouches for makes a pair doubtful."""
-    seen = {item for place, item in untrusted if place.startswith(f"e{advice.epoch}/slow/")}
+    compared = Place.of_epoch(advice.epoch).slow
+    seen = {item for place, item in untrusted if compared.holds(place)}
     return support_of("untrusted" if pair.item in seen else "trusted" for pair in advice.pairs)
 
 

@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, hex_digest, text_digest
 from skillopt_es.programs.classic.forks import skills_in
 
@@ -105,9 +106,8 @@ def _kinds(evidence: Evidence, names: set[str]) -> set[str]:
 
 def _user(slot: str) -> str:
     """The place and the item whose rollout made a call; nothing for the optimizer's."""
-    place, _, rest = slot.partition("/item/")
-    item = rest.split("/")[0].replace("%2F", "/").replace("%25", "%")
-    return f"{place}\n{item}" if item else ""
+    place = Place(slot)
+    return f"{place.evaluation}\n{place.item}" if place.item is not None else ""
 
 
 def _skill_texts(log: EventLog) -> set[str]:

@@ -39,6 +39,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.errors import SkillOptError, TextErased
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import SLOW, Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Item, can_regrade
@@ -195,17 +196,17 @@ def _seeds(event: EpochPlanned, state: TrainerState) -> Iterator[tuple[str, int]
     share = len(event.batches) // per_epoch
     for index, batch in enumerate(event.batches):
         step = (event.epoch - 1) * per_epoch + index // share + 1
-        yield f"e{event.epoch}/s{step}/b{index % share}", batch.seed
+        yield Place.of_step(event.epoch, step).in_batch(index % share), batch.seed
 
 
 def _planned(
     recorded: Recorded, event: RolloutCompleted, skill: SkillTree, seeds: Mapping[str, int], run: RunData
 ) -> _Try:
     seed = seeds.get(event.place, run.config.train.seed)
-    epoch, _, part = event.place.partition("/slow/")
-    if part in ("previous", "current"):
-        seed = comparison_seed(run.config.train.seed, int(epoch.removeprefix("e")))
-    unit = Unit(place=event.place, purpose=event.purpose, item=event.item, skill=skill, seed=seed)
+    place = Place(event.place)
+    if place.epoch is not None and place.stage in (SLOW.previous, SLOW.current):
+        seed = comparison_seed(run.config.train.seed, place.epoch)
+    unit = Unit(place=place, purpose=event.purpose, item=event.item, skill=skill, seed=seed)
     return _Try(recorded.seq, event, unit, run)
 
 

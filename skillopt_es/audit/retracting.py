@@ -18,6 +18,7 @@ from skillopt_es.audit.retraction import before
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import EvidenceRetracted, RolloutCompleted
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import Place
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.sessions.forking import Fork, make_fork
 from skillopt_es.sessions.session import read_state
@@ -69,8 +70,8 @@ def _check_trajectory(evidence: Evidence, log: EventLog) -> None:
         assert isinstance(event, RolloutCompleted)
         if evidence.is_of(event.item, event.place) and event.purpose != "train":
             raise ConfigError(
-                f"the trajectory {event.place}/item/{event.item} is of a {_PURPOSES[event.purpose]}, where every item "
-                "must count the same for all skills",
+                f"the trajectory {Place(event.place).of_item(event.item)} is of a {_PURPOSES[event.purpose]}, "
+                "where every item must count the same for all skills",
                 hint=f"retract the item: `--item {event.item}`",
             )
 

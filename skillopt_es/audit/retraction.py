@@ -14,6 +14,7 @@ from skillopt_es.events.catalog import (
     RolloutCompleted,
 )
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import result_named
 from skillopt_es.programs.classic.forks import under_way
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
@@ -46,9 +47,8 @@ def _named(named: str, reading: Reading) -> list[Recorded]:
     if named.isdecimal():
         number = int(named)
         return list(reading.read(after=number - 1, until=number)) if 1 <= number <= reading.until else []
-    place, _, item = named.partition("/item/")
+    place, item = result_named(named)
     if item:
-        item = item.replace("%2F", "/").replace("%25", "%")
         rows = reading.read(types=("RolloutCompleted",), mentioning=item)
         return [row for row in rows if (_event(row).place, _event(row).item) == (place, item)]
     if _DIGEST.fullmatch(named):

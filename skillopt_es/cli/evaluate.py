@@ -20,6 +20,7 @@ from skillopt_es.counting import counted
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.logs import logger
 from skillopt_es.presenting.documents import usage_json
@@ -27,7 +28,6 @@ from skillopt_es.presenting.numbers import shown_usage
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import is_silent
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
-from skillopt_es.sessions.recorded_scores import draw_of
 from skillopt_es.sessions.scoring import SplitResult
 
 if TYPE_CHECKING:
@@ -207,8 +207,8 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
             session = watch.session()
             return await evaluate(request, evolve(session, accept_loss=accept_loss), _progress)
     except BudgetReached as reached:
-        hint = f"the same command with a higher `{limit_option(reached.message)}` goes on where this one stopped"
-        raise BudgetReached(reached.message, hint=hint) from None
+        hint = f"the same command with a higher `{limit_option(reached.key)}` goes on where this one stopped"
+        raise BudgetReached(reached.message, key=reached.key, hint=hint) from None
     except BackendError as failed:
         first = f"{failed.hint}, then" if failed.hint else "when the cause is gone,"
         failed.hint = f"{first} the same command goes on where this one stopped"
@@ -271,7 +271,7 @@ def _line(name: str, score: Score, results: Sequence[SplitResult]) -> str:
 
 
 def _print_split(result: SplitResult, currency: str) -> None:
-    draw = draw_of(result.place)
+    draw = Place(result.place).draw
     name = result.split if draw == 1 else f"{result.split}, draw {draw}"
     click.echo(_line(name, result.score, [result]))
     print_by_type(result.by_type)
@@ -309,7 +309,7 @@ def _together_json(results: Sequence[SplitResult]) -> Json:
 def _split_json(result: SplitResult) -> Json:
     return {
         "split": result.split,
-        "draw": draw_of(result.place),
+        "draw": Place(result.place).draw,
         "hard": None if result.problem else result.score.hard,
         "soft": None if result.problem else result.score.soft,
         "measured": result.score.measured,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,10 +63,8 @@ _TRYING: Mapping[Purpose, str] = {
 
 def rollout_words(unit: Unit) -> str:
     """What rollouts are for; a further draw says that it is one."""
-    *_, kind, last = ("", *unit.place.split("/"))
-    draw = re.fullmatch(r"d(\d+)", last)
-    words = _TRYING.get(unit.purpose) or _SCORING.get(kind if draw else last, "scoring")
-    return f"{words}, draw {draw[1]}" if draw else words
+    words = _TRYING.get(unit.purpose) or _SCORING.get(unit.place.name, "scoring")
+    return f"{words}, draw {unit.place.draw}" if unit.place.draw > 1 else words
 
 
 def words_for(event: Event) -> Mapping[str, object]:

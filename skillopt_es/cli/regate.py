@@ -13,6 +13,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table, table_width
 from skillopt_es.cli.terminal import print_hanging, print_next, say, width
 from skillopt_es.counting import counted
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import short
@@ -229,7 +230,7 @@ def _print(folder: Path, found: Rescoring) -> None:
     )
     for each in changed[:_MOST]:
         told = short(each.why) if each.derived is None else _words(each.derived)
-        click.echo(f"  event {each.seq:<6} {each.place}/{each.item}: {_words(each.recorded)} -> {told}")
+        click.echo(f"  event {each.seq:<6} {Place(each.place).shown(each.item)}: {_words(each.recorded)} -> {told}")
     if len(changed) > _MOST:
         click.echo(f"  and {len(changed) - _MOST} more; --json has all")
     _print_evaluations(found)

@@ -294,7 +294,7 @@ def _print_evaluation(found: Detailed) -> None:
     if each.status == "scored":
         field("next", "the same `skillopt-es eval` shows it again; with `--again` it draws everything anew")
     else:
-        more = f" with a higher {limit_option(summary.paused)}" if summary.pause == "budget" else ""
+        more = f" with a higher {limit_option(summary.pause_key)}" if summary.pause == "budget" else ""
         first = f"{summary.hint}; then " if summary.hint else ""
         field("next", f"{first}the same `skillopt-es eval`{more} asks for what is missing, and nothing twice")
 
@@ -385,5 +385,5 @@ def _next(each: Overview, directory: Path) -> list[tuple[str, str]]:
         return [(f"run CONFIG --run {name}{where}", "it stopped before its first event")]
     if each.status == "paused":
         folder = directory / name
-        return steps_after(folder, reason=summary.pause, message=summary.paused, hint=summary.hint)
+        return steps_after(folder, reason=summary.pause, key=summary.pause_key, hint=summary.hint)
     return [(f"resume {name}{where}", "")]

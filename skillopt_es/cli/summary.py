@@ -42,7 +42,7 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
             said = f"{pause.message}: `skillopt-es handoff list {folder}` shows what is asked"
             tell("paused", said, hint=f"when it is answered, {resume_hint(folder)}", reason=pause.reason)
         case "budget":
-            hint = f"`skillopt-es {resuming(folder, 'budget', pause.message)}` goes on with a higher limit"
+            hint = f"`skillopt-es {resuming(folder, pause.key)}` goes on with a higher limit"
             tell("paused", Toned("paused:", "unsure"), f" {pause.message}", hint=hint, reason=pause.reason)
         case "interrupt":
             tell("paused", pause.message, hint=resume_hint(folder), reason=pause.reason)
@@ -151,7 +151,7 @@ def next_steps(state: TrainerState, folder: Path) -> list[tuple[str, str]]:
     name, where = folder.name, dir_option(folder.parent)
     if state.paused is not None:
         pause = state.paused
-        return steps_after(folder, reason=pause.reason, message=pause.message, hint=pause.hint)
+        return steps_after(folder, reason=pause.reason, key=pause.key, hint=pause.hint)
     if state.completed is None:
         return [(resuming(folder), "")]
     steps = [(f"report {name}{where}", "the run as a page")]
@@ -178,20 +178,20 @@ def _name_to_give(state: TrainerState) -> str:
     return "" if named else " --name my-skill"
 
 
-def limit_option(message: str) -> str:
-    """The option that raises the limit which a budget's message begins with: `--max-calls`."""
-    return f"--{message.split(maxsplit=1)[0].removeprefix('budget.').replace('_', '-')}"
+def limit_option(key: str) -> str:
+    """The option that raises a budget's limit: `--max-calls` for `budget.max_calls`."""
+    return f"--{key.removeprefix('budget.').replace('_', '-')}"
 
 
-def resuming(folder: Path, reason: str = "", message: str = "") -> str:
-    """The command that goes on with a run; after a budget's pause it has to raise the limit."""
-    more = f" {limit_option(message)} N" if reason == "budget" else ""
+def resuming(folder: Path, limit: str = "") -> str:
+    """The command that goes on with a run; where a limit paused it, with the option that raises it."""
+    more = f" {limit_option(limit)} N" if limit else ""
     return f"resume {folder.name}{dir_option(folder.parent)}{more}"
 
 
-def steps_after(folder: Path, *, reason: str, message: str, hint: str) -> list[tuple[str, str]]:
+def steps_after(folder: Path, *, reason: str, key: str, hint: str) -> list[tuple[str, str]]:
     """What to type about a pause; `hint` is what was said to do about its cause."""
-    command = resuming(folder, reason, message)
+    command = resuming(folder, key)
     match reason:
         case "handoff":
             asked = (f"handoff list {folder.name}{dir_option(folder.parent)}", "what is asked")

@@ -62,8 +62,8 @@ def _by_section(layer: Tree, source: str) -> dict[str, Tree]:
     for key, value in flat:
         section, _, leaf = key.partition(".")
         nested.setdefault(section, {}).setdefault(leaf, value)
-    for key, place in (*MOVED.items(), *ALIASES.items()):
-        (section, _, leaf), (new_section, _, new_leaf) = key.partition("."), place.partition(".")
+    for key, moved in (*MOVED.items(), *ALIASES.items()):
+        (section, _, leaf), (new_section, _, new_leaf) = key.partition("."), moved.partition(".")
         if leaf in nested.get(section, {}):
             nested.setdefault(new_section, {}).setdefault(new_leaf, nested[section].pop(leaf))
     return nested

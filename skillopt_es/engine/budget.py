@@ -66,6 +66,14 @@ def caps_of(budget: BudgetConfig) -> Caps:
     return Caps(cost=cost, tokens=budget.max_tokens, calls=budget.max_calls)
 
 
+@frozen
+class Reached:
+    """That nothing more starts: the budget's `key` in a config, and why in words."""
+
+    key: str
+    message: str
+
+
 _DONE = {
     "calls": (" call", "made"),
     "tokens": (" token", "used"),

@@ -13,6 +13,7 @@ from contextlib import aclosing
 from typing import Literal, Protocol
 
 from skillopt_es.engine.ahead import Ahead
+from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Questions, Task
 from skillopt_es.errors import BackendError, Divergence, Interrupted
@@ -68,7 +69,7 @@ class Trainer:
         ports: Ports,
         observers: Sequence[Observer],
         stopping: Callable[[], bool],
-        reached: Callable[[], str] = lambda: "",
+        reached: Callable[[], Reached | None] = lambda: None,
         ahead: Ahead | None = None,
     ) -> None:
         self._ahead = ahead
@@ -91,8 +92,8 @@ class Trainer:
                     break
                 await self._perform(task)
                 reached = self._reached()
-                if reached and self.state.status == "running":
-                    await self._pause("budget", reached)
+                if reached is not None and self.state.status == "running":
+                    await self._pause("budget", reached.message, key=reached.key)
                 elif self._stopping() and self.state.status == "running":
                     raise Interrupted("stopped as asked; everything that was answered is recorded")
         except Interrupted as interrupted:
@@ -162,9 +163,9 @@ class Trainer:
             await self._log.anchor()
 
     async def _pause(
-        self, reason: Literal["interrupt", "error", "handoff", "budget"], message: str, hint: str = ""
+        self, reason: Literal["interrupt", "error", "handoff", "budget"], message: str, hint: str = "", key: str = ""
     ) -> None:
-        await self.append([RunPaused(reason=reason, message=message, hint=hint)])
+        await self.append([RunPaused(reason=reason, message=message, hint=hint, key=key)])
         await self.settled()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from attrs import evolve, frozen
 
-from skillopt_es.engine.budget import NOTHING, Amount, Bound, Ledger, Tariff, silent, used_words
+from skillopt_es.engine.budget import NOTHING, Amount, Bound, Ledger, Reached, Tariff, silent, used_words
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage
 from skillopt_es.projections.usage import UNTOLD, Attempt, attempt_in, charged, requests_sent
@@ -50,11 +50,11 @@ class Purse:
         *,
         currency: str = "",
         unreported: int = 0,
-        late: Callable[[], str] = lambda: "",
+        late: Callable[[], Reached | None] = lambda: None,
         stopping: Callable[[], bool] = lambda: False,
         note: Note = lambda slot, role, bound, again: None,
     ) -> None:
-        self.reached = ""
+        self.reached: Reached | None = None
         self.in_flight = 0
         self.ledger = ledger
         self.tariffs = tariffs
@@ -151,7 +151,7 @@ class Purse:
             else:
                 return
 
-    def _why(self, first: _Waiting) -> str:
+    def _why(self, first: _Waiting) -> Reached:
         """What is used up, and what the next call might have come to."""
         name = self.ledger.lacks(first.more)
         cap, spent = getattr(self.ledger.caps, name), getattr(self.ledger.spent, name)
@@ -159,13 +159,14 @@ class Purse:
         held = getattr(self.ledger.reserved, name)
         aside = f" and {self._shown(name, held)} set aside for calls that wait" if held else ""
         used = used_words(name, self._shown(name, spent))
-        head = f"budget.max_{name} is {self._shown(name, cap)}, with {used} so far{aside}"
+        key = f"budget.max_{name}"
+        head = f"{key} is {self._shown(name, cap)}, with {used} so far{aside}"
         if name == "calls":
-            return f"{head}: the next call ({first.slot}) is not started"
+            return Reached(key, f"{head}: the next call ({first.slot}) is not started")
         told = ""
         if self._unreported:
             told = f" (calls whose usage was not reported count at their worst: {self._unreported})"
-        return f"{head}{told}: the next call ({first.slot}) may come to {self._shown(name, more)}"
+        return Reached(key, f"{head}{told}: the next call ({first.slot}) may come to {self._shown(name, more)}")
 
     def _shown(self, name: str, number: object) -> str:
         return f"{self._currency} {number:.4f}".strip() if name == "cost" else f"{number:,}"

@@ -206,6 +206,7 @@ def _plain(rule: Rule) -> Rule:
 def _worth(rule: Rule, asked: _Asked, own: Rule) -> Worth:
     some = asked.worlds[: max(1, len(asked.worlds) // 3)]
     items, itself = len(asked.worlds[0]), power(rule, asked.worlds, seed=SEED)
+    short = too_little_for(rule, items)
     return Worth(
         rule=rule,
         own=rule == own,
@@ -213,7 +214,7 @@ def _worth(rule: Rule, asked: _Asked, own: Rule) -> Worth:
         smallest=smallest_gain(rule, some, items, seed=SEED),
         first=itself.spent,
         later=power(rule, some, seed=SEED, before=rule.draws).spent,
-        too_little=too_little_for(rule, items),
+        too_little="" if short is None else short.message,
     )
 
 

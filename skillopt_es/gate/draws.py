@@ -11,6 +11,7 @@ from skillopt_es.config import RunConfig
 from skillopt_es.engine.evaluations import begun_draw, measure, selection, units_of
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task
+from skillopt_es.errors import SettingRefused
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
@@ -53,8 +54,8 @@ def rule_of(config: RunConfig) -> Rule:
     )
 
 
-def too_little(config: RunConfig, validation_items: int) -> str:
-    """Why the configured rule cannot be carried by so many validation items; empty when it can."""
+def too_little(config: RunConfig, validation_items: int) -> SettingRefused | None:
+    """That the configured rule cannot be carried by so many validation items; nothing when it can."""
     used = config.evaluation.sel_env_num
     return too_little_for(rule_of(config), min(validation_items, used) if used else validation_items)
 

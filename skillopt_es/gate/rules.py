@@ -15,6 +15,7 @@ from typing import Literal
 
 from attrs import field, frozen
 
+from skillopt_es.errors import SettingRefused
 from skillopt_es.events.values import GateNoise, GateRule
 from skillopt_es.gate.compare import NO_FAMILIES, Comparison, Draw, Worth, compare
 
@@ -185,22 +186,20 @@ def _within_clauses(rule: Rule, ruling: Ruling) -> Ruling:
     return ruling
 
 
-def too_little_for(rule: Rule, items: int) -> str:
-    """Why so many items cannot carry the rule, and what would be enough; empty when they can."""
+def too_little_for(rule: Rule, items: int) -> SettingRefused | None:
+    """That so many items cannot carry the rule, by the setting that says so, with what would be enough."""
     if rule.min_items > items:
-        return f"evaluation.min_items is {rule.min_items}, and there are {items} validation items"
+        said = f" is {rule.min_items}, and there are {items} validation items"
+        return SettingRefused("evaluation.min_items", said)
     if rule.no_regression is not None and rule.no_regression >= items:
-        return (
-            f"evaluation.no_regression: {rule.no_regression} refuses nothing with {items} validation items; "
-            f"give at most {items - 1}"
-        )
-    if rule.name != "paired":
-        return ""
-    if 2 * items * (rule.draws - 1) >= _LEAST_SCATTER:
-        return ""
+        said = f": {rule.no_regression} refuses nothing with {items} validation items; give at most {items - 1}"
+        return SettingRefused("evaluation.no_regression", said)
+    if rule.name != "paired" or 2 * items * (rule.draws - 1) >= _LEAST_SCATTER:
+        return None
     enough = math.ceil(_LEAST_SCATTER / (2 * (rule.draws - 1)))
     draws = math.ceil(_LEAST_SCATTER / (2 * items)) + 1
-    return (
-        f"evaluation.gate_rule: paired cannot tell the noise from {items} validation items with {rule.draws} draws; "
-        f"enough are {enough} items, or evaluation.gate_draws: {draws}"
+    return SettingRefused(
+        "evaluation.gate_rule",
+        f": paired cannot tell the noise from {items} validation items with {rule.draws} draws; "
+        f"enough are {enough} items, or evaluation.gate_draws: {draws}",
     )

@@ -16,6 +16,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Measured, Score
 from skillopt_es.interchange.layout import meta_file, meta_folder, safe_name, skill_file, skill_hash, slow_folder
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped, fail_reason
@@ -51,8 +52,9 @@ class EpochFiles:
         """All of its files, as far as it came."""
         applied, written = self.part.last(SlowUpdateApplied), self.part.last(MetaSkillWritten)
         folder, epoch = slow_folder(self.part.number), self.part.number
+        slow = Place.of_epoch(epoch).slow
         yield from self._comparison(folder if self.config.get("use_slow_update") else meta_folder(epoch))
-        gate, standing = (self.part.rollouts(f"e{epoch}/slow/{name}") for name in ("gate", "standing"))
+        gate, standing = map(self.part.rollouts, (slow.gate, slow.standing))
         yield from self.rollouts.files(f"{folder}/selection_eval", gate)
         yield from self.rollouts.files(f"{folder}/selection_eval_current", standing)
         proposed = self.part.last(SlowUpdateProposed)
@@ -67,11 +69,11 @@ class EpochFiles:
 
     def _compared(self) -> tuple[tuple[RolloutCompleted, ...], tuple[RolloutCompleted, ...]]:
         """The rollouts under both skills; those of one text stand for both."""
-        place = f"e{self.part.number}/slow"
-        after = self.part.rollouts(f"{place}/current")
+        place = Place.of_epoch(self.part.number).slow
+        after = self.part.rollouts(place.current)
         drawn = self.part.last(ComparisonDrawn)
         same = drawn is not None and drawn.previous == drawn.current
-        return after if same else self.part.rollouts(f"{place}/previous"), after
+        return after if same else self.part.rollouts(place.previous), after
 
     def _comparison(self, folder: str) -> Iterator[File]:
         """Both skills' results, what came on top of the drawn items apart, and what they are as pairs."""
@@ -156,7 +158,7 @@ class EpochFiles:
     def _seconds(self, what: str) -> Record:
         if self.imported is None:
             return {"time_s": round(self.part.seconds.get(what, 0.0), 1)}
-        known = self.imported.seconds.get(f"e{self.part.number}/{what}")
+        known = self.imported.seconds.get(Place.of_epoch(self.part.number) / what)
         return {} if known is None else {"time_s": known}
 
 

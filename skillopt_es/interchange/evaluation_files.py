@@ -9,12 +9,12 @@ from skillopt_es.engine.scores import mean_score
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import RunStarted, SkillScored
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Split
 from skillopt_es.interchange.layout import EVALUATION
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import fold
-from skillopt_es.sessions.recorded_scores import draw_of
 
 _SPLITS: Mapping[Split, str] = {"train": "train", "val": "valid_seen", "test": "valid_unseen"}
 
@@ -48,5 +48,5 @@ def _skill(started: RunStarted) -> Iterator[File]:
 
 def _standing(state: TrainerState) -> dict[Split, SkillScored]:
     """Each split's newest score of its first draw, in the order of the splits."""
-    first = {each.split: each for each in state.scored.values() if draw_of(each.place) == 1}
+    first = {each.split: each for each in state.scored.values() if Place(each.place).draw == 1}
     return {split: first[split] for split in _SPLITS if split in first}

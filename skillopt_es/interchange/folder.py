@@ -10,10 +10,10 @@ from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 from skillopt_es.interchange.fields import Fields, Source
 from skillopt_es.interchange.layout import (
-    BASELINE,
+    BASELINE_FOLDER,
     BEST,
     CONFIG,
-    FINAL,
+    FINAL_FOLDER,
     HISTORY,
     STATE,
     SUMMARY,
@@ -62,8 +62,8 @@ def read_folder(folder: Path) -> Original:
         epochs={number: _epoch(source, number) for number in _epoch_numbers(source)},
         initial=initial,
         best=source.text(BEST),
-        baseline=read_results(source, BASELINE),
-        final=read_results(source, FINAL),
+        baseline=read_results(source, BASELINE_FOLDER),
+        final=read_results(source, FINAL_FOLDER),
         tests={name: _test(source, at) for name, at in TESTS.items() if source.exists(at)},
         summary=None if summary is None else _summary(summary),
         state=_state(source),

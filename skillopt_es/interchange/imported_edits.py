@@ -14,6 +14,7 @@ from skillopt_es.events.catalog import (
     PatchProposed,
     SkillRewritten,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Draft, Edit, Evidence, Suggestion
 from skillopt_es.events.values import Proposal as Proposed
 from skillopt_es.interchange.builder import Builder
@@ -31,7 +32,7 @@ class Chosen:
     edits: tuple[Proposed, ...] | None
 
 
-def import_edits(build: Builder, step: Step, place: str) -> Chosen:
+def import_edits(build: Builder, step: Step, place: Place) -> Chosen:
     """Adds a step's patches, merge, budget and ranking, as far as they are there."""
     patches = _patches(build, step, place)
     import_notes(build, step, place)
@@ -70,14 +71,14 @@ def import_edits(build: Builder, step: Step, place: str) -> Chosen:
     return Chosen(chosen)
 
 
-def _patches(build: Builder, step: Step, place: str) -> list[PatchProposed]:
+def _patches(build: Builder, step: Step, place: Place) -> list[PatchProposed]:
     """One event an analyst's file; supports come from the merge, where a single patch is the whole pool."""
     usable = [proposal for group in step.proposals for proposal in group if proposal.changes]
     found: list[PatchProposed] = []
     for number, group in enumerate(step.proposals):
         for proposal in group:
             alone = step.merged if usable == [proposal] and step.merged else None
-            name = f"{place}/b{number}/{proposal.kind}-{proposal.name}"
+            name = place.in_batch(number).analyst(proposal.kind, proposal.name)
             said = _named(name, alone.changes if alone else proposal.changes, proposal.kind)
             if len(said) < len(proposal.changes):
                 build.gap(name, "what some of its edits do", "they are of an unknown kind")
@@ -134,7 +135,7 @@ def _named(maker: str, changes: Iterable[Change], source: str) -> tuple[Proposed
     return tuple(found)
 
 
-def _pool(build: Builder, merged: Proposal, patches: Sequence[PatchProposed], place: str) -> tuple[Proposed, ...]:
+def _pool(build: Builder, merged: Proposal, patches: Sequence[PatchProposed], place: Place) -> tuple[Proposed, ...]:
     """What could be chosen: the only patch as it is, or a merge."""
     usable = [patch for patch in patches if proposals_in(patch)]
     if len(usable) == 1 and len(proposals_in(usable[0])) == len(merged.changes):
@@ -144,7 +145,7 @@ def _pool(build: Builder, merged: Proposal, patches: Sequence[PatchProposed], pl
     kinds = kinds or {patch.kind for patch in usable}
     group = next(iter(kinds)) if levels and len(kinds) == 1 else "final"
     level = max(levels) if levels and group != "final" else 0
-    name = f"{place}/merge/final" if group == "final" else f"{place}/merge/{group}-{level}-0"
+    name = place.last_merge if group == "final" else place.merge(group, level, 0)
     inputs = [each for patch in usable for each in proposals_in(patch)]
     united = with_origins(_named(name, merged.changes, ""), inputs)
     build.add(

@@ -11,6 +11,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateAction, GateVerdict, Pair, SkillTree
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.layout import skill_hash
@@ -28,7 +29,7 @@ def import_epoch_end(build: Builder, epoch: int) -> None:
     end = build.original.epochs.get(epoch)
     asked = build.original.config
     if (end is None or end.slow is None) and asked.get("use_slow_update"):
-        build.gap(f"e{epoch}/slow", "what came of the slow update", "slow_result.json is not there")
+        build.gap(Place.of_epoch(epoch).slow, "what came of the slow update", "slow_result.json is not there")
     if end is None:
         return
     _comparison(build, end)
@@ -48,19 +49,19 @@ def _comparison(build: Builder, end: Epoch) -> None:
     build.add(ComparisonDrawn(epoch=end.number, items=drawn, previous=previous, current=current))
     if end.further:
         build.add(ComparisonExtended(epoch=end.number, items=end.further))
-    place = f"e{end.number}/slow"
+    place = Place.of_epoch(end.number).slow
     hards = (end.slow.previous_hard, end.slow.current_hard) if end.slow else (None, None)
     if previous != current:
-        build.rollouts(f"{place}/previous", "slow_previous", previous, end.previous)
-        build.scored(f"{place}/previous", "slow_previous", previous, end.previous)
-    build.rollouts(f"{place}/current", "slow_current", current, end.current)
-    build.scored(f"{place}/current", "slow_current", current, end.current)
+        build.rollouts(place.previous, "slow_previous", previous, end.previous)
+        build.scored(place.previous, "slow_previous", previous, end.previous)
+    build.rollouts(place.current, "slow_current", current, end.current)
+    build.scored(place.current, "slow_current", current, end.current)
     if end.current is None and hards[1] is not None:
         build.gap(place, "what each compared item came to", "rollout_prev and rollout_curr are not there")
 
 
 def _slow_update(build: Builder, end: Epoch, slow: SlowResult) -> None:
-    place = f"e{end.number}/slow"
+    place = Place.of_epoch(end.number).slow
     if slow.action == "inject_placeholder":
         _placeholder(build, end.number)
         return
@@ -121,15 +122,15 @@ def _candidate(build: Builder, end: Epoch, slow: SlowResult) -> SkillTree | None
 
 
 def _apply(build: Builder, end: Epoch, slow: SlowResult, candidate: SkillTree) -> None:
-    place = f"e{end.number}/slow"
+    place = Place.of_epoch(end.number).slow
     if end.standing is not None:
-        build.rollouts(f"{place}/standing", "selection", build.current.skill.hash, end.standing)
-        build.scored(f"{place}/standing", "selection", build.current.skill.hash, end.standing)
+        build.rollouts(place.standing, "selection", build.current.skill.hash, end.standing)
+        build.scored(place.standing, "selection", build.current.skill.hash, end.standing)
     forced = slow.action == "force_accept"
     if not forced and candidate.hash not in build.state.measured:
-        build.rollouts(f"{place}/gate", "selection", candidate.hash, end.selection)
+        build.rollouts(place.gate, "selection", candidate.hash, end.selection)
         recorded = (slow.hard, slow.soft)
-        build.scored(f"{place}/gate", "selection", candidate.hash, end.selection, recorded=recorded)
+        build.scored(place.gate, "selection", candidate.hash, end.selection, recorded=recorded)
     known = build.state.measured.get(candidate.hash)
     verdict = GateVerdict(
         action=cast("GateAction", slow.action),
@@ -138,7 +139,7 @@ def _apply(build: Builder, end: Epoch, slow: SlowResult, candidate: SkillTree) -
         candidate_value=known.value if known else None,
         current_value=None if forced else _standing_value(build),
         best_value=None if forced else build.best.value,
-        known_from=known.place if known and known.place != f"{place}/gate" else "",
+        known_from=known.place if known and known.place != place.gate else "",
     )
     build.add(
         SlowUpdateApplied(

@@ -15,6 +15,7 @@ from skillopt_es.events.catalog import (
     RunImported,
     RunStarted,
 )
+from skillopt_es.events.places import BASELINE, FINAL_TEST, FINAL_VAL, Place
 from skillopt_es.events.values import Score, SkillTree, SplitIds
 from skillopt_es.interchange.builder import Builder, score_of
 from skillopt_es.interchange.flat_config import nested_config
@@ -89,8 +90,8 @@ def _steps_per_epoch(original: Original) -> tuple[int, str]:
 def _imported(original: Original) -> RunImported:
     seconds: dict[str, float | None] = {"run": original.summary.seconds if original.summary else None}
     for number, epoch in original.epochs.items():
-        seconds[f"e{number}/slow"] = epoch.slow.seconds if epoch.slow else None
-        seconds[f"e{number}/meta"] = epoch.meta.seconds if epoch.meta else None
+        seconds[Place.of_epoch(number).slow] = epoch.slow.seconds if epoch.slow else None
+        seconds[Place.of_epoch(number) / "meta"] = epoch.meta.seconds if epoch.meta else None
     return RunImported(
         source="skillopt",
         folder=original.folder,
@@ -101,9 +102,9 @@ def _imported(original: Original) -> RunImported:
 
 def _baseline(build: Builder) -> None:
     rows, skill = build.original.baseline, build.current.skill.hash
-    build.rollouts("baseline", "selection", skill, rows)
-    if build.scored("baseline", "selection", skill, rows) is None:
-        build.gap("baseline", "what the initial skill measured", "selection_eval_baseline/results.jsonl is not there")
+    build.rollouts(BASELINE, "selection", skill, rows)
+    if build.scored(BASELINE, "selection", skill, rows) is None:
+        build.gap(BASELINE, "what the initial skill measured", "selection_eval_baseline/results.jsonl is not there")
 
 
 def _empty_appendix(build: Builder) -> None:
@@ -128,11 +129,11 @@ def _epoch(build: Builder, epoch: int, per_epoch: int, last: int) -> None:
         import_step(build, original.steps[number], epoch, last=number == last)
         write_notes(build, original.steps[number], kept=number != final)
         if build.state.steps_done == number and number != final:
-            follow_text(build, number, original.steps[number].skill, f"e{epoch}/s{number}")
+            follow_text(build, number, original.steps[number].skill, Place.of_step(epoch, number))
     if build.state.steps_done < final:
         return
     import_epoch_end(build, epoch)
-    follow_text(build, final, original.steps[final].skill, f"e{epoch}")
+    follow_text(build, final, original.steps[final].skill, Place.of_epoch(epoch))
     if last > final or original.summary is not None or _ended(build, epoch):
         build.add(EpochCompleted(epoch=epoch))
 
@@ -154,9 +155,9 @@ def _end(build: Builder) -> None:
     known = not build.of_original and build.current.skill.hash in build.state.measured  # our export repeats it
     if not known and (original.final is not None or (summary and summary.final_soft is not None)):
         skill = build.current.skill.hash
-        build.rollouts("final/val", "selection", skill, original.final)
+        build.rollouts(FINAL_VAL, "selection", skill, original.final)
         recorded = (summary.final_hard, summary.final_soft) if summary else (None, None)
-        build.scored("final/val", "selection", skill, original.final, recorded=recorded)
+        build.scored(FINAL_VAL, "selection", skill, original.final, recorded=recorded)
     if original.best is not None and original.best != build.best.skill.text:
         _other_best(build, original.best)
     if summary is None:
@@ -198,7 +199,7 @@ def _test(build: Builder, name: str) -> Score | None:
     count = record.table.get("overall", (None, None))[0] if record else None
     assert build.state.started is not None
     skills = {"initial": build.state.started.skill, "best": build.best.skill, "final": build.current.skill}
-    skill, place = skills[name].hash, f"final/test/{name}"
+    skill, place = skills[name].hash, FINAL_TEST / name
     if not build.of_original and skill in build.state.tests:  # one of equal texts was tried, and our export repeats it
         return score_of(rows, recorded, count)
     build.rollouts(place, "test", skill, rows)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import cast, get_args
 
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, StepImported, StepSkipped
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import (
     Draft,
     Edit,
@@ -34,7 +35,7 @@ _OUR_SKIPS = ("nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged"
 
 def import_step(build: Builder, step: Step, epoch: int, *, last: bool) -> None:
     """Adds one step: all that is recorded of it, and what is not."""
-    place = f"e{epoch}/s{step.number}"
+    place = Place.of_step(epoch, step.number)
     if not step.begun:
         build.gap(
             place, "the step", "neither a record nor a file of it is there", step=step.number, skill=_after(build, step)
@@ -42,18 +43,18 @@ def import_step(build: Builder, step: Step, epoch: int, *, last: bool) -> None:
         return
     build.add(_recorded(build, step))
     for number, rows in enumerate(step.rollouts):
-        _train(build, step, f"{place}/b{number}", number, rows)
+        _train(build, step, place.in_batch(number), number, rows)
     chosen = import_edits(build, step, place)
     candidate = _candidate(build, step, place, chosen)
-    build.rollouts(f"{place}/gate", "selection", candidate.hash if candidate else "", step.selection)
-    build.rollouts(f"{place}/current", "selection", build.current.skill.hash, step.standing)
+    build.rollouts(place.gate, "selection", candidate.hash if candidate else "", step.selection)
+    build.rollouts(place.current, "selection", build.current.skill.hash, step.standing)
     if step.record is None:
         _without_record(build, step, place, last=last)
         return
     _verdict(build, step, step.record, place, candidate)
 
 
-def follow_text(build: Builder, step: int, text: str | None, place: str) -> None:
+def follow_text(build: Builder, step: int, text: str | None, place: Place) -> None:
     """Says so when the skill that was kept is not the one that the recorded decisions lead to."""
     if text is None:
         build.gap(place, "whether the kept skill is the current one", f"{skill_file(step)} is not there")
@@ -69,7 +70,7 @@ def _after(build: Builder, step: Step) -> SkillTree | None:
     return build.tree(step.skill)
 
 
-def _without_record(build: Builder, step: Step, place: str, *, last: bool) -> None:
+def _without_record(build: Builder, step: Step, place: Place, *, last: bool) -> None:
     """A step that was cut short, or whose record is lost."""
     if last:
         build.gap(place, "how the step ended", "it has no record: the run stopped in the middle of it")
@@ -134,7 +135,7 @@ def _train_score(
     return score_of(rows, (hard, soft), whole)
 
 
-def _train(build: Builder, step: Step, place: str, number: int, rows: tuple[Result, ...] | None) -> None:
+def _train(build: Builder, step: Step, place: Place, number: int, rows: tuple[Result, ...] | None) -> None:
     skill = build.current.skill.hash
     if rows is None:
         build.gap(place, "what each training item came to", "rollout/results.jsonl is not there")
@@ -150,7 +151,7 @@ def _train(build: Builder, step: Step, place: str, number: int, rows: tuple[Resu
 # --- the candidate and its verdict ---------------------------------------------------------------------------------
 
 
-def _candidate(build: Builder, step: Step, place: str, chosen: Chosen) -> SkillTree | None:
+def _candidate(build: Builder, step: Step, place: Place, chosen: Chosen) -> SkillTree | None:
     """The candidate's text: the file, or what has the recorded hash; None, and a gap, when neither is there."""
     record = step.record
     wanted = record.candidate_hash if record else ""
@@ -228,7 +229,7 @@ def _reports(step: Step, chosen: Chosen) -> tuple[EditReport, ...]:
     )
 
 
-def _verdict(build: Builder, step: Step, record: StepRecord, place: str, candidate: SkillTree | None) -> None:
+def _verdict(build: Builder, step: Step, record: StepRecord, place: Place, candidate: SkillTree | None) -> None:
     if record.action in _SKIPS:
         reason = record.skip_reason if record.skip_reason in _OUR_SKIPS else record.action
         build.add(StepSkipped(step=step.number, reason=cast("object", reason)))  # type: ignore[arg-type]
@@ -242,10 +243,10 @@ def _verdict(build: Builder, step: Step, record: StepRecord, place: str, candida
         return
     known = build.state.measured.get(candidate.hash) if candidate else None
     if candidate is not None and known is None:
-        at, recorded = f"{place}/gate", (hard, soft)
+        at, recorded = place.gate, (hard, soft)
         build.scored(at, "selection", candidate.hash, step.selection, recorded=recorded, value=record.value)
     if step.standing is not None:
-        build.scored(f"{place}/current", "selection", build.current.skill.hash, step.standing)
+        build.scored(place.current, "selection", build.current.skill.hash, step.standing)
     compared, won, lost = _turned(build, candidate)
     score = score_of(step.selection, (hard, soft))
     assert score is not None

@@ -13,15 +13,16 @@ from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import BASELINE, FINAL_TEST, FINAL_VAL
 from skillopt_es.events.values import ImportedUsage, Json, Score
 from skillopt_es.interchange.epoch_files import EpochFiles
 from skillopt_es.interchange.evaluation_files import evaluation_files
 from skillopt_es.interchange.flat_config import flat_config
 from skillopt_es.interchange.layout import (
-    BASELINE,
+    BASELINE_FOLDER,
     BEST,
     CONFIG,
-    FINAL,
+    FINAL_FOLDER,
     HISTORY,
     LR_HISTORY,
     STATE,
@@ -126,7 +127,7 @@ class _Folder:
             case "start":
                 first = part.scored("selection")
                 self.baseline = self.baseline or (first.score if first else None)
-                yield from rollouts.files(BASELINE, part.rollouts("baseline"))
+                yield from rollouts.files(BASELINE_FOLDER, part.rollouts(BASELINE))
             case "step":
                 yield from self._step(part, started, rollouts)
             case "epoch_end":
@@ -157,25 +158,25 @@ class _Folder:
         tested = [row for row in part.all(SkillScored) if row.purpose == "test"]
         by_skill, by_place = {row.skill: row for row in tested}, {row.place: row for row in tested}
         for name, folder in TESTS.items():
-            scored = by_place.get(f"final/test/{name}", by_skill.get(skills[name]))
+            scored = by_place.get(FINAL_TEST / name, by_skill.get(skills[name]))
             if scored is None:
                 continue
             # A text is tried once with us; the original has the best skill's results also where it is the initial one.
-            if scored.place.endswith(f"/{name}") or name == "best":
+            if scored.place == FINAL_TEST / name or name == "best":
                 yield from rollouts.files(folder, part.rollouts(scored.place))
             table: Record = {kind: _accuracy(score) for kind, score in scored.by_type.items()}
             yield f"{folder}/{SUMMARY}", dumped({**table, "overall": _accuracy(scored.score)})
 
     def _final(self, part: Segment, skills: Mapping[str, str], rollouts: Rollouts) -> Iterator[File]:
         """The last skill's evaluation, where it is not the best one: made at the end, or before and not again."""
-        scored = part.scored("selection", "final/val")
+        scored = part.scored("selection", FINAL_VAL)
         if scored is not None:
             self.final = scored.score if scored.exact else None
-            yield from rollouts.files(FINAL, part.rollouts("final/val"))
+            yield from rollouts.files(FINAL_FOLDER, part.rollouts(FINAL_VAL))
         elif part.after.completed is not None and part.after.completed.test_best and skills["final"] != skills["best"]:
             score, rows = self.measured.get(skills["final"], (None, ()))
             self.final = score
-            yield from rollouts.files(FINAL, rows)
+            yield from rollouts.files(FINAL_FOLDER, rows)
 
     def _closing(self, state: TrainerState, started: RunStarted) -> Iterator[File]:
         assert state.current is not None

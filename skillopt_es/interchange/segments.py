@@ -31,6 +31,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepSkipped,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Purpose
 from skillopt_es.projections.state import TrainerState
 from skillopt_es.projections.trainer import evolve
@@ -62,8 +63,8 @@ class Segment:
         return found[-1] if found else None
 
     def scored(self, purpose: Purpose, place: str = "") -> SkillScored | None:
-        """Its evaluation for a purpose, at a place that ends so."""
-        rows = (row for row in self.all(SkillScored) if row.purpose == purpose and row.place.endswith(place))
+        """Its evaluation for a purpose, or the one at a place."""
+        rows = (row for row in self.all(SkillScored) if row.purpose == purpose and place in ("", row.place))
         return next(rows, None)
 
     def rollouts(self, place: str) -> tuple[RolloutCompleted, ...]:
@@ -144,7 +145,7 @@ def _belongs(event: Event, key: tuple[Kind, int, int]) -> bool:
         return False
     if isinstance(event, AppendixWritten):
         return event.step == number
-    return isinstance(event, GapFound) and event.place == f"e{epoch}/s{number}"
+    return isinstance(event, GapFound) and event.place == Place.of_step(epoch, number)
 
 
 def _key(state: TrainerState) -> tuple[Kind, int, int]:

@@ -19,6 +19,7 @@ from skillopt_es.events.catalog import (
     StepImported,
     StepSkipped,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
 from skillopt_es.interchange.proposal_json import rejected_json
@@ -83,14 +84,14 @@ class StepFiles:
         """The step's training batches with what is known of each."""
         if self.imported is not None:
             return list(self.imported.batches)
-        scores = {row.place.rsplit("/b", 1)[1]: row.score for row in self.part.all(SkillScored) if is_train_score(row)}
+        scores = {Place(row.place).batch: row.score for row in self.part.all(SkillScored) if is_train_score(row)}
         planned = self.part.before.step.batches if self.part.before.step else ()
         return [
             ImportedBatch(
                 seed=batch.seed,
                 size=len(batch.items),
                 items=batch.items,
-                score=scores.get(str(number)),
+                score=scores.get(number),
                 failure_patches=self._usable(number, "failure"),
                 success_patches=self._usable(number, "success"),
             )
@@ -98,27 +99,25 @@ class StepFiles:
         ]
 
     def _usable(self, batch: int, kind: str) -> int:
-        prefix = f"e{self.part.epoch}/s{self.part.number}/b{batch}/"
-        patches = (
-            patch for patch in self.part.all(PatchProposed) if patch.patch.startswith(prefix) and proposals_in(patch)
-        )
+        place = Place.of_step(self.part.epoch, self.part.number).in_batch(batch)
+        patches = (patch for patch in self.part.all(PatchProposed) if place.holds(patch.patch) and proposals_in(patch))
         return sum(patch.kind == kind for patch in patches)
 
     def files(self) -> Iterator[File]:
         """Its files but the record, as far as the step came."""
         number, folder = self.part.number, step_folder(self.part.number)
+        step = Place.of_step(self.part.epoch, number)
         batches, noted = self.batches(), bool(self.config.get("use_skill_aware_reflection"))
         for index in range(len(batches)):
             at = batch_folder(number, index, len(batches))
-            place = f"e{self.part.epoch}/s{number}/b{index}"
+            place = step.in_batch(index)
             yield from self.rollouts.files(f"{at}/rollout", self.part.rollouts(place))
             for patch in self.part.all(PatchProposed):
-                if patch.patch.startswith(f"{place}/") and patch.result not in ("unusable", "failed"):
+                if place.holds(patch.patch) and patch.result not in ("unusable", "failed"):
                     yield f"{at}/patches/{patch_name(patch)}", dumped(patch_json(patch, noted=noted))
         yield from self.update.files(folder)
-        place = f"e{self.part.epoch}/s{number}"
-        yield from self.rollouts.files(f"{folder}/selection_eval", self.part.rollouts(f"{place}/gate"))
-        yield from self.rollouts.files(f"{folder}/selection_eval_current", self.part.rollouts(f"{place}/current"))
+        yield from self.rollouts.files(f"{folder}/selection_eval", self.part.rollouts(step.gate))
+        yield from self.rollouts.files(f"{folder}/selection_eval_current", self.part.rollouts(step.current))
         extended = self.part.last(AppendixExtended)
         if extended is not None:
             notes: Record = {"step_notes": [report.note for report in extended.reports]}

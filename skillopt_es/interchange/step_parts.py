@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from skillopt_es.engine.evidence import Evidence
 from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchProposed, SkillScored
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import KINDS, STAGES
 from skillopt_es.interchange.proposal_json import payload, said_json
@@ -76,7 +77,9 @@ def usage_json(usage: Mapping[str, ImportedUsage]) -> Record:
 
 def patch_name(patch: PatchProposed) -> str:
     """The file of one analyst's patch."""
-    return f"minibatch_{KINDS[patch.kind]}_{int(patch.patch.rsplit('-', 1)[1]):03d}.json"
+    number = Place(patch.patch).number
+    assert number is not None
+    return f"minibatch_{KINDS[patch.kind]}_{number:03d}.json"
 
 
 def patch_json(patch: PatchProposed, *, noted: bool) -> Record:

@@ -44,6 +44,7 @@ from skillopt_es.events.catalog import (
     TextsErased,
     TrainingStopped,
 )
+from skillopt_es.events.places import BASELINE, FINAL_VAL
 from skillopt_es.events.values import Failed, GateVerdict, Measured, Outcome, Rewrite, Score
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
@@ -94,7 +95,7 @@ _MILESTONES: Mapping[type[Event], str] = {
 
 def milestone(event: Event) -> str:
     """A line for an event that deserves one while a run is watched, else nothing."""
-    if isinstance(event, SkillScored) and (event.place in ("baseline", "final/val") or event.purpose == "test"):
+    if isinstance(event, SkillScored) and (event.place in (BASELINE, FINAL_VAL) or event.purpose == "test"):
         return f"  {in_words(event)}"
     form = _MILESTONES.get(type(event))
     return form.format(in_words(event)) if form else ""

@@ -27,6 +27,7 @@ from skillopt_es.engine.budget import (
     Bound,
     Caps,
     Ledger,
+    Reached,
     Spent,
     Tariff,
     bound_of,
@@ -124,15 +125,16 @@ def minutes_of(log: EventLog) -> float:
     return durations(moments_of(log.reader, log.head().seq)).total / 60
 
 
-def _late(most: float | None, before: float, clock: Callable[[], float]) -> Callable[[], str]:
+def _late(most: float | None, before: float, clock: Callable[[], float]) -> Callable[[], Reached | None]:
     """Says why there is no time left, once that is so."""
     if most is None:
-        return lambda: ""
+        return lambda: None
     began = clock()
 
-    def late() -> str:
+    def late() -> Reached | None:
         minutes = before + (clock() - began) / 60
-        return f"budget.max_minutes is {most:g}, and the run has taken {minutes:.2f}" if minutes >= most else ""
+        said = f"budget.max_minutes is {most:g}, and the run has taken {minutes:.2f}"
+        return Reached("budget.max_minutes", said) if minutes >= most else None
 
     return late
 

@@ -23,6 +23,7 @@ from skillopt_es.config.backends import ROLES
 from skillopt_es.config.origins import origins
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
+from skillopt_es.events.places import checked
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Examined, Message, Onlooker, Unanswered
 from skillopt_es.sessions.accounts import check_bounded
@@ -227,7 +228,7 @@ async def _ask(config: RunConfig, role: Role, model: ChatModel) -> _Asked:
     own = config.role(role)
     words = 'Reply with this JSON object: {"ready": true}' if role == "optimizer" else "Reply with one word: ready"
     request = ChatRequest(
-        slot=f"doctor/{role}",
+        slot=checked(role),
         stage="probe",
         messages=(Message("user", words),),
         max_tokens=_TOKENS,

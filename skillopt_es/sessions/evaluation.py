@@ -24,6 +24,7 @@ from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTestOpened
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import evaluated
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
@@ -41,7 +42,7 @@ from skillopt_es.sessions.opening import (
     open_work,
     open_world,
 )
-from skillopt_es.sessions.recorded_scores import drawn_at, next_draw, standing_rows
+from skillopt_es.sessions.recorded_scores import next_draw, standing_rows
 from skillopt_es.sessions.scoring import Progress, Scoring, SplitResult
 from skillopt_es.sessions.seal import Look, Seal, opened
 from skillopt_es.sessions.start import split_ids
@@ -178,7 +179,7 @@ def _evaluations(splits: Splits, request: EvaluationRequest, left_out: Sequence[
 def _evaluation(split: Split, draw: int, ids: Sequence[str], request: EvaluationRequest) -> Evaluation:
     first = tuple(ids[: request.limit] if request.limit else ids)
     seed = request.config.train.seed
-    place = drawn_at(f"eval/{split}", draw)
+    place = evaluated(split).drawn(draw)
     return Evaluation(place=place, purpose="test", split=split, items=first, skill=request.skill, seed=seed)
 
 

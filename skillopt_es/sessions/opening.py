@@ -17,6 +17,7 @@ from attrs import field, frozen
 
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.ahead import Ahead
+from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.evidence import Evidence
 from skillopt_es.engine.in_flight import InFlight
@@ -184,7 +185,7 @@ class Work:
     trainer: Trainer
     rollouts: RolloutPorts
     writer: RunWriter
-    reached: Callable[[], str]
+    reached: Callable[[], Reached | None]
     """Why the budget lets nothing start any more; empty as long as it does."""
 
 
@@ -217,11 +218,11 @@ def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Sess
 def _wired(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, purse: Purse | None) -> Work:
     run, evidence = stage.run, Evidence(writer.log, writer.journal)
 
-    def reached() -> str:
-        return "" if purse is None else purse.reached
+    def reached() -> Reached | None:
+        return None if purse is None else purse.reached
 
     def stopping() -> bool:
-        return session.stopping() or bool(reached())
+        return session.stopping() or reached() is not None
 
     calls = _calls(writer, stage, world, session, purse, evidence, stopping)
     executor = session.world.executor(stopping)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from attrs import evolve, frozen
 
 from skillopt_es.engine import scores
+from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.loop import waiting_for
 from skillopt_es.engine.rollout import run_rollouts
@@ -15,6 +16,7 @@ from skillopt_es.engine.tasks import Evaluation, Rollouts, Unit
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Measured, Score, Split
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.prices import prices_in
@@ -63,11 +65,11 @@ class Scoring:
         try:
             found = [await self._result(evaluation, progress) for evaluation in evaluations]
         except (BackendError, Interrupted) as error:
-            reached = self._reached() if isinstance(error, Interrupted) else ""
+            reached = self._reached() if isinstance(error, Interrupted) else None
             await self._trainer.append([_paused(error, reached)])
             await self._trainer.settled()
-            if reached:
-                raise BudgetReached(reached) from None
+            if reached is not None:
+                raise BudgetReached(reached.message, key=reached.key) from None
             raise
         except Unanswered as waiting:
             message = waiting_for(waiting.questions)
@@ -133,14 +135,14 @@ class Scoring:
             raise Interrupted("stopped as asked; everything that was answered is recorded")
         return rows, texts
 
-    async def _recorded(self, first: str, rows: Sequence[RolloutCompleted], texts: Sequence[str]) -> str:
+    async def _recorded(self, first: Place, rows: Sequence[RolloutCompleted], texts: Sequence[str]) -> str:
         """The place at which the log has exactly these rows; they are appended if there is none."""
         known = self._trainer.state.rollouts
         places = passes(self._trainer.state, first)
         for place in places:
             if list(known[place].values()) == [evolve(row, place=place) for row in rows]:
                 return place
-        place = f"{first}/{len(places) + 1}" if places else first
+        place = first.graded(len(places) + 1)
         await self._trainer.append([evolve(row, place=place) for row in rows], texts)
         return place
 
@@ -148,7 +150,7 @@ class Scoring:
         journal = self._writer.journal
         used = {row.n: row for ref in _refs(rows) for row in journal.attempts(ref.slot) if row.digest == ref.digest}
         failed = (row for row in journal.read(journaled) if row.call.outcome == "failed")
-        used.update({row.n: row for row in failed if row.call.slot.startswith(f"{place}/item/")})
+        used.update({row.n: row for row in failed if Place(row.call.slot).evaluation == place})
         return list(used.values())
 
 
@@ -165,9 +167,9 @@ def _units(evaluation: Evaluation) -> tuple[Unit, ...]:
     )
 
 
-def _paused(error: BackendError | Interrupted, reached: str) -> RunPaused:
-    if reached:
-        return RunPaused(reason="budget", message=reached)
+def _paused(error: BackendError | Interrupted, reached: Reached | None) -> RunPaused:
+    if reached is not None:
+        return RunPaused(reason="budget", message=reached.message, key=reached.key)
     if isinstance(error, Interrupted):
         return RunPaused(reason="interrupt", message=error.message)
     return RunPaused(reason="error", message=error.message, hint=error.hint)

@@ -133,14 +133,14 @@ def size_notes(config: RunConfig, size: int) -> tuple[str, ...]:
 def _too_few_to_judge(config: RunConfig, validation_items: int) -> Iterator[ConfigError]:
     """The gate's rule cannot be carried by so few validation items."""
     why = too_little(config, validation_items)
-    if not why:
+    if why is None:
         return
-    rule = why.partition(":")[0].partition(" ")[0]
+    rule = why.key
     draws = ("evaluation.gate_draws",) if rule == "evaluation.gate_rule" else ()
     limit = ("evaluation.sel_env_num",) if config.evaluation.sel_env_num else ()
     split = ("env.split_ratio",) if config.env.split_mode == "ratio" else ("env.split_mode",)
     decided = ", ".join(f"{key} ({config.origin(key)})" for key in (rule, *draws, *limit, *split))
-    yield ConfigError(f"{config.place(rule)}{why}", hint=f"what decides this: {decided}")
+    yield ConfigError(f"{config.place(rule)}{why.message}", hint=f"what decides this: {decided}")
 
 
 def _nothing_to_trust(config: RunConfig) -> Iterator[ConfigError]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
@@ -25,7 +24,7 @@ from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.origins import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
@@ -100,13 +99,9 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     )
     try:
         return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
-    except ConfigError as error:  # an adapter knows its settings, but not where they were written
-        found = re.match(rf"model\.{role}_(\w+) \(or model\.\w+\)", error.message)
-        if found is None:
-            raise
-        place, key = place_of(config, role, found[1])
-        message = key + error.message.removeprefix(found[0]) if key else error.message
-        raise ConfigError(place + message, hint=error.hint) from error
+    except SettingRefused as error:  # an adapter knows its settings, but not where they were written
+        place, key = place_of(config, role, error.key)
+        raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
 
 
 def _refuse_secrets(config: RunConfig, role: Role) -> None:
@@ -179,9 +174,8 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
     )
     try:
         return opener(settings)
-    except ConfigError as error:  # an environment knows its keys, but not where they were written
-        named = re.match(r"env\.\w+", error.message)
-        raise ConfigError(config.place(named[0] if named else "") + error.message, hint=error.hint) from error
+    except SettingRefused as error:  # an environment knows its keys, but not where they were written
+        raise ConfigError(config.place(error.key) + error.message, hint=error.hint) from error
 
 
 def open_executor(stopping: Callable[[], bool]) -> Executor:

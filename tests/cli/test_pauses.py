@@ -115,4 +115,4 @@ def test_a_score_without_answers_says_so(cli: Cli, config: Path) -> None:
 )
 def test_each_pause_has_its_own_next_step(reason: str, hint: str, expected: list[tuple[str, str]]) -> None:
     """By what paused the run."""
-    assert steps_after(Path("runs/b"), reason=reason, message="it stopped", hint=hint) == expected
+    assert steps_after(Path("runs/b"), reason=reason, key="", hint=hint) == expected

@@ -8,13 +8,14 @@ from decimal import Decimal
 
 import pytest
 
-from skillopt_es.engine.budget import NOTHING, Amount, Bound, Caps, Ledger, Tariff
+from skillopt_es.engine.budget import NOTHING, Amount, Bound, Caps, Ledger, Reached, Tariff
 from skillopt_es.engine.purse import CutShort, Purse
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, may_try_again
 from skillopt_es.projections.prices import Price
 
 WORST = Amount(tokens=100, calls=1)
+TIME_IS_UP = Reached("budget.max_minutes", "budget.max_minutes is 1")
 BOUND = Bound(input=60, output=40)  # comes to WORST
 PRICE = Price(input=Decimal(1000), output=Decimal(1000))
 FREE = Try(kind="rate_limit", status=429, message="", waited_ms=0)
@@ -32,7 +33,7 @@ def purse(
     price: Price | None = None,
     unreported: int = 0,
     currency: str = "",
-    late: Callable[[], str] = lambda: "",
+    late: Callable[[], Reached | None] = lambda: None,
     stopping: Callable[[], bool] = lambda: False,
     noted: list[Noted] | None = None,
 ) -> Purse:
@@ -47,6 +48,11 @@ def purse(
         stopping=stopping,
         note=lambda *note: notes.append(note),
     )
+
+
+def words(purse: Purse) -> str:
+    """Why nothing starts any more."""
+    return "" if purse.reached is None else purse.reached.message
 
 
 def scene(coroutine: Coroutine[None, None, None]) -> None:
@@ -143,8 +149,9 @@ def test_a_purse_that_is_told_nothing_else_minds_its_caps() -> None:
         await ask(plain, usage=Usage(input=60, output=40))
         with pytest.raises(NotStarted):
             await ask(plain)
-        assert plain.reached == (
-            "budget.max_cost is 0.1500, with 0.1000 spent so far: the next call (s) may come to 0.1000"
+        assert plain.reached == Reached(
+            "budget.max_cost",
+            "budget.max_cost is 0.1500, with 0.1000 spent so far: the next call (s) may come to 0.1000",
         )
 
     scene(play())
@@ -157,10 +164,10 @@ def test_nobody_waits_where_nothing_is_in_flight() -> None:
         full = purse(Caps(tokens=150))
         await waits(full, "a")
         second, third = await waits(full, "b"), await waits(full, "c", more=Amount(tokens=1))
-        assert full.reached == ""
+        assert full.reached is None
         await ends(full, WORST)
         assert (await second, await third) == (False, False)
-        assert full.reached.startswith("budget.max_tokens is 150, with 100 tokens used so far")
+        assert words(full).startswith("budget.max_tokens is 150, with 100 tokens used so far")
         assert await full.enter(Amount(tokens=1), "d", again=False, ahead=False) is False
         assert (full.in_flight, full.ledger.reserved) == (0, NOTHING)
 
@@ -173,10 +180,10 @@ def test_what_is_asked_ahead_is_refused_at_once_and_reaches_nothing() -> None:
     async def play() -> None:
         full = purse(Caps(tokens=150))
         assert await full.enter(Amount(tokens=151), "a", again=False, ahead=True) is False
-        assert full.reached == ""
+        assert full.reached is None
         assert await full.enter(WORST, "b", again=False, ahead=True) is True
         assert await full.enter(WORST, "c", again=False, ahead=True) is False
-        assert (full.reached, full.in_flight) == ("", 1)
+        assert (full.reached, full.in_flight) == (None, 1)
 
     scene(play())
 
@@ -238,12 +245,12 @@ def test_nothing_starts_once_time_is_up_or_the_run_is_to_stop() -> None:
     """Time that is up is a budget that is reached; a stop is none."""
 
     async def play() -> None:
-        up = purse(Caps(), late=lambda: "budget.max_minutes is 1")
+        up = purse(Caps(), late=lambda: TIME_IS_UP)
         assert await up.enter(WORST, "a", again=False, ahead=False) is False
-        assert up.reached == "budget.max_minutes is 1"
+        assert up.reached == TIME_IS_UP
         stopped = purse(Caps(), stopping=lambda: True)
         assert await stopped.enter(WORST, "a", again=False, ahead=False) is False
-        assert (stopped.reached, stopped.in_flight) == ("", 0)
+        assert (stopped.reached, stopped.in_flight) == (None, 0)
         for closed in (up, stopped):
             with pytest.raises(NotStarted):
                 await ask(closed)
@@ -286,7 +293,7 @@ def test_what_is_reached_is_said_with_its_numbers(made: Purse, message: str) -> 
     async def play() -> None:
         with pytest.raises(NotStarted):
             await ask(made)
-        assert made.reached == message
+        assert made.reached == Reached(message.split(maxsplit=1)[0], message)
 
     scene(play())
 
@@ -384,8 +391,8 @@ def test_a_call_whose_next_try_is_not_covered_is_cut_short() -> None:
             await ask(small, UNTOLD)
         assert caught.value.failure.tries == (UNTOLD,)
         assert (small.ledger.spent, small.ledger.reserved, small.in_flight) == (WORST, NOTHING, 0)
-        assert "(calls whose usage was not reported" not in small.reached
-        assert small.reached
+        assert "(calls whose usage was not reported" not in words(small)
+        assert words(small)
 
     scene(play())
 
@@ -400,7 +407,7 @@ def test_calls_that_report_nothing_are_counted() -> None:
         await ask(small, usage=Usage(input=1, output=1))
         with pytest.raises(NotStarted):
             await ask(small)
-        assert "count at their worst: 2)" in small.reached
+        assert "count at their worst: 2)" in words(small)
 
     scene(play())
 

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.make_golden import GOLDEN
 
+from skillopt_es.events import places
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.codec import decode, encode
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import BASELINE, FINAL_BEST, FINAL_TEST, FINAL_VAL, Place, evaluated
 from skillopt_es.events.values import CallRef, Measured
 
@@ -115,3 +125,101 @@ def test_the_draws_of_an_evaluation_have_a_name_of_their_own() -> None:
     assert second.graded(3).is_grading_of(second)
     assert not second.is_grading_of(first)
     assert second.graded(3).draw == 2
+
+
+@pytest.mark.parametrize("release", sorted(path.name for path in GOLDEN.iterdir() if path.is_dir()))
+def test_the_places_of_released_logs_are_made_of_what_they_say(release: str, tmp_path: Path) -> None:
+    """Each result's place from its step, stage and draw; the slots of its calls from place and item."""
+    with EventLog.open(shutil.copytree(GOLDEN / release / "run", tmp_path / "run")) as log:
+        rows = [each.event for each in log.read() if isinstance(each.event, RolloutCompleted)]
+        slots = [Place(row.call.slot) for row in Journal(log.reader).read()]
+    results = {Place(row.place).of_item(row.item) for row in rows}
+    assert {slot for slot in slots if slot.item is not None} == results
+    assert {slot.evaluation.of_item(str(slot.item)) for slot in slots if slot.item is not None} == results
+    for place in {*slots, *(Place(row.place) for row in rows)}:
+        whole = Place.of_epoch(place.epoch) if place.epoch is not None else Place("")
+        whole = whole if place.step is None or place.epoch is None else Place.of_step(place.epoch, place.step)
+        made = Place(f"{whole}/{place.stage}".removeprefix("/"))
+        assert made == place.site
+        told = made.told if place.evaluation.name == "told" and made.name != "told" else made
+        assert place.item is None or told.drawn(place.draw).of_item(place.item) == place
+    assert {Place(row.place).batch is not None for row in rows if row.purpose == "train"} == {True}
+    assert {Place(row.place).batch is not None for row in rows if row.purpose != "train"} == {False}
+
+
+# --- nobody else writes or reads places ----------------------------------------------------------------------------
+
+ROOT = Path(places.__file__).parents[1]
+FOLDERS = ("events", "projections", "skillopt_es", "adapters")
+COUNTED = r"(e|s|b|d|draw-|turn-)\{\}"
+STAGES = "gate|current|standing|previous|told|slow|merge|meta|item|again"
+WRITES = re.compile(rf"{COUNTED}(/|$)|.*/{COUNTED}(/|$)|(baseline|final|eval|doctor)/|\{{\}}/({STAGES})(/|$)")
+READS = {"split", "rsplit", "partition", "rpartition", "startswith", "endswith", "removeprefix", "removesuffix"}
+PIECES = re.compile(r"(final|eval|doctor)/(\w+/?)?|/item/")
+
+
+def is_place(node: ast.expr) -> bool:
+    """Whether an expression is called a place or a slot."""
+    name = node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+    return name.removeprefix("_").rpartition("_")[2] in {"place", "slot"}
+
+
+def composes(node: ast.AST) -> bool:
+    """Whether a place is put together out of text here."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return is_place(node.left) and ast.unparse(node.right).startswith(("'/", "f'/"))
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and PIECES.fullmatch(node.value) is not None
+    if not isinstance(node, ast.JoinedStr):
+        return False
+    text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+    first = node.values[0] if node.values else None
+    return bool(WRITES.match(text)) or (
+        isinstance(first, ast.FormattedValue) and is_place(first.value) and text.startswith("{}/")
+    )
+
+
+def takes_apart(node: ast.AST) -> bool:
+    """Whether a place is looked into as text here."""
+    if isinstance(node, ast.Compare):
+        return isinstance(node.ops[0], ast.In) and isinstance(node.left, ast.Constant) and is_place(node.comparators[0])
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in READS and is_place(called.value)
+
+
+def elsewhere(source: str) -> Iterator[int]:
+    """The lines of a module that write or read a place."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.expr) and (composes(node) or takes_apart(node)):
+            yield node.lineno
+
+
+def test_nobody_else_writes_or_reads_a_place() -> None:
+    """What a place looks like is known to one module."""
+    files = [file for folder in FOLDERS for file in (ROOT / folder).rglob("*.py") if file != Path(places.__file__)]
+    assert len(files) > 300
+    found = [f"{file.relative_to(ROOT)}:{line}" for file in files for line in elsewhere(file.read_text("utf-8"))]
+    assert found == [], "use events/places.py"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'f"e{epoch}/s{step}"',
+        'f"e{epoch}"',
+        'f"{at}/b{index}"',
+        'f"{at}/gate"',
+        'f"{place}/{item}"',
+        'f"{event.place}/"',
+        'f"final/test/{name}"',
+        'place + "/told"',
+        'rows["final/val"]',
+        'event.place.split("/")',
+        'slot.partition("/item/")',
+        "call.slot.startswith(first)",
+        '"/slow/" in evidence.place',
+    ],
+)
+def test_what_writes_or_reads_a_place_is_seen(source: str) -> None:
+    """The test above would find each of these."""
+    assert [*elsewhere(source)]

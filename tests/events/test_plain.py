@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.event_runs import fill
 
+from skillopt_es.events.anchor import Anchor, read_anchor, write_anchor
 from skillopt_es.events.plain import NotPlainError, open_plain, read_plain
 
 
@@ -73,3 +74,15 @@ def test_a_pipe_in_the_place_of_a_file_hangs_no_reader(tmp_path: Path) -> None:
     for name, line in zip(names, said, strict=True):
         assert line.startswith(f"run-{name}: ")
         assert line.endswith(f"{name} cannot be read: it is not a plain file" if name in counting else ": read")
+
+
+def test_a_pipe_or_link_where_a_new_anchor_is_written_is_replaced(tmp_path: Path) -> None:
+    """Nobody waits for a reader of it, and nothing is written through it."""
+    os.mkfifo(tmp_path / "head.json.new")
+    anchor = Anchor(run_id="r", seq=1, hash="a", calls=0, calls_hash="b")
+    write_anchor(tmp_path, anchor)
+    (tmp_path / "else").write_text("mine", encoding="utf-8")
+    (tmp_path / "head.json.new").symlink_to(tmp_path / "else")
+    write_anchor(tmp_path, anchor)
+    assert read_anchor(tmp_path) == anchor
+    assert (tmp_path / "else").read_text(encoding="utf-8") == "mine"

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from skillopt_es.events import codec
-from skillopt_es.events.catalog import CandidateGated, RunResumed, SlowUpdateApplied
+from skillopt_es.events.catalog import CandidateGated, RunPaused, RunResumed, SlowUpdateApplied
 from skillopt_es.events.codec import decode
 from skillopt_es.events.errors import LogDamaged, LogTooNew
 from skillopt_es.events.upcasts import Payload, as_said, upcast
@@ -48,6 +48,15 @@ def test_decoding_lifts_old_payloads(monkeypatch: pytest.MonkeyPatch) -> None:
 
     event = decode("RunResumed", 1, '{"program":"x"}', str, upcasts={("RunResumed", 1): renamed})
     assert event == RunResumed(software="x")
+
+
+def test_a_pause_of_an_older_release_names_its_limit() -> None:
+    """The key that began its message; other pauses have none."""
+    told = {"reason": "budget", "message": "budget.max_calls is 3, with 3 calls made so far"}
+    event = decode("RunPaused", 1, json.dumps(told), str)
+    assert event == RunPaused(reason="budget", message=told["message"], key="budget.max_calls")
+    other = decode("RunPaused", 1, '{"message":"budget","reason":"interrupt"}', str)
+    assert other == RunPaused(reason="interrupt", message="budget")
 
 
 def test_an_upcast_that_gives_nonsense_is_damage() -> None:

@@ -14,7 +14,7 @@ from skillopt_es.adapters.environments.alfworld.household import Household, hous
 from skillopt_es.adapters.environments.alfworld.problem import read_problem
 from skillopt_es.adapters.environments.alfworld.textworld_process import TextWorldProcess, textworld_is_installed
 from skillopt_es.adapters.environments.alfworld.world import World, WorldError
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import SettingRefused
 
 WorldChoice = Literal["auto", "textworld", "builtin"]
 _REMEMBERED = 512
@@ -26,8 +26,9 @@ class Worlds:
     def __init__(self, choice: WorldChoice, *, at_once: int, seconds: float) -> None:
         installed = choice != "builtin" and textworld_is_installed()
         if choice == "textworld" and not installed:
-            raise ConfigError(
-                "env.world: 'textworld' is asked for, but TextWorld is not installed",
+            raise SettingRefused(
+                "env.world",
+                ": 'textworld' is asked for, but TextWorld is not installed",
                 hint="pip install 'skillopt-es[alfworld]', or env.world: builtin",
             )
         self.real = installed

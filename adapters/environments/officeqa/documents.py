@@ -10,7 +10,7 @@ from pathlib import Path
 
 from attrs import field, frozen
 
-from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.errors import ConfigError, DataError, SettingRefused
 
 VARIABLE = "OFFICEQA_DOCS_DIR"
 PARSED = "treasury_bulletins_parsed"
@@ -68,8 +68,9 @@ def open_corpus(folders: Sequence[str], base: Path, environ: Mapping[str, str]) 
     variable = environ.get(VARIABLE, "")
     named = [*folders] or [part for part in variable.split(os.pathsep) if part.strip()]
     if not named:
-        raise ConfigError(
-            "env.data_dirs is not set, and the target reads documents with tools",
+        raise SettingRefused(
+            "env.data_dirs",
+            " is not set, and the target reads documents with tools",
             hint=f"name the folder with the bulletins' text files there or in {VARIABLE}",
         )
     roots = tuple(dict.fromkeys(_root(base, name, "env.data_dirs" if folders else VARIABLE) for name in named))

@@ -13,7 +13,7 @@ from attrs import field, frozen
 from skillopt_es.adapters.environments.officeqa.options import OfficeOptions
 from skillopt_es.adapters.environments.text import last_tagged, shorten
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.values import Json
 
 WAITS = (1.0, 2.0, 4.0, 8.0)
@@ -131,17 +131,17 @@ def queries_in(reply: str, most: int) -> list[str]:
 def _checked_url(text: str) -> httpx.URL:
     hint = "name the search engine's https address, or one of this machine such as http://localhost:8080/search"
     if not text.strip():
-        raise ConfigError("env.search_api_url is not set, but env.search_mode is custom_search", hint=hint)
+        raise SettingRefused("env.search_api_url", " is not set, but env.search_mode is custom_search", hint=hint)
     try:
         url = httpx.URL(text.strip())
     except httpx.InvalidURL as error:
-        raise ConfigError(f"env.search_api_url is not a URL: {error}", hint=hint) from None
+        raise SettingRefused("env.search_api_url", f" is not a URL: {error}", hint=hint) from None
     if url.userinfo:
-        raise ConfigError(
-            "env.search_api_url holds credentials", hint="put the token into env.search_auth_env's variable"
+        raise SettingRefused(
+            "env.search_api_url", " holds credentials", hint="put the token into env.search_auth_env's variable"
         )
     if not url.host or not (url.scheme == "https" or (url.scheme == "http" and _is_this_machine(url.host))):
-        raise ConfigError(f"env.search_api_url is {text!r}, which is neither https nor this machine", hint=hint)
+        raise SettingRefused("env.search_api_url", f" is {text!r}, which is neither https nor this machine", hint=hint)
     return url
 
 

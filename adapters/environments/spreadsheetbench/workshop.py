@@ -20,7 +20,7 @@ from skillopt_es.adapters.environments.spreadsheetbench.items import Case, Sheet
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range
 from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.opening import Mode, new_sandbox, open_sandbox
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.values import Json
 
 SourceProblem = Literal["exec_error", "timeout", "no_output", "unreadable_output"]
@@ -55,8 +55,9 @@ class Ran:
 def sandbox_for(mode: Mode) -> Sandbox:
     """A sandbox in which openpyxl works; raises ConfigError with what to install or to set."""
     if importlib.util.find_spec("openpyxl") is None:
-        raise ConfigError(
-            "env.name: spreadsheetbench needs openpyxl, which is not installed",
+        raise SettingRefused(
+            "env.name",
+            ": spreadsheetbench needs openpyxl, which is not installed",
             hint="pip install 'skillopt-es[spreadsheet]'",
         )
     _prove(mode)
@@ -83,8 +84,9 @@ def check_import(tried: Execution) -> None:
     if tried.ended_by in ("timeout", "cpu"):
         raise ConfigError("importing openpyxl in the sandbox did not end in time", hint=_TRY_AGAIN)
     if tried.ended_by == "exit" and "ModuleNotFoundError" in tried.stderr:
-        raise ConfigError(
-            "env.name: spreadsheetbench needs openpyxl, which the sandbox does not see",
+        raise SettingRefused(
+            "env.name",
+            ": spreadsheetbench needs openpyxl, which the sandbox does not see",
             hint="install skillopt-es[spreadsheet] into the environment that runs it, not for a single user",
         )
     if not tried.well:

@@ -19,7 +19,7 @@ from skillopt_es.adapters.sandboxes.inside import WORK
 from skillopt_es.adapters.sandboxes.job import MIB, Execution, Job, Limits, Sandbox, SandboxError
 from skillopt_es.adapters.sandboxes.opening import new_sandbox, proved_problem
 from skillopt_es.adapters.sandboxes.places import is_visible
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import SettingRefused
 from skillopt_es.events.values import Json
 
 Fields = Mapping[str, Json]
@@ -40,8 +40,9 @@ def command_judges(command: Command, options: TaskOptions, folder: Path) -> Call
 def _check_program(program: str, folder: Path) -> None:
     found = os.access(folder / program, os.X_OK) if "/" in program else shutil.which(program) is not None
     if not found:
-        raise ConfigError(
-            f"env.grader: there is no program {program!r} to run",
+        raise SettingRefused(
+            "env.grader",
+            f": there is no program {program!r} to run",
             hint=f"name one that is on the PATH, or a path from {folder} such as ./grade.sh, and make it executable",
         )
 
@@ -49,8 +50,9 @@ def _check_program(program: str, folder: Path) -> None:
 def _in_the_open(command: Command, options: TaskOptions, folder: Path) -> Run:
     """In the config's folder, with the user's rights."""
     if options.grader_files:
-        raise ConfigError(
-            "env.grader_files are copied behind walls, and env.sandbox is 'unconfined'",
+        raise SettingRefused(
+            "env.grader_files",
+            " are copied behind walls, and env.sandbox is 'unconfined'",
             hint="leave them out: an unconfined command finds its files in the config's folder",
         )
     return partial(_in_folder, command.argv, folder, options.timeout)
@@ -96,8 +98,9 @@ def confined(argv: Sequence[str], options: TaskOptions, folder: Path) -> Callabl
     """Runs the command on a standard input; raises ConfigError where that cannot be done behind walls."""
     problem = proved_problem()
     if problem:
-        raise ConfigError(
-            f"env.grader: a command cannot be confined here: {problem}",
+        raise SettingRefused(
+            "env.grader",
+            f": a command cannot be confined here: {problem}",
             hint="grade with a Python function (env.grader: python:module:function), run on a Linux that allows user "
             f"name spaces, or set {_UNCONFINED}",
         )
@@ -146,8 +149,9 @@ def _program(name: str, folder: Path) -> str:
         return f"{WORK}/{_inside(folder, name)}"
     found = str(folder / name) if "/" in name else shutil.which(name)
     if found is None or not is_visible(found):
-        raise ConfigError(
-            f"env.grader: the sandbox does not see the program {found or name}",
+        raise SettingRefused(
+            "env.grader",
+            f": the sandbox does not see the program {found or name}",
             hint=f"name one below {folder}, one of the system's, or this Python's, or set {_UNCONFINED}",
         )
     return found
@@ -172,8 +176,9 @@ def _files(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
     """The files with these names, and those in folders with these names, by their paths in the sandbox."""
     files = {name: data for each in names for name, data in _below(folder, each)}
     if sum(map(len, files.values())) > _MOST_BYTES:
-        raise ConfigError(
-            f"env.grader_files: they have more than {_MOST_BYTES // MIB} MiB in all",
+        raise SettingRefused(
+            "env.grader_files",
+            f": they have more than {_MOST_BYTES // MIB} MiB in all",
             hint=f"name only what the grader reads, or set {_UNCONFINED}",
         )
     return files
@@ -182,12 +187,16 @@ def _files(folder: Path, names: Sequence[str]) -> dict[str, bytes]:
 def _below(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
     path, root = folder / name, folder.resolve()
     if ".." in Path(name).parts or not path.resolve().is_relative_to(root):
-        raise ConfigError(f"env.grader_files: {name!r} leads out of {folder}", hint="name files below that folder")
+        raise SettingRefused(
+            "env.grader_files", f": {name!r} leads out of {folder}", hint="name files below that folder"
+        )
     if not path.exists():
-        raise ConfigError(f"env.grader_files: there is no {name!r} in {folder}", hint="name files that are there")
+        raise SettingRefused(
+            "env.grader_files", f": there is no {name!r} in {folder}", hint="name files that are there"
+        )
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file() and file.resolve().is_relative_to(root):
             try:
                 yield _inside(folder, str(file)), file.read_bytes()
             except OSError as error:
-                raise ConfigError(f"env.grader_files: {file} cannot be read: {error.strerror}") from error
+                raise SettingRefused("env.grader_files", f": {file} cannot be read: {error.strerror}") from error

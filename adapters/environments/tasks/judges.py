@@ -17,7 +17,7 @@ from skillopt_es.adapters.environments.tasks.patterns import regex
 from skillopt_es.adapters.environments.tasks.user_code import Fields, python_judges
 from skillopt_es.adapters.environments.tasks.verdicts import Judge, Key
 from skillopt_es.adapters.environments.tasks.words import contains, exact, f1, normalized
-from skillopt_es.errors import ConfigError, DataError
+from skillopt_es.errors import DataError, SettingRefused
 from skillopt_es.events.values import Json
 
 T = TypeVar("T")
@@ -50,8 +50,9 @@ class Judges:
             self._default = "python"
             self._user_code = python_judges(grader, folder, options.timeout)
         if options.grader_files and not isinstance(grader, Command):
-            raise ConfigError(
-                "env.grader_files are for a grader that is a command",
+            raise SettingRefused(
+                "env.grader_files",
+                " are for a grader that is a command",
                 hint="leave them out, or set env.grader: command:…",
             )
 

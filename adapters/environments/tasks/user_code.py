@@ -17,7 +17,7 @@ from attrs import frozen
 from skillopt_es.adapters.background import finished, in_background
 from skillopt_es.adapters.environments.tasks.options import GivenCode, PythonCode
 from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge, Verdict, verdict_of
-from skillopt_es.errors import ConfigError
+from skillopt_es.errors import SettingRefused
 from skillopt_es.events.values import Json
 from skillopt_es.ports import GraderFunction
 
@@ -63,7 +63,7 @@ def _function(code: PythonCode, folder: Path) -> GraderFunction:
         names = [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
         near = get_close_matches(code.function, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"it has: {', '.join(names) or 'no functions'}"
-        raise ConfigError(f"env.grader: {code.module} has no function {code.function!r}", hint=hint)
+        raise SettingRefused("env.grader", f": {code.module} has no function {code.function!r}", hint=hint)
     return found
 
 
@@ -76,19 +76,21 @@ def _module(name: str, folder: Path) -> ModuleType:
             return _from_file(file, folder)
         return importlib.import_module(name)
     except FileNotFoundError as error:
-        raise ConfigError(
-            f"env.grader: {name} cannot be imported: {error}", hint=f"it is looked for at {file}"
+        raise SettingRefused(
+            "env.grader", f": {name} cannot be imported: {error}", hint=f"it is looked for at {file}"
         ) from error
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise ConfigError(f"env.grader: {name} needs a module that is not installed: {error.name}") from error
-        raise ConfigError(
-            f"env.grader: there is no module {name!r}", hint=f"put it at {file}, or install its package"
+            raise SettingRefused(
+                "env.grader", f": {name} needs a module that is not installed: {error.name}"
+            ) from error
+        raise SettingRefused(
+            "env.grader", f": there is no module {name!r}", hint=f"put it at {file}, or install its package"
         ) from error
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise ConfigError(f"env.grader: {name} cannot be imported: {type(error).__name__}: {error}") from error
+        raise SettingRefused("env.grader", f": {name} cannot be imported: {type(error).__name__}: {error}") from error
 
 
 def _from_file(file: Path, folder: Path) -> ModuleType:

@@ -80,8 +80,8 @@ def _against_the_start(old: RunConfig, new: RunConfig, validation_items: int) ->
         if getattr(old.train, name) != getattr(new.train, name):
             return f"train.{name} is {getattr(old.train, name)}, and all steps were planned by it when the run started"
     why = too_little(new, validation_items)
-    if why:
-        return why
+    if why is not None:
+        return why.message
     if _tasks(old.env) != _tasks(new.env):
         return "the tasks, the first skill and how tasks are tried (env) are those that the run started with"
     return ""
