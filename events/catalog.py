@@ -53,7 +53,11 @@ class Event:
 
 @frozen(kw_only=True)
 class RunStarted(Event):
-    """A run began: everything that was decided before the first call; `guide` is what analysts are told of tasks."""
+    """
+    A run began: everything that was decided before the first call; `guide` is what analysts are told of tasks.
+
+    `program` is the way in which it is trained.
+    """
 
     software: str
     config: Mapping[str, Json]
@@ -64,6 +68,7 @@ class RunStarted(Event):
     total_steps: int
     notes: tuple[str, ...] = ()
     guide: str = ""
+    program: str = "classic"
 
 
 @frozen(kw_only=True)

@@ -26,7 +26,7 @@ from skillopt_es.events.errors import LogError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json
-from skillopt_es.programs.classic.forks import skills_in
+from skillopt_es.gate.forks import skills_in
 from skillopt_es.projections.tables import TABLES_FILE
 from skillopt_es.runs.folders import run_folders
 

@@ -20,7 +20,7 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, hex_digest, text_digest
-from skillopt_es.programs.classic.forks import skills_in
+from skillopt_es.gate.forks import skills_in
 
 SHORTEST = 8
 """The fewest characters of a line that is looked for in other texts: shorter ones stand in too many by chance."""

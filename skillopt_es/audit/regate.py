@@ -14,6 +14,7 @@ from typing import Literal
 from attrs import define, evolve, field
 
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
+from skillopt_es.engine.fold import evolve as after
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score, most_score
 from skillopt_es.events.catalog import (
@@ -34,18 +35,19 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Outcome, SkillTree
 from skillopt_es.gate.draws import Contest, judged, too_large
+from skillopt_es.gate.forks import gate_values, skills_in
 from skillopt_es.gate.rules import MoreDraws
 from skillopt_es.gate.stale import counts_as_measured
 from skillopt_es.gate.verdicts import is_better
 from skillopt_es.programs.classic.contests import final_contest, guidance_contest, step_contest
 from skillopt_es.programs.classic.decisions import judge
-from skillopt_es.programs.classic.forks import gate_values, skills_in
+from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch, beginning, classic
 from skillopt_es.programs.classic.taint import untrusted_guidance, untrusted_parts
-from skillopt_es.projections.state import TrainerState, at_owed_epoch
-from skillopt_es.projections.trainer import evolve as after
+from skillopt_es.projections.standings import placed
+from skillopt_es.projections.state import AnyState
 
 Judgement = CandidateGated | SlowUpdateApplied
-RunAt = Callable[[TrainerState], RunData]
+RunAt = Callable[[AnyState], RunData]
 
 
 def regate(records: Iterable[Recorded], run_at: RunAt, graded: Regraded = AS_RECORDED) -> Regated:
@@ -76,8 +78,8 @@ class _Walk:
 
     run_at: RunAt
     graded: Regraded = AS_RECORDED
-    recorded: TrainerState = field(factory=TrainerState)
-    other: TrainerState = field(factory=TrainerState)
+    recorded: ClassicState = field(factory=beginning)
+    other: ClassicState = field(factory=beginning)
     run: RunData | None = None
     texts: dict[str, SkillTree] = field(factory=dict)
     verdicts: list[Verdict] = field(factory=list)
@@ -92,9 +94,9 @@ class _Walk:
         event = recorded.event
         self.texts.update({skill.hash: skill for skill in skills_in(event)})
         followed = self._followed(recorded.seq, event)
-        self.recorded = after(self.recorded, event)
+        self.recorded = classic(after(self.recorded, event))
         if followed is not None:
-            self.other = after(self.other, followed)
+            self.other = classic(after(self.other, followed))
         if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
             self.run = self.run_at(self.recorded)
 
@@ -181,8 +183,8 @@ class _Walk:
 
     def _refusal(self) -> Literal["", "too_large", "untrusted_only"]:
         """Why the rule refuses the open step's candidate untried; empty when it does not."""
-        assert self.other.step is not None
-        built = self.other.step.built
+        assert self.other.program.step is not None
+        built = self.other.built
         if built is None or not self._run.config.evaluation.use_gate:
             return ""
         if self._as_current(built.candidate):
@@ -227,7 +229,7 @@ class _Walk:
         why = self._missing(event.candidate, gated=True)
         if why:
             return self._unknown(seq, "guidance", event.epoch, event, why)
-        late = self.other.owed is not None and event.epoch == self.other.owed.epoch.number
+        late = self.other.program.owed is not None and event.epoch == self.other.program.owed.epoch.number
         derived = judge("apply_late_slow_update" if late else "apply_slow_update", self.other, self._run)
         assert isinstance(derived, SlowUpdateApplied)
         self._judged(seq, "guidance", event.epoch, event, derived, event.verdict.action != derived.verdict.action)
@@ -281,8 +283,7 @@ class _Walk:
         """Which result the other rule would need and the run never had; empty when it has all."""
         current = self.other.current
         assert current is not None
-        step = self.other.step
-        built = None if gated or step is None else step.built
+        built = None if gated else self.other.built
         if gated and self._refused_unseen(candidate):
             return ""
         if built is not None and self._as_current(built.candidate):
@@ -304,9 +305,9 @@ class _Walk:
             return step_contest(self.other)
         return guidance_contest(self._at_guidance(), self.texts[candidate])
 
-    def _at_guidance(self) -> TrainerState:
+    def _at_guidance(self) -> ClassicState:
         """The state as the guidance under way sees it, that of a finished epoch included."""
-        owed = self.other.owed
+        owed = self.other.program.owed
         late = owed is not None and owed.epoch.proposed is not None
         return at_owed_epoch(self.other) if late else self.other
 
@@ -337,7 +338,7 @@ class _Walk:
                 derived = None
             elif is_better(self.other, run, final_contest(self.other)):
                 derived = "promote"
-                self.other = evolve(self.other, best=current)
+                self.other = placed(self.other, best=current)
         self._say(
             Verdict(
                 seq=seq,
@@ -376,7 +377,7 @@ class _Walk:
         self.parted = self.parted or verdict.changed is True
 
 
-def _outcomes(state: TrainerState, event: SkillScored) -> list[Outcome]:
+def _outcomes(state: ClassicState, event: SkillScored) -> list[Outcome]:
     """What was run of an evaluation, here and where the same draw was begun."""
     begun = state.partial.get((event.skill, event.draw)) if event.begun_at else None
     rows = {**(_NONE if begun is None else begun.rows), **state.rollouts.get(event.place, _NONE)}

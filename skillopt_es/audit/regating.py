@@ -15,8 +15,8 @@ from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import RunImported, RunStarted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
-from skillopt_es.programs.classic.forks import GATE_KEYS
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.gate.forks import GATE_KEYS
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.moments import Events
 
 
@@ -39,7 +39,7 @@ def regated_log(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
             f"{folder.name} was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"
         )
 
-    def run_at(state: TrainerState) -> RunData:
+    def run_at(state: AnyState) -> RunData:
         assert state.started is not None
         run = recorded_run(state.started, folder, state.overrides)
         if not changed:

@@ -19,7 +19,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import EvidenceRetracted, RolloutCompleted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.forking import Fork, make_fork
 from skillopt_es.sessions.session import read_state
 
@@ -48,7 +48,7 @@ def retracted(
     return Retracted(make_fork(parent, seq, folder, then=(event,), now=now), event, done)
 
 
-def _check_splits(evidence: Evidence, parent: Path, state: TrainerState) -> None:
+def _check_splits(evidence: Evidence, parent: Path, state: AnyState) -> None:
     """That the run goes on with the item, and can go on without it; what cannot be forked, `make_fork` refuses."""
     if state.started is None or state.imported is not None or evidence.place:
         return

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 from skillopt_es.audit.descent import Evidence
+from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import program_at
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
@@ -15,9 +17,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import result_named
-from skillopt_es.programs.classic.forks import under_way
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.projections.state import RunState
 from skillopt_es.runs.reading import Reading
 
 _DIGEST = re.compile(r"[0-9a-f]{6,64}")
@@ -67,12 +67,12 @@ def before(evidence: Evidence, log: EventLog) -> tuple[int, int | None]:
 
     From such a moment a run can go on without it.
     """
-    state, clean = TrainerState(), 0
+    state, clean = RunState[object](), 0
     for recorded in log.read():
         if meets(evidence, recorded.event):
             return clean, recorded.seq
         state = evolve(state, recorded.event)
-        if state.completed is None and not under_way(state):
+        if state.completed is None and not program_at(state).under_way(state):
             clean = recorded.seq
     return clean, None
 

@@ -22,6 +22,7 @@ from skillopt_es.deploy.facts import (
     Which,
 )
 from skillopt_es.deploy.origins import origins_of
+from skillopt_es.engine.fold import fold_log
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     AppendixWritten,
@@ -41,7 +42,6 @@ from skillopt_es.events.log import EventLog, Head
 from skillopt_es.events.values import GateVerdict, SkillTree, digest_of
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, Node, lineage
-from skillopt_es.projections.trainer import fold_log
 from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in, text_of
 
 _TYPES = frozenset({*LINEAGE_TYPES, "RunResumed", "GapFound"})

@@ -10,10 +10,10 @@ from skillopt_es.events.values import GateAction, GateVerdict, Score, exceeds
 from skillopt_es.gate.draws import Contest, judged, leads
 from skillopt_es.gate.rules import Ruling
 from skillopt_es.gate.stale import counts_as_measured, standing_value
-from skillopt_es.projections.state import Measurement, TrainerState
+from skillopt_es.projections.state import AnyState, Measurement
 
 
-def weighed(state: TrainerState, run: RunData, contest: Contest, best: Contest, *, use_gate: bool) -> GateVerdict:
+def weighed(state: AnyState, run: RunData, contest: Contest, best: Contest, *, use_gate: bool) -> GateVerdict:
     """
     The verdict on a candidate against the current skill, and whether it is the best one: `best` is that contest.
 
@@ -35,7 +35,7 @@ def weighed(state: TrainerState, run: RunData, contest: Contest, best: Contest, 
     )
 
 
-def _by_rule(state: TrainerState, run: RunData, contest: Contest, best: Contest) -> GateVerdict:
+def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> GateVerdict:
     ruling = judged(state, run, contest)
     assert isinstance(ruling, Ruling)
     candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
@@ -67,7 +67,7 @@ def _by_rule(state: TrainerState, run: RunData, contest: Contest, best: Contest)
 
 
 def _against_what_is_known(
-    state: TrainerState, run: RunData, contest: Contest, best: Contest, *, use_gate: bool
+    state: AnyState, run: RunData, contest: Contest, best: Contest, *, use_gate: bool
 ) -> GateVerdict:
     """Without a gate, or against the score that stands for the current skill: one draw, and no rule to it."""
     standing = contest.standing
@@ -107,13 +107,13 @@ def verdict(value: float, current: float | None, better_than_best: bool, *, use_
     return "accept_new_best" if better_than_best else "accept"
 
 
-def first_place(state: TrainerState, skill: str) -> str:
+def first_place(state: AnyState, skill: str) -> str:
     """Where a text was first measured, or begun to be."""
     known = state.measured.get(skill)
     return state.partial[skill, 1].place if known is None else known.place
 
 
-def is_better(state: TrainerState, run: RunData, contest: Contest) -> bool:
+def is_better(state: AnyState, run: RunData, contest: Contest) -> bool:
     """Whether the rule takes a measured candidate; where it would have to draw first, whether its mean is higher."""
     if contest.candidate.hash == contest.current.hash:
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from skillopt_es.engine.fold import fold
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import RunStarted, SkillScored
@@ -13,8 +14,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Split
 from skillopt_es.interchange.layout import EVALUATION
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import fold
+from skillopt_es.projections.state import AnyState
 
 _SPLITS: Mapping[Split, str] = {"train": "train", "val": "valid_seen", "test": "valid_unseen"}
 
@@ -46,7 +46,7 @@ def _skill(started: RunStarted) -> Iterator[File]:
         yield f"skills/{path}", text
 
 
-def _standing(state: TrainerState) -> dict[Split, SkillScored]:
+def _standing(state: AnyState) -> dict[Split, SkillScored]:
     """Each split's newest score of its first draw, in the order of the splits."""
     first = {each.split: each for each in state.scored.values() if Place(each.place).draw == 1}
     return {split: first[split] for split in _SPLITS if split in first}

@@ -189,8 +189,8 @@ def _words(said: Proposed) -> tuple[str, ...]:
 
 
 def _step_number(build: Builder) -> int:
-    assert build.state.step is not None
-    return build.state.step.number
+    assert build.state.program.step is not None
+    return build.state.program.step.number
 
 
 def _decision(build: Builder, step: Step, pool: int) -> None:

@@ -40,8 +40,8 @@ def import_epoch_end(build: Builder, epoch: int) -> None:
 
 
 def _comparison(build: Builder, end: Epoch) -> None:
-    assert build.state.epoch is not None
-    previous, current = build.state.epoch.first_skill.hash, build.current.skill.hash
+    assert build.state.program.epoch is not None
+    previous, current = build.state.program.epoch.first_skill.hash, build.current.skill.hash
     items = [row.item for row in end.current or ()] or [item for item, _ in end.pairs or ()]
     if not items:
         return

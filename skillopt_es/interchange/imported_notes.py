@@ -14,8 +14,9 @@ def import_notes(build: Builder, step: Step, place: str) -> None:
     """Adds what became of the notes that the step's patches have; a gap where the files do not agree."""
     if step.notes is None:
         return
-    assert build.state.step is not None
-    proposed = [Proposed(patch.patch, note) for patch in build.state.step.patches.values() for note in patch.notes]
+    opened = build.state.program.step
+    assert opened is not None
+    proposed = [Proposed(patch.patch, note) for patch in opened.patches.values() for note in patch.notes]
     before, most = (
         appendix_notes(build.current.skill.text),
         build.original.config.get("optimizer.skill_aware_max_notes"),
@@ -45,7 +46,7 @@ def _consolidated(build: Builder, step: Step, place: str, *, text: str | None, f
 
 def write_notes(build: Builder, step: Step, *, kept: bool) -> None:
     """Adds that the notes went into the current skill; `kept` says whether the step's own skill file has that text."""
-    notes = build.state.unwritten
+    notes = build.state.program.unwritten
     if not notes:
         return
     written = noted_by_original if build.of_original else with_appendix

@@ -181,7 +181,7 @@ def _candidate(build: Builder, step: Step, place: Place, chosen: Chosen) -> Skil
 
 def _added_notes(build: Builder) -> int:
     """How many reminder notes the candidate has that the current skill does not have."""
-    open_step = build.state.step
+    open_step = build.state.program.step
     assert open_step is not None
     if open_step.extended is None or open_step.extended.order != "measured":
         return 0

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from attrs import define, field
 
 from skillopt_es.engine.differences import ILLEGAL, Mismatch, cannot_go_on, mismatch
+from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
@@ -43,8 +44,7 @@ from skillopt_es.interchange.original_edits import (
     guided_by_original,
     rewritten_by_original,
 )
-from skillopt_es.projections.state import TrainerState, proposals_of
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.programs.classic.state import ClassicState, beginning, classic, proposals_of
 from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
@@ -69,7 +69,7 @@ _UNKNOWABLE: Mapping[type[Event], str] = {
 class Recheck:
     """The walk over an imported run's events."""
 
-    state: TrainerState = field(factory=TrainerState)
+    state: ClassicState = field(factory=beginning)
     events: int = 0
     derived: int = 0
     rollouts: int = 0
@@ -83,7 +83,7 @@ class Recheck:
                 problem = self._checked(recorded.event)
                 if problem:
                     self.problems.append(mismatch(recorded, problem))
-                self.state = evolve(self.state, recorded.event)
+                self.state = classic(evolve(self.state, recorded.event))
             except ILLEGAL as error:
                 if not self.problems:  # in a log whose events all followed so far, it is ours to mend
                     raise
@@ -127,7 +127,7 @@ class Recheck:
         return f"does not follow from the evidence: {means}"
 
     def _built(self, event: CandidateBuilt) -> str:
-        step = self.state.step
+        step = self.state.program.step
         assert step is not None
         assert self.state.current is not None
         if step.ranked is None:

@@ -36,7 +36,7 @@ from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
 from skillopt_es.interchange.step_parts import decision_line
 from skillopt_es.interchange.usage_tables import counted_usage, usage_by_step, with_totals
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.state import ClassicState, beginning
 from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.sessions.wiring import holds_answer
 
@@ -73,7 +73,7 @@ class _Folder:
         self.by_step = usage_by_step(Journal(self.log.reader))
 
     def files(self) -> Iterator[File]:
-        state, rollouts = TrainerState(), None
+        state, rollouts = beginning(), None
         for part in segments(self.log.read()):
             state = part.after
             if state.started is None:
@@ -178,7 +178,7 @@ class _Folder:
             self.final = score
             yield from rollouts.files(FINAL_FOLDER, rows)
 
-    def _closing(self, state: TrainerState, started: RunStarted) -> Iterator[File]:
+    def _closing(self, state: ClassicState, started: RunStarted) -> Iterator[File]:
         assert state.current is not None
         assert state.best is not None
         yield HISTORY, dumped(self.history)
@@ -190,7 +190,7 @@ class _Folder:
         if state.completed is not None:
             yield SUMMARY, dumped(self._summary(state, started))
 
-    def _runtime_state(self, state: TrainerState) -> Record:
+    def _runtime_state(self, state: ClassicState) -> Record:
         current, best = self._values(state)
         assert state.current is not None
         assert state.best is not None
@@ -205,7 +205,7 @@ class _Folder:
             "best_origin": state.best.origin,
         }
 
-    def _values(self, state: TrainerState) -> tuple[Json, Json]:
+    def _values(self, state: ClassicState) -> tuple[Json, Json]:
         """The scores of the current and the best skill, which an imported run has in its last record."""
         assert state.current is not None
         assert state.best is not None
@@ -215,7 +215,7 @@ class _Folder:
             last.get("best_score") if best is None else best
         )
 
-    def _summary(self, state: TrainerState, started: RunStarted) -> Record:
+    def _summary(self, state: ClassicState, started: RunStarted) -> Record:
         assert state.completed is not None
         assert state.current is not None
         assert state.best is not None
@@ -249,16 +249,16 @@ class _Folder:
             "token_summary": self._tokens(state),
         }
 
-    def _wall_seconds(self, state: TrainerState) -> Json:
+    def _wall_seconds(self, state: ClassicState) -> Json:
         return round(self.seconds, 1) if state.imported is None else state.imported.seconds.get("run")
 
-    def _tokens(self, state: TrainerState) -> Record:
+    def _tokens(self, state: ClassicState) -> Record:
         if state.imported is not None:
             return with_totals(state.imported.usage)
         return with_totals(counted_usage(self.usage))
 
 
-def _origin(state: TrainerState, before: str) -> str:
+def _origin(state: ClassicState, before: str) -> str:
     """Where the current skill comes from; to the original, reminder notes do not make another one of it."""
     assert state.current is not None
     assert state.started is not None

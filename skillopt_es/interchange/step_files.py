@@ -35,8 +35,9 @@ from skillopt_es.interchange.step_parts import (
     usage_json,
 )
 from skillopt_es.interchange.update_files import UpdateFiles
+from skillopt_es.programs.classic.state import Attempt, ClassicState
 from skillopt_es.projections.lines import pooled
-from skillopt_es.projections.state import Attempt, TrainerState, proposals_in
+from skillopt_es.projections.state import proposals_in
 
 _TIMED = ("rollout_s", "reflect_s", "aggregate_s", "select_s", "update_s", "evaluate_s")
 _SKIPS = {
@@ -85,7 +86,7 @@ class StepFiles:
         if self.imported is not None:
             return list(self.imported.batches)
         scores = {Place(row.place).batch: row.score for row in self.part.all(SkillScored) if is_train_score(row)}
-        planned = self.part.before.step.batches if self.part.before.step else ()
+        planned = self.part.before.program.step.batches if self.part.before.program.step else ()
         return [
             ImportedBatch(
                 seed=batch.seed,
@@ -123,10 +124,8 @@ class StepFiles:
             notes: Record = {"step_notes": [report.note for report in extended.reports]}
             yield f"{folder}/appendix_notes.json", dumped({**notes, "appendix_after": list(extended.notes)})
         if isinstance(self.verdict, CandidateGated):
-            yield (
-                f"{folder}/trajectory_digest.json",
-                dumped(self._digest(self.part.after.buffer[-1], self.verdict.verdict)),
-            )
+            attempt = self.part.after.program.buffer[-1]
+            yield f"{folder}/trajectory_digest.json", dumped(self._digest(attempt, self.verdict.verdict))
         if self.verdict is not None or self.lost:
             assert self.part.after.current is not None
             yield skill_file(number), self.part.after.current.skill.text
@@ -248,7 +247,7 @@ class StepFiles:
             counts |= {"n_appendix_notes_total": len(fewer.notes), "n_appendix_notes_consolidated": len(fewer.notes)}
         return counts
 
-    def _values(self, after: TrainerState) -> tuple[float | None, float | None]:
+    def _values(self, after: ClassicState) -> tuple[float | None, float | None]:
         if self.imported is not None:
             return self.imported.current_value, self.imported.best_value
         assert after.current is not None

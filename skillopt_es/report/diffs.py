@@ -6,8 +6,8 @@ from itertools import groupby
 
 from skillopt_es.counting import counted
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.state_diff import skill_diff
 from skillopt_es.report.html import Html, el, join, note
+from skillopt_es.runs.state_diff import skill_diff
 
 _MOST_LINES = 1500
 _KINDS = {"+": "ins", "-": "del", "@": "hunk"}

@@ -17,6 +17,7 @@ import pytest
 from support.desk import Desk, Done, Running
 from support.logs import call_slots, events_of
 from support.project import Endpoint, Project, request_ids, told
+from support.ready import PATIENCE
 
 from skillopt_es.events.catalog import RunPaused, RunResumed
 from skillopt_es.events.verify import verify
@@ -154,7 +155,7 @@ def test_a_closed_terminal_leaves_a_paused_run(
     assert endpoint.server.wait_until(lambda server: len(server.requests) > 20)
     os.close(ours)
     process.send_signal(signal.SIGHUP)
-    assert process.wait(20) == 130
+    assert process.wait(PATIENCE) == 130
     endpoint.delay = 0.0
     assert isinstance(events_of(project.run_folder())[-1], RunPaused)
     assert_goes_on(desk, endpoint, project, undisturbed, repeats=0)
@@ -173,7 +174,7 @@ def test_a_terminal_sees_one_line_that_moves(desk: Desk, endpoint: Endpoint, pro
         while piece := os.read(ours, 65536):
             shown += piece
     os.close(ours)
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE) == 0
     assert b"\x1b[2K" in shown, "the line moves"
     text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     assert re.search(r"epoch \d step \d/4 · (trying|scoring) [a-z ']+ \d/\d · current 0\.\d{4} best", text)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.command import command, environment
+from support.ready import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.code == 0, done.err
     install = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
                "--disable-pip-version-check", "--target", "site", "./weather-report"]  # fmt: skip
-    subprocess.run(install, cwd=home, check=True, capture_output=True, timeout=120)
+    subprocess.run(install, cwd=home, check=True, capture_output=True, timeout=PATIENCE)
     return home
 
 
@@ -31,7 +32,7 @@ def test_its_own_tests_pass(project: Path) -> None:
     """As they were written."""
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "weather-report"]
     env = with_plugin(project)
-    done = subprocess.run(words, cwd=project, env=env, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(words, cwd=project, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stdout
 
 

@@ -14,6 +14,7 @@ from support.command import COMMAND, Clerk, edit, environment
 from support.doc_commands import ROOT, blocks_that_hide_commands, commands_in_tables, shell_commands
 from support.downloads import MADE
 from support.model_server import ModelServer
+from support.ready import PATIENCE
 
 DEMO_TASKS = ROOT / "configs" / "demo" / "tasks.jsonl"
 GENERATED = {"docs/commands.md"}  # a page of forms, not of commands
@@ -33,7 +34,7 @@ class Desk:
         """The line in a shell, to its end."""
         words = ["bash", "-ec", line]
         return subprocess.run(
-            words, cwd=self.folder, env=self.variables, capture_output=True, text=True, timeout=120, check=False
+            words, cwd=self.folder, env=self.variables, capture_output=True, text=True, timeout=PATIENCE, check=False
         )
 
 

@@ -19,6 +19,7 @@ from support.original_folder import whole
 
 from skillopt_es.audit.blame import BLAME_TYPES, Attributed, Blame, Maker, blame, calls_behind
 from skillopt_es.audit.line_costs import blamed_lines, slots_behind
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     AppendixWritten,
     CandidateBuilt,
@@ -47,7 +48,6 @@ from skillopt_es.events.values import (
     SplitIds,
     Suggestion,
 )
-from skillopt_es.projections.trainer import fold
 from skillopt_es.projections.usage import Tally, Usage, usage_of
 from skillopt_es.skill.alignment import align, lines_of
 from skillopt_es.skill.appendix import clean_note

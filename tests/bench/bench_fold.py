@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -24,7 +25,6 @@ from skillopt_es.events.catalog import (
     SkillScored,
 )
 from skillopt_es.events.values import Batch, Edit, GateVerdict, Measured, Minibatch, Purpose, Score, SkillTree, SplitIds
-from skillopt_es.projections.trainer import fold
 
 TRAIN = tuple(f"t{index}" for index in range(40))
 VAL = tuple(f"v{index}" for index in range(200))

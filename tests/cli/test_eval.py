@@ -13,6 +13,7 @@ from attrs import evolve
 from support.command import RULES, Clerk, Done, command, edit, environment, project, start, unsealed
 from support.event_runs import forge
 from support.model_server import Answer, ModelServer
+from support.ready import PATIENCE
 from support.tamper import rewritten, seqs_of
 
 from skillopt_es.events.catalog import RunResumed, SkillScored
@@ -218,9 +219,9 @@ def test_what_was_stopped_goes_on(config: Path, number: signal.Signals) -> None:
         edit(config, "https://api.openai.com/v1", server.base_url)
         edit(config, "workers: 8", "workers: 1")
         with start("eval", config, "--split", "test", cwd=config.parent) as child:
-            assert server.wait_until(lambda up: len(up.requests) >= 3, 20)
+            assert server.wait_until(lambda up: len(up.requests) >= 3)
             child.send_signal(number)
-            _, said = child.communicate(timeout=20)
+            _, said = child.communicate(timeout=PATIENCE)
         before = len(server.requests)
         if number == signal.SIGINT:
             assert child.returncode == 130

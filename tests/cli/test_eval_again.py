@@ -13,6 +13,7 @@ from attrs import evolve
 from support.command import KEY, Clerk, command, edit, project, start, unsealed
 from support.in_process import Cli, called
 from support.model_server import Answer, ModelServer
+from support.ready import PATIENCE
 
 from skillopt_es.sessions.start import origin_of
 
@@ -148,9 +149,9 @@ def test_a_killed_evaluation_keeps_to_its_budget(endpoint: Endpoint, tmp_path: P
         edit(Path("config.yaml"), "workers: 8", "workers: 2")
         words = ("eval", "config.yaml", "--split", "test", "--max-calls")
         with start(*words, "6", cwd=Path.cwd()) as child:
-            assert up.wait_until(lambda server: len(server.requests) >= 3, 20)
+            assert up.wait_until(lambda server: len(server.requests) >= 3)
             child.send_signal(signal.SIGKILL)
-            child.communicate(timeout=20)
+            child.communicate(timeout=PATIENCE)
         assert command(*words, "6", cwd=Path.cwd()).code == 3
         assert len(up.requests) <= 6
         done = command(*words, "20", "--json", cwd=Path.cwd())

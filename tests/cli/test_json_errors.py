@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from support.command import Clerk, command, edit, project, start
 from support.model_server import Answer, ModelServer
+from support.ready import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -59,10 +60,9 @@ def test_an_interrupted_run_prints_one_document(tmp_path: Path) -> None:
     with ModelServer(slow) as server:
         edit(config, "https://api.openai.com/v1", server.base_url)
         process = start("run", config, "--run", "one", "--json", cwd=tmp_path)
-        while len(server.requests) < 3:
-            time.sleep(0.01)
+        assert server.wait_until(lambda up: len(up.requests) >= 3)
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        out, _ = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert json.loads(out)["error"]["exit_code"] == 130
     assert "resume one" in json.loads(out)["error"]["hint"]

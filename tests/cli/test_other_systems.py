@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 from support.audited import trained
+from support.ready import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
 WITHOUT = """
@@ -28,7 +29,9 @@ for words in sys.argv[1:]:
 def without_unix(*commands: str) -> str:
     """What the commands print, one after the other, in a process without these modules."""
     words = [sys.executable, "-c", WITHOUT, *commands]
-    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True, timeout=PATIENCE
+    )
     return done.stdout
 
 
@@ -77,7 +80,7 @@ def test_a_clone_is_the_package_from_its_root() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert "--anchor" in done.stdout

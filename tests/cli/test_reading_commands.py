@@ -20,6 +20,7 @@ from support.audited import Audited
 from support.event_runs import forge
 from support.in_process import Cli, Done
 from support.logs import events_of
+from support.ready import PATIENCE
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import cut_off, other_verdict, rewritten, seqs_of
 
@@ -260,7 +261,7 @@ def test_follow_sees_what_is_appended_and_stops_after_the_last_event(demo_run: P
         before = process.stdout.readline()
         with RunWriter.open(cut, now=lambda: NOON) as writer:
             asyncio.run(writer.append(events[-3:], expected=len(events) - 3))
-        after, err = process.communicate(timeout=20)
+        after, err = process.communicate(timeout=PATIENCE)
     assert "SkillScored" in before
     assert [line.split()[3] for line in after.splitlines()] == ["SkillScored", "SkillScored"]
     assert (process.returncode, err) == (0, "")
@@ -275,7 +276,7 @@ def test_follow_waits_for_a_run_that_is_not_there_yet(demo_run: Path, tmp_path: 
         cut_off(demo_run, tmp_path / "soon", 3)
         assert "RunStarted" in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=20)
+        process.communicate(timeout=PATIENCE)
 
 
 def test_ctrl_c_ends_following(demo_run: Path, tmp_path: Path) -> None:
@@ -286,7 +287,7 @@ def test_ctrl_c_ends_following(demo_run: Path, tmp_path: Path) -> None:
         process.stdout.readline()
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130
     assert "Traceback" not in err
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from support.crashes import KillAt, in_child
 from support.logs import call_slots, decisions_of
+from support.ready import PATIENCE
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.events.errors import RunNotFound
@@ -117,7 +118,7 @@ def test_killed_at_random_moments_a_run_recovers(whole: Path, tmp_path: Path, ti
 
 def wait_for_an_event(run: Path) -> None:
     """Until the log has one."""
-    until = time.monotonic() + 30
+    until = time.monotonic() + PATIENCE
     while not has_an_event(run / LOG_FILE) and time.monotonic() < until:
         time.sleep(0.002)
 

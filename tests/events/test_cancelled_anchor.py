@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from support.event_runs import create, resumed, with_writer
+from support.ready import PATIENCE
 
 from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
@@ -23,7 +24,7 @@ def test_a_cancelled_anchor_does_not_take_the_writer_with_it(tmp_path: Path, beg
 
         def slow() -> None:
             at_it.set()
-            assert hold.wait(10)
+            assert hold.wait(PATIENCE)
             real()
 
         writer._store.anchor = slow  # type: ignore[method-assign]

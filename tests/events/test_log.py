@@ -30,6 +30,7 @@ from support.event_runs import (
     ticking,
     with_writer,
 )
+from support.ready import PATIENCE
 
 from skillopt_es.events.anchor import read_anchor, write_anchor
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused
@@ -155,7 +156,7 @@ def test_waiting_operations_share_a_commit(folder: Path, monkeypatch: pytest.Mon
     asked, commit = Event(), Store.commit
 
     def counted(self: Store, writes: list[object]) -> object:
-        assert asked.wait(10)
+        assert asked.wait(PATIENCE)
         groups.append(len(writes))
         return commit(self, writes)  # type: ignore[arg-type]
 

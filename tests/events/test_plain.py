@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.event_runs import fill
+from support.ready import PATIENCE
 
 from skillopt_es.events.anchor import Anchor, read_anchor, write_anchor
 from skillopt_es.events.plain import NotPlainError, open_plain, read_plain
@@ -69,7 +70,7 @@ def test_a_pipe_in_the_place_of_a_file_hangs_no_reader(tmp_path: Path) -> None:
         (tmp_path / f"run-{name}" / name).unlink(missing_ok=True)
         os.mkfifo(tmp_path / f"run-{name}" / name)
     run = [sys.executable, "-c", READ, *(str(tmp_path / f"run-{name}") for name in names)]
-    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    said = subprocess.run(run, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout.splitlines()
     assert len(said) == len(names)
     for name, line in zip(names, said, strict=True):
         assert line.startswith(f"run-{name}: ")

@@ -18,6 +18,7 @@ from support.scripted import NOON, config
 from skillopt_es.audit.check import check
 from skillopt_es.audit.regating import regated
 from skillopt_es.engine.evaluations import measure, selection
+from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.engine.scores import score
 from skillopt_es.engine.tasks import Rollouts, Score, Task
@@ -38,9 +39,8 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import evolve
 from skillopt_es.runs.moments import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
@@ -182,8 +182,8 @@ def test_an_undecided_candidate_is_counted_and_not_told_as_refused(runs: dict[st
     assert before.current is not None
     assert after.current is not None
     assert after.current.skill == before.current.skill
-    assert after.buffer[-1].action == "indecisive"
-    assert after.buffer[-1].rejected == ()
+    assert after.program.buffer[-1].action == "indecisive"
+    assert after.program.buffer[-1].rejected == ()
 
 
 def test_the_told_score_is_of_a_draw_that_decided_nothing(runs: dict[str, Path]) -> None:
@@ -321,7 +321,7 @@ def test_what_was_not_run_is_named_and_its_score_is_a_bound(runs: dict[str, Path
 
 def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(runs: dict[str, Path]) -> None:
     """The items that were run are not run again, and only with the others it has a score."""
-    state, run = TrainerState(), None
+    state, run = RunState[object](), None
     texts: dict[str, SkillTree] = {}
     for event in events_of(runs["strict, early"]):
         state = evolve(state, event)
@@ -411,9 +411,9 @@ def test_too_many_failures_in_the_waves_pause_a_run_and_it_goes_on(tmp_path: Pat
         return scored > 1 and item in down
 
     class Watching:
-        def planned(self, task: Task, state: TrainerState) -> None: ...
+        def planned(self, task: Task, state: AnyState) -> None: ...
 
-        def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+        def happened(self, seq: int, event: Event, state: AnyState) -> None:
             nonlocal scored
             scored += isinstance(event, SkillScored)
 

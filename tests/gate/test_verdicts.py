@@ -10,7 +10,7 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
 from skillopt_es.gate.draws import Contest, rule_of, too_large, too_little
-from skillopt_es.projections.state import Measurement, Standing, TrainerState
+from skillopt_es.projections.state import AnyState, Measurement, Standing
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> RunOf:
     return runs_in(tmp_path_factory.mktemp("gate"))
 
 
-def weighed(state: TrainerState, run: RunData, candidate: SkillTree = CANDIDATE) -> GateVerdict:
+def weighed(state: AnyState, run: RunData, candidate: SkillTree = CANDIDATE) -> GateVerdict:
     """The verdict of the run's gate."""
     assert state.current is not None
     assert state.best is not None

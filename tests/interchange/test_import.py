@@ -17,7 +17,9 @@ from support.command import command
 from support.exchange import checked, gaps, imported, read
 from support.logs import events_of
 from support.original_folder import C2, GUIDED, V0, V1, V4, dump, killed, resumed, whole
+from support.ready import PATIENCE
 
+from skillopt_es.engine.fold import fold
 from skillopt_es.errors import DataError
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, GapFound, SkillScored, StepImported, StepSkipped
 from skillopt_es.events.values import Edit
@@ -26,7 +28,6 @@ from skillopt_es.interchange.folder import read_folder
 from skillopt_es.interchange.imported_edits import with_origins
 from skillopt_es.interchange.imported_run import imported_run
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import fold
 from skillopt_es.runs.folders import is_run
 
 
@@ -47,7 +48,7 @@ def test_a_complete_run_is_followed_to_its_end(folder: Path, tmp_path: Path) -> 
     assert state.best is not None
     assert (state.current.skill.text, state.current.origin) == (GUIDED, "slow_update_epoch_02")
     assert (state.best.skill.text, state.best.value, state.best.step) == (V4, 0.75, 4)
-    assert state.memory == "short rules help"
+    assert state.program.memory == "short rules help"
     assert not state.gaps
     verdicts = [event.verdict.action for event in events_of(tmp_path / "run") if isinstance(event, CandidateGated)]
     assert verdicts == ["accept_new_best", "reject", "accept_new_best", "reject", "reject"]
@@ -230,10 +231,10 @@ def test_a_run_that_was_killed_stands_in_its_step(tmp_path: Path) -> None:
     state = imported(killed(tmp_path / "results"), tmp_path / "run")
     assert state.status == "running"
     assert state.steps_done == 4
-    assert state.step is not None
-    assert state.step.number == 5
-    assert state.step.ranked is not None
-    assert state.step.built is not None
+    assert state.program.step is not None
+    assert state.program.step.number == 5
+    assert state.program.step.ranked is not None
+    assert state.built is not None
     assert state.completed is None
 
 
@@ -432,7 +433,7 @@ def test_an_import_that_was_killed_can_be_done_again(folder: Path, tmp_path: Pat
     """Its log is whole or not there, and the name is not lost."""
     run = tmp_path / "runs" / "theirs"
     words = [sys.executable, "-c", KILLED_IN_THE_MIDDLE, str(folder), str(run)]
-    assert subprocess.run(words, check=False, timeout=60).returncode == -signal.SIGKILL
+    assert subprocess.run(words, check=False, timeout=PATIENCE).returncode == -signal.SIGKILL
     assert (run / "log.db.new").exists()
     assert not is_run(run)
     assert command("import", folder, "--out", "theirs", cwd=tmp_path).code == 0

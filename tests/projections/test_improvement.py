@@ -9,8 +9,8 @@ import pytest
 from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 
+from skillopt_es.audit.improvement import Improvement, improvement_of
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, SlowUpdateApplied
-from skillopt_es.projections.improvement import Improvement, improvement_of
 from skillopt_es.projections.usage import Usage
 from skillopt_es.runs.overview import Spent, spent
 from skillopt_es.sessions.session import start

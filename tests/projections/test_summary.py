@@ -12,14 +12,14 @@ from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 from support.tamper import cut_off, seqs_of
 
+from skillopt_es.engine.fold import evolve
 from skillopt_es.events.catalog import EditsRanked, Event, RolloutCompleted, SkillScored
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Score
 from skillopt_es.projections.lines import EpochLine, StepLine, pooled
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import RunState
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, summarize
 from skillopt_es.projections.tables import rebuild_tables
-from skillopt_es.projections.trainer import evolve
 from skillopt_es.sessions.session import start
 
 VARIANTS = [
@@ -40,7 +40,7 @@ def events(request: pytest.FixtureRequest, tmp_path: Path) -> list[Event]:
 
 def test_it_stands_where_the_state_stands(events: list[Event]) -> None:
     """After every event that matters: status, position, and both skills with their values."""
-    state = TrainerState()
+    state = RunState[object]()
     for count, event in enumerate(events, start=1):
         state = evolve(state, event)
         if type(event).__name__ not in OVERVIEW:

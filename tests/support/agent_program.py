@@ -283,7 +283,7 @@ def child(seconds: int) -> None:
 
 def sleeps(agent: Agent) -> None:
     """Nothing comes any more."""
-    time.sleep(60)
+    time.sleep(900)
 
 
 def asks_again_for_ever(agent: Agent) -> None:
@@ -292,15 +292,15 @@ def asks_again_for_ever(agent: Agent) -> None:
         say({"type": "system", "subtype": "api_retry", "attempt": attempt, "max_retries": 10, "retry_delay_ms": 50.5,
              "error_status": SCENARIO.get("status"), "error": SCENARIO["message"]})  # fmt: skip
         time.sleep(0.05)
-    time.sleep(60)
+    time.sleep(900)
 
 
 def works_on_for_ever(agent: Agent) -> None:
     """It does things, has a child, and does not want to be ended."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     agent.read("x", "y")
-    child(60)
-    time.sleep(60)
+    child(900)
+    time.sleep(900)
 
 
 def floods(agent: Agent) -> None:
@@ -346,10 +346,10 @@ def good_day(agent: Agent, mode: str, prompt: str) -> None:
         sys.stdout.buffer.write(b'\xff\xfe not json {\n[1, 2]\n\n{"type": 7}\n{"cut": \n')
         agent.note("on my way")
     if mode == "leaves_child":
-        child(60)
+        child(900)
     agent.answer(SCENARIO.get("answer") or scripted(prompt, text))
     if mode == "slow_to_leave":
-        time.sleep(60)
+        time.sleep(900)
 
 
 def main() -> int:

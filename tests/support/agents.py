@@ -21,6 +21,7 @@ from skillopt_es.adapters.harnesses.cursor import Cursor
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.ports import AgentSettings, ModelSettings
 from support.chat import SETTINGS
+from support.ready import PATIENCE
 
 AGENTS: Mapping[str, type[Agent]] = {"codex": Codex, "claude_code": ClaudeCode, "cursor": Cursor, "copilot": Copilot}
 OPTIMIZERS = ("codex", "claude_code", "copilot")
@@ -87,7 +88,8 @@ def installed(name: str, folder: Path, **scenario: object) -> InstalledAgent:
 
 def gone(pid: int) -> bool:
     """Whether a process is no more; one that was killed takes a moment to die."""
-    for _ in range(200):
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
         if not _alive(pid):
             return True
         time.sleep(0.01)

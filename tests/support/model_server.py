@@ -26,6 +26,8 @@ from typing import Any, Self, cast
 from aiohttp import web
 from attrs import evolve, field, frozen
 
+from support.ready import PATIENCE
+
 USAGE: Mapping[str, object] = {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
 LARGEST_BODY = 64 * 2**20
 
@@ -119,8 +121,8 @@ class ModelServer:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        if not self._up.wait(10):
-            raise RuntimeError("the model server did not come up within 10 s")
+        if not self._up.wait(PATIENCE):
+            raise RuntimeError("the model server did not come up in time")
         return self
 
     def __exit__(
@@ -128,11 +130,11 @@ class ModelServer:
     ) -> None:
         assert self._down is not None
         self._loop.call_soon_threadsafe(self._down.set)
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
         if self.errors and error is None:
             raise self.errors[0]
 
-    def wait_until(self, condition: Callable[[ModelServer], bool], seconds: float = 5.0) -> bool:
+    def wait_until(self, condition: Callable[[ModelServer], bool], seconds: float = PATIENCE) -> bool:
         """Whether the condition became true in time; for what happens in the server's thread."""
         deadline = time.monotonic() + seconds
         while not condition(self):

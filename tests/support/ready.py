@@ -31,6 +31,7 @@ LANGUAGE = "C.UTF-8"
 PATIENCE = 300.0  # for what never comes; a loaded machine is slow
 MOST_BYTES = 1 << 20
 STREAMS = 3
+WARNINGS = "PYTHONWARNINGS"
 LATER = ("ctypes", "rich.live", "rich.table", "structlog", "skillopt_es.runs.run_log", "skillopt_es.sessions.wiring")
 
 
@@ -77,9 +78,8 @@ class Ready:
 
 def is_plain(environ: Mapping[str, str]) -> bool:
     """Whether nothing in an environment speaks to Python itself when it starts."""
-    spoken = {name: text for name, text in environ.items() if name.startswith(("PYTHON", "LC_"))}
-    strict = {"PYTHONWARNINGS": "error"}
-    return hasattr(os, "fork") and spoken in ({}, strict) and environ.get("LANG", LANGUAGE).endswith("UTF-8")
+    spoken = {name for name in environ if name.startswith(("PYTHON", "LC_"))} - {WARNINGS}
+    return hasattr(os, "fork") and not spoken and environ.get("LANG", LANGUAGE).endswith("UTF-8")
 
 
 def start(words: Sequence[object], cwd: Path, environ: Mapping[str, str], streams: Sequence[int]) -> Ready:
@@ -87,20 +87,19 @@ def start(words: Sequence[object], cwd: Path, environ: Mapping[str, str], stream
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     asked = json.dumps({"words": list(map(str, words)), "cwd": str(cwd), "environ": dict(environ)})
     with theirs:
-        socket.send_fds(_nursery("PYTHONWARNINGS" in environ), [asked.encode()], [theirs.fileno(), *streams])
+        socket.send_fds(_nursery(environ.get(WARNINGS, "")), [asked.encode()], [theirs.fileno(), *streams])
     ours.settimeout(PATIENCE)
     return Ready(json.loads(ours.recv(MOST_BYTES)), ours)
 
 
 @cache
-def _nursery(strict: bool) -> socket.socket:
-    """The door of a process that has imported all; it ends when this one does."""
+def _nursery(warnings: str) -> socket.socket:
+    """The door of a process that has imported all under these filters; it ends when this one does."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    warnings = ["-W", "error"] if strict else []
     with theirs:
         process = subprocess.Popen(
-            [sys.executable, "-P", *warnings, __file__, str(theirs.fileno())],
-            env={"PATH": os.environ["PATH"], "LANG": LANGUAGE},
+            [sys.executable, "-P", __file__, str(theirs.fileno())],
+            env={"PATH": os.environ["PATH"], "LANG": LANGUAGE, WARNINGS: warnings},
             stdin=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
         )

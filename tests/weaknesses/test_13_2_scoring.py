@@ -18,6 +18,7 @@ from support.scripted import (
     optimizer_reply,
 )
 
+from skillopt_es.engine.fold import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,
@@ -31,7 +32,6 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Measured
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections.trainer import fold
 from skillopt_es.sessions.session import start
 
 

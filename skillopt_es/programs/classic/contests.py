@@ -1,4 +1,4 @@
-"""What meets what at the gate: a step's candidate, an epoch's guidance, the final skill; and the verdicts on them."""
+"""What classic training has the gate compare, and the verdicts on it: a step's candidate, an epoch's guidance. Pure."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
 from skillopt_es.events.values import GateVerdict, SkillTree
 from skillopt_es.gate.draws import Contest
 from skillopt_es.gate.verdicts import weighed
-from skillopt_es.projections.state import TrainerState, open_step
+from skillopt_es.programs.classic.state import ClassicState, open_step
 
 
-def step_contest(state: TrainerState) -> Contest:
+def step_contest(state: ClassicState) -> Contest:
     """The open step's candidate against the current skill."""
-    step, place = open_step(state)
-    assert step.built is not None
+    _, place = open_step(state)
+    assert state.built is not None
     assert state.current is not None
     return Contest(
-        candidate=step.built.candidate,
+        candidate=state.built.candidate,
         standing=state.current,
         candidate_place=place.gate,
         current_place=place.current,
     )
 
 
-def guidance_contest(state: TrainerState, candidate: SkillTree) -> Contest:
+def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
     """The open epoch's guidance against the current skill."""
-    assert state.epoch is not None
+    assert state.program.epoch is not None
     assert state.current is not None
-    place = Place.of_epoch(state.epoch.number).slow
+    place = Place.of_epoch(state.program.epoch.number).slow
     return Contest(
         candidate=candidate,
         standing=state.current,
@@ -37,7 +37,7 @@ def guidance_contest(state: TrainerState, candidate: SkillTree) -> Contest:
     )
 
 
-def final_contest(state: TrainerState) -> Contest:
+def final_contest(state: ClassicState) -> Contest:
     """The final skill against the best one."""
     assert state.current is not None
     assert state.best is not None
@@ -49,7 +49,7 @@ def final_contest(state: TrainerState) -> Contest:
     )
 
 
-def gate_candidate(state: TrainerState, run: RunData) -> Event:
+def gate_candidate(state: ClassicState, run: RunData) -> Event:
     """The verdict over the open step's measured candidate."""
     contest = step_contest(state)
     return CandidateGated(
@@ -59,11 +59,11 @@ def gate_candidate(state: TrainerState, run: RunData) -> Event:
     )
 
 
-def judged_guidance(state: TrainerState, run: RunData, candidate: SkillTree) -> GateVerdict:
+def judged_guidance(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
     """The verdict over the open epoch's guidance, where it has to pass the gate."""
     return _judged(state, run, guidance_contest(state, candidate), use_gate=True)
 
 
-def _judged(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> GateVerdict:
+def _judged(state: ClassicState, run: RunData, contest: Contest, *, use_gate: bool) -> GateVerdict:
     assert state.best is not None
     return weighed(state, run, contest, contest.against(state.best), use_gate=use_gate)

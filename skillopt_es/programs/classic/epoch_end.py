@@ -19,12 +19,12 @@ from skillopt_es.gate.draws import too_large
 from skillopt_es.gate.stale import kept_score
 from skillopt_es.programs.classic.comparison import selected_pairs
 from skillopt_es.programs.classic.contests import judged_guidance
+from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.programs.classic.taint import untrusted_guidance
-from skillopt_es.projections.state import TrainerState, at_owed_epoch
 from skillopt_es.skill.regions import with_slow_placeholder
 
 
-def place_slow_block(state: TrainerState, run: RunData) -> Event:
+def place_slow_block(state: ClassicState, run: RunData) -> Event:
     """The first epoch's end: an empty place for guidance in the skill."""
     assert state.current is not None
     skill = state.current.skill
@@ -38,7 +38,7 @@ def place_slow_block(state: TrainerState, run: RunData) -> Event:
 
 
 def _ungated(
-    action: Literal["placeholder", "force_accept"], state: TrainerState, run: RunData, placed: SkillTree
+    action: Literal["placeholder", "force_accept"], state: ClassicState, run: RunData, placed: SkillTree
 ) -> GateVerdict:
     """A text that is taken unmeasured, with the score that it had before or goes on with."""
     assert state.current is not None
@@ -51,57 +51,57 @@ def _ungated(
     )
 
 
-def skip_first_memory(state: TrainerState, run: RunData) -> Event:
+def skip_first_memory(state: ClassicState, run: RunData) -> Event:
     """The first epoch writes no memory."""
     return MetaSkillWritten(epoch=1, result="first_epoch")
 
 
-def draw_comparison(state: TrainerState, run: RunData) -> Event:
+def draw_comparison(state: ClassicState, run: RunData) -> Event:
     """The tasks on which an epoch's first and last skill are compared."""
-    assert state.epoch is not None
+    assert state.program.epoch is not None
     assert state.current is not None
     items = sampling.comparison_sample(
         run.started.splits.train,
-        epoch=state.epoch.number,
+        epoch=state.program.epoch.number,
         seed=run.config.train.seed,
         count=run.config.optimizer.slow_update_samples,
     )
     return ComparisonDrawn(
-        epoch=state.epoch.number,
+        epoch=state.program.epoch.number,
         items=items,
-        previous=state.epoch.first_skill.hash,
+        previous=state.program.epoch.first_skill.hash,
         current=state.current.skill.hash,
     )
 
 
-def extend_comparison(state: TrainerState, run: RunData) -> Event:
+def extend_comparison(state: ClassicState, run: RunData) -> Event:
     """More tasks for the comparison."""
-    assert state.epoch is not None
-    return ComparisonExtended(epoch=state.epoch.number, items=more_to_compare(state, run))
+    assert state.program.epoch is not None
+    return ComparisonExtended(epoch=state.program.epoch.number, items=more_to_compare(state, run))
 
 
-def more_to_compare(state: TrainerState, run: RunData) -> tuple[str, ...]:
+def more_to_compare(state: ClassicState, run: RunData) -> tuple[str, ...]:
     """The next tasks to compare, when the policy wants turned ones and there are too few; none when that is all."""
-    assert state.epoch is not None
-    assert state.epoch.comparison is not None
+    assert state.program.epoch is not None
+    assert state.program.epoch.comparison is not None
     optimizer = run.config.optimizer
-    drawn = state.epoch.comparison
+    drawn = state.program.epoch.comparison
     one_text = drawn.previous == drawn.current and not optimizer.compare_equal_skills
     if optimizer.longitudinal_pair_policy != "changed" or one_text:
         return ()
     missing = optimizer.slow_update_samples - len(selected_pairs(state, run))
     candidates = sampling.comparison_candidates(
-        run.started.splits.train, epoch=state.epoch.number, seed=run.config.train.seed, compared=drawn.items
+        run.started.splits.train, epoch=state.program.epoch.number, seed=run.config.train.seed, compared=drawn.items
     )
     return candidates[: max(0, missing)]
 
 
-def apply_slow_update(state: TrainerState, run: RunData) -> Event:
+def apply_slow_update(state: ClassicState, run: RunData) -> Event:
     """What becomes of an epoch's guidance: forced, gated, unchanged or postponed."""
-    assert state.epoch is not None
-    assert state.epoch.proposed is not None
+    assert state.program.epoch is not None
+    assert state.program.epoch.proposed is not None
     assert state.current is not None
-    proposed, current = state.epoch.proposed, state.current.skill
+    proposed, current = state.program.epoch.proposed, state.current.skill
     candidate = proposed.candidate
     if candidate is None:
         return SlowUpdateApplied(epoch=proposed.epoch, skill=current, verdict=GateVerdict(action="postponed"))
@@ -118,7 +118,7 @@ def apply_slow_update(state: TrainerState, run: RunData) -> Event:
     )
 
 
-def _guidance_verdict(state: TrainerState, run: RunData, candidate: SkillTree) -> GateVerdict:
+def _guidance_verdict(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
     if not run.config.optimizer.slow_update_gate_with_selection:
         return _ungated("force_accept", state, run, candidate)
     if too_large(run, candidate):
@@ -128,12 +128,12 @@ def _guidance_verdict(state: TrainerState, run: RunData, candidate: SkillTree) -
     return judged_guidance(state, run, candidate)
 
 
-def apply_late_slow_update(state: TrainerState, run: RunData) -> Event:
+def apply_late_slow_update(state: ClassicState, run: RunData) -> Event:
     """The same for an epoch that is over."""
     return apply_slow_update(at_owed_epoch(state), run)
 
 
-def complete_epoch(state: TrainerState, run: RunData) -> Event:
+def complete_epoch(state: ClassicState, run: RunData) -> Event:
     """The epoch is over."""
-    assert state.epoch is not None
-    return EpochCompleted(epoch=state.epoch.number)
+    assert state.program.epoch is not None
+    return EpochCompleted(epoch=state.program.epoch.number)

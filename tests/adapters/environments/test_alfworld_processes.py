@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support import appendix_world
 from support.environments import SKILL, data_settings, open_on, write_lines
+from support.ready import PATIENCE
 
 from skillopt_es.adapters.environments.alfworld.games import Game, game_text
 from skillopt_es.adapters.environments.alfworld.textworld_process import TextWorldProcess
@@ -29,7 +30,7 @@ BROKEN = {
     "dies at once": ("sys.exit('the game is bad')", "died: the game is bad"),
     "dies later": (VIEW + NEXT + "sys.exit('out of luck')", "died: out of luck"),
     "is killed": (VIEW + NEXT + "os.kill(os.getpid(), 9)", "died: noise"),
-    "hangs": (VIEW + NEXT + "time.sleep(60)", "no answer in 1.5 seconds"),
+    "hangs": (VIEW + NEXT + "time.sleep(900)", "no answer in 1.5 seconds"),
     "babbles": (VIEW + NEXT + "print('hello')", "said something that is no view"),
     "is cut in a line": (VIEW + NEXT + "print('{', end='')", "died: noise"),
     "never stops talking": (VIEW + NEXT + "print('x' * 5_000_000)", "broke off: noise"),
@@ -95,13 +96,13 @@ def test_a_cancelled_game_takes_its_descendants_along(tmp_path: Path, nothing_le
     mark = tmp_path / "grandchild"
     script = (
         "import subprocess\n"
-        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        f"open({str(mark)!r}, 'w').write(str(child.pid))\n" + VIEW + NEXT + "time.sleep(60)"
+        f"child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(900)'])\n"
+        f"open({str(mark)!r}, 'w').write(str(child.pid))\n" + VIEW + NEXT + "time.sleep(900)"
     )
     before = children()
 
     async def cancelled() -> None:
-        each = world(script, seconds=60)
+        each = world(script, seconds=PATIENCE)
         try:
             await each.reset()
             await each.step("look")
@@ -124,11 +125,13 @@ def test_a_cancelled_game_takes_its_descendants_along(tmp_path: Path, nothing_le
 
 def written(path: Path) -> None:
     """Returns when a file holds something."""
+    until = time.monotonic() + PATIENCE
     while not path.exists() or not path.read_text():
+        assert time.monotonic() < until
         time.sleep(0.02)
 
 
-def ended(process: int, *, within: float = 5.0) -> bool:
+def ended(process: int, *, within: float = PATIENCE) -> bool:
     """Whether a process is gone, or only waits to be buried by whoever adopted it."""
     until = time.monotonic() + within
     while time.monotonic() < until:
@@ -207,7 +210,7 @@ def test_a_dead_child_is_a_failed_sandbox_and_no_zero(
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_an_outage_ends_the_child(opened: tuple[Environment, Item], monkeypatch: pytest.MonkeyPatch) -> None:
     """The failed call passes through, the process does not stay."""
-    use_child(monkeypatch, VIEW + NEXT + "time.sleep(60)")
+    use_child(monkeypatch, VIEW + NEXT + "time.sleep(900)")
     environment, item = opened
     before = children()
 
@@ -224,7 +227,7 @@ def test_closing_the_environment_ends_every_game(
     opened: tuple[Environment, Item], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A game that waits for the model has no process any more; whoever plays it is told."""
-    use_child(monkeypatch, VIEW + NEXT + "time.sleep(60)")
+    use_child(monkeypatch, VIEW + NEXT + "time.sleep(900)")
     environment, item = opened
     before = children()
 

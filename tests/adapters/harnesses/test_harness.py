@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from support.agents import AGENTS, InstalledAgent, gone, installed
 from support.chat import question
+from support.ready import PATIENCE
 
 from skillopt_es.adapters.harnesses import harness as harness_module
 from skillopt_es.events.values import SkillTree
@@ -190,9 +191,7 @@ def test_claude_is_not_left_asking_with_a_key_that_is_refused(
 ) -> None:
     """It would ask ten times, for minutes: the second refusal is enough."""
     claude.behaves(mode="asks_again", status=status, message=message)
-    began = time.monotonic()
-    failure = failed(claude, timeout_seconds=60)
-    assert time.monotonic() - began < 20
+    failure = failed(claude, timeout_seconds=PATIENCE)
     assert (failure.kind, failure.status, failure.systemic, len(claude.runs)) == (kind, status, True, 1)
     assert f"HTTP {status} ({message.replace('_', ' ')}), try 2 of 10" in failure.message
     assert gone(claude.runs[0]["pid"])
@@ -208,7 +207,7 @@ def test_claude_says_what_its_provider_said_until_its_time_was_over(
 ) -> None:
     """Too many requests, and errors of the server, are what they are; it may repeat those as long as it has time."""
     claude.behaves(mode="asks_again", status=status, message=message)
-    failure = failed(claude, timeout_seconds=1)
+    failure = failed(claude, timeout_seconds=2)
     assert (failure.kind, failure.status, failure.systemic) == (kind, status, False)
     assert "try 10 of 10" in failure.message
 
@@ -217,10 +216,10 @@ def test_one_that_worked_too_long_is_late_and_leaves_no_process(any_agent: Insta
     """It ignores SIGTERM and has a child: both are gone after the grace."""
     any_agent.behaves(mode="stubborn")
     began = time.monotonic()
-    failure = failed(any_agent, timeout_seconds=0.7)
+    failure = failed(any_agent, timeout_seconds=1.5)
     assert failure.kind == "timeout"
     assert "timeout_seconds" in failure.hint
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < PATIENCE
     assert gone(any_agent.child)
     assert gone(any_agent.runs[0]["pid"])
 
@@ -230,7 +229,7 @@ def test_a_child_that_is_left_behind_holds_nobody_up(any_agent: InstalledAgent) 
     any_agent.behaves(mode="leaves_child")
     began = time.monotonic()
     assert asked(any_agent).text == "right"
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < PATIENCE
     assert gone(any_agent.child)
 
 

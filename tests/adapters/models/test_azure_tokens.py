@@ -19,6 +19,7 @@ from attrs import define, evolve, field
 from support.chat import question, settings
 from support.fake_time import FakeTime
 from support.model_server import Answer, ModelServer
+from support.ready import PATIENCE
 from support.wires import FORMATS, Said
 
 from skillopt_es.adapters.models import azure, azure_tokens
@@ -167,13 +168,13 @@ def test_a_cli_without_a_token_is_one_sentence(tmp_path: Path, script: str, kind
 def test_a_cli_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is left, and the call may be tried again."""
     monkeypatch.setattr(azure_tokens, "CLI_SECONDS", 0.2)
-    environ = fake_az(tmp_path, f"sleep 60 & echo $! > {tmp_path}/child; wait")
+    environ = fake_az(tmp_path, f"sleep 900 & echo $! > {tmp_path}/child; wait")
     with ModelServer(answering) as server:
         [failed] = ask(trusted(server, "azure_cli"), environ)
     assert isinstance(failed, CallFailed)
     assert failed.kind == "transport"
     child = int((tmp_path / "child").read_text())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE
     while Path(f"/proc/{child}").exists() and "\nState:\tZ" not in Path(f"/proc/{child}/status").read_text():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -12,7 +12,6 @@ from support.logs import events_of
 from support.scripted import KINDS, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.tasks import MergeJob
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
@@ -32,9 +31,10 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Measured, Minibatch, Score
 from skillopt_es.ports import ChatRequest
 from skillopt_es.presenting.event_lines import milestone
+from skillopt_es.programs.classic.jobs import MergeJob
 from skillopt_es.programs.classic.plan_step import merge_plan
+from skillopt_es.programs.classic.state import StepState
 from skillopt_es.projections.persistent import Ledger
-from skillopt_es.projections.state import StepState
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.regions import SLOW_START
 

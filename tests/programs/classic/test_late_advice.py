@@ -110,7 +110,7 @@ def test_the_last_epoch_is_asked_once_more_before_the_end(tmp_path: Path) -> Non
     assert asked == ["e3/slow/advice", "e3/meta", "e3/slow/advice/after-s9"]
     state = read_state(tmp_path / "run")
     assert state.status == "completed"
-    assert state.owed is None
+    assert state.program.owed is None
     assert state.current is not None
     assert slow_guidance(state.current.skill.text)
 
@@ -123,7 +123,7 @@ def test_an_optimizer_that_stays_away_is_asked_between_steps_and_given_up(tmp_pa
     assert [slot for slot in world.optimizer.asked if slot.startswith("e2/slow/advice")] == slots
     actions = [(event.epoch, event.verdict.action) for event in events if isinstance(event, SlowUpdateApplied)]
     assert actions == [(1, "placeholder"), (2, "postponed"), (3, "force_accept")]
-    assert read_state(tmp_path / "run").owed is None
+    assert read_state(tmp_path / "run").program.owed is None
 
 
 def test_a_run_that_is_killed_while_it_asks_again_ends_the_same(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from support.tamper import rewritten
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     AppendixWritten,
     BestPromoted,
@@ -49,7 +50,6 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import fold
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.schedule import edit_budget
 
@@ -299,7 +299,7 @@ def test_an_unchanged_candidate_goes_through_the_gate_in_the_original(tmp_path: 
     assert scored == ["baseline", "e2/s4/gate", "final/val"]
     assert [bool(gate.verdict.stale_from) for gate in gates] == [False] * 3 + [True] * 6
     assert gates[-1].verdict.candidate_value == gates[-1].verdict.current_value
-    assert len(fold(events).buffer) == 3
+    assert len(fold(events).program.buffer) == 3
 
 
 def test_a_step_without_an_edit_is_gated_too_in_the_original(tmp_path: Path) -> None:
@@ -328,7 +328,7 @@ def test_any_part_of_a_task_is_a_pass_in_the_original(tmp_path: Path) -> None:
     assert {group.kind for event in of(MinibatchesPlanned, events) for group in event.groups} == {"success"}
     [proposed] = of(SlowUpdateProposed, events)
     assert {pair.category for pair in proposed.pairs} == {"stable_success"}
-    assert all(not attempt.failed for attempt in fold(events).buffer)
+    assert all(not attempt.failed for attempt in fold(events).program.buffer)
 
 
 # --- all of them ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from support.scripted import ScriptedEnvironment, ScriptedItem, ScriptedModel, S
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -45,12 +46,11 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import digest_of
 from skillopt_es.ports import ChatRequest, Splits
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import fold
+from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.sessions.session import start
 
 E = TypeVar("E", bound=Event)
-Run = tuple[list[Event], TrainerState, list[str]]
+Run = tuple[list[Event], ClassicState, list[str]]
 
 KINDS = {"a": "apple", "b": "birch", "c": "cedar", "d": "daisy", "e": "elder"}
 

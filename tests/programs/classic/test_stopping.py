@@ -11,6 +11,7 @@ from support.logs import events_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.audit.check import check
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     CandidateGated,
     EpochCompleted,
@@ -25,7 +26,6 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections.trainer import fold
 from skillopt_es.sessions.session import resume, start
 
 

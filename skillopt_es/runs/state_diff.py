@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.projections.snapshot import snapshot
-from skillopt_es.projections.state import Measurement, Standing, TrainerState
+from skillopt_es.projections.state import AnyState, Measurement, Standing
+from skillopt_es.runs.snapshot import snapshot
 
 _LEDGERS = ("measured", "tests", "buffer", "current", "best")
 """What the other parts of a difference tell better than a line of the state would."""
@@ -58,7 +58,7 @@ class StateDiff:
     scores: tuple[ScoreDiff, ...]
 
 
-def state_diff(before: TrainerState, after: TrainerState, known: Mapping[str, Measurement]) -> StateDiff:
+def state_diff(before: AnyState, after: AnyState, known: Mapping[str, Measurement]) -> StateDiff:
     """What differs, from the first to the second; `known` are measurements of texts, also from other moments."""
     sides = (("current", before.current, after.current), ("best", before.best, after.best))
     return StateDiff(
@@ -121,11 +121,11 @@ def _value(standing: Standing | None, measured: Measurement | None) -> float | N
     return measured.value
 
 
-def _told(state: TrainerState) -> Mapping[str, Json]:
+def _told(state: AnyState) -> Mapping[str, Json]:
     return _flat({key: value for key, value in snapshot(state).items() if key not in _LEDGERS})
 
 
-def _config(state: TrainerState) -> Mapping[str, Json]:
+def _config(state: AnyState) -> Mapping[str, Json]:
     started = {} if state.started is None else dict(state.started.config)
     return {**_flat(started), **state.overrides}
 

@@ -11,10 +11,12 @@ from collections.abc import Iterable, Mapping
 
 from attrs import define, field, frozen
 
+from skillopt_es.engine.fold import evolve
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateGated,
     EpochCompleted,
+    EpochPlanned,
     Event,
     RunCompleted,
     SkillScored,
@@ -23,8 +25,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.usage import RunUsage, Usage
 
 
@@ -107,11 +108,13 @@ class _Walk:
     """The run so far, and what of its usage is not told yet."""
 
     left: dict[str, Usage]
-    state: TrainerState = field(factory=TrainerState)
+    state: AnyState = field(factory=RunState[object])
     curve: list[Stretch] = field(factory=list)
     so_far: Usage = field(factory=Usage)
     best: float | None = None
     promoted: bool = False
+    epoch: int = 0
+    guided: str = ""
 
     def saw(self, event: Event) -> None:
         """One more event; some of them end a stretch."""
@@ -127,12 +130,16 @@ class _Walk:
                 self.close(name, event.verdict.action, name, edits=edits, lines=lines)
             case StepSkipped():
                 self.close(f"step {event.step}", event.reason, f"step {event.step}")
-            case SlowUpdateApplied() if before.epoch is None or event.epoch < before.epoch.number:
+            case EpochPlanned():
+                self.epoch, self.guided = event.epoch, ""
+            case SlowUpdateApplied() if event.epoch < self.epoch:
                 name = f"end of epoch {event.epoch}"  # it came late
                 self.close(name, event.verdict.action, name)
+            case SlowUpdateApplied():
+                self.guided = event.verdict.action
             case EpochCompleted():
-                name, applied = f"end of epoch {event.epoch}", before.epoch.applied if before.epoch else None
-                self.close(name, applied.verdict.action if applied is not None else "", name)
+                name = f"end of epoch {event.epoch}"
+                self.close(name, self.guided, name)
             case RunCompleted():
                 self.close("final", "promoted" if self.promoted else "", "final")
             case BestPromoted():
@@ -163,9 +170,9 @@ class _Walk:
         )
 
 
-def _taken(before: TrainerState) -> tuple[int, int]:
+def _taken(before: AnyState) -> tuple[int, int]:
     """How many edits an accepted candidate applied, and how many lines are new in it."""
-    if before.step is None or before.step.built is None or before.current is None:
+    if before.built is None or before.current is None:
         return 0, 0
-    applied = sum(report.status.startswith("applied") for report in before.step.built.reports)
-    return applied, new_lines(before.current.skill, before.step.built.candidate)
+    applied = sum(report.status.startswith("applied") for report in before.built.reports)
+    return applied, new_lines(before.current.skill, before.built.candidate)

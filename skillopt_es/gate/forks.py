@@ -8,6 +8,7 @@ from attrs import AttrsInstance, asdict
 
 from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
+from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
     AppendixWritten,
@@ -17,10 +18,9 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
-from skillopt_es.events.places import Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.draws import too_little
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 
 GATE_KEYS = (
     "use_gate",
@@ -63,11 +63,11 @@ def skills_in(event: Event) -> Iterable[SkillTree]:
             yield event.skill
 
 
-def contradiction(state: TrainerState, old: RunConfig, new: RunConfig) -> str:
+def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
     """Why what a fork wants to change does not fit what stands before it; empty when it does."""
     if _deciding(old) == _deciding(new):
         return ""
-    begun = under_way(state)
+    begun = program_at(state).under_way(state)
     if begun:
         return f"{begun} under way, and one half of it cannot be decided by other settings than the other"
     assert state.started is not None
@@ -115,24 +115,8 @@ def _without(section: AttrsInstance, names: Collection[str]) -> Mapping[str, obj
     return {name: value for name, value in asdict(section, recurse=False).items() if name not in names}
 
 
-def under_way(state: TrainerState) -> str:
-    """What a run has begun and not finished at some moment; empty between two steps, and at an epoch's ends."""
-    step, epoch, owed = state.step, state.epoch, state.owed
-    late = None if owed is None else Place.of_epoch(owed.epoch.number).slow
-    places = [Place(place) for place in state.rollouts if late is None or not late.holds(place)]
-    if step is not None and (step.groups is not None or any(place.step == step.number for place in places)):
-        return f"step {step.number} is"
-    if owed is not None and owed.epoch.proposed is not None:
-        return f"the guidance of epoch {owed.epoch.number} is"
-    if epoch is not None and state.epochs_done < epoch.number:
-        parts = (epoch.comparison, epoch.proposed, epoch.applied, epoch.meta)
-        if any(part is not None for part in parts):
-            return f"the end of epoch {epoch.number} is"
-    return f"the evaluation at {places[0]} is" if places else ""
-
-
 def gate_values(
-    state: TrainerState, texts: Mapping[str, SkillTree], old: EvaluationConfig, run: RunData
+    state: AnyState, texts: Mapping[str, SkillTree], old: EvaluationConfig, run: RunData
 ) -> dict[str, float]:
     """What each measured skill counts under a run's rule, by hash; empty when the rule is the old one."""
     if all(getattr(old, name) == getattr(run.config.evaluation, name) for name in GATE_KEYS):
