@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
 from support.at_gate import BEST, CANDIDATE, CURRENT, OLD, RunOf, measured, runs_in, state_of
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
 from skillopt_es.gate.draws import Contest, rule_of, too_large, too_little
+from skillopt_es.projections.standings import placed
 from skillopt_es.projections.state import AnyState, Measurement, Standing
 
 
@@ -98,7 +98,7 @@ def test_without_a_gate_the_best_text_is_the_one_that_counts_most(
 ) -> None:
     """Or the first that was measured."""
     run, known = run_of("evaluation.use_gate=false"), {"candidate": measured("1110")}
-    found = weighed(evolve(state_of(known), best=Standing(skill=BEST, value=best)), run)
+    found = weighed(placed(state_of(known), best=Standing(skill=BEST, value=best)), run)
     assert (found.action, found.new_best, found.best_value) == ("force_accept", new_best, best)
 
 
