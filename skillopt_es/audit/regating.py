@@ -17,7 +17,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.gate.forks import GATE_KEYS
 from skillopt_es.projections.state import AnyState
-from skillopt_es.runs.moments import Events
+from skillopt_es.runs.lookup import Events
 
 
 def regated(folder: Path, overrides: Sequence[str] = ()) -> Regated:

@@ -46,7 +46,7 @@ from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, Ski
 from skillopt_es.gate.forks import skills_in
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Item, can_regrade
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.runs.moments import Events
+from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import OpenData, environment_of
 from skillopt_es.sessions.wiring import REAL_WORLD, World

@@ -18,8 +18,8 @@ def send_to_mlflow(log: EventLog, uri: str | None, experiment: str) -> str:
     from skillopt_es.deploy.evidence import facts_of
     from skillopt_es.deploy.provenance import plain_facts
     from skillopt_es.events.journal import Journal
+    from skillopt_es.exports.extras import quiet
     from skillopt_es.exports.metrics import numbers_of
-    from skillopt_es.exports.quiet import quiet
 
     uri = uri or os.environ.get("MLFLOW_TRACKING_URI", "")
     if not uri:
@@ -48,7 +48,7 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
     """Sends the run's trace to a collector, or writes it to a file; what to tell."""
     from skillopt_es.cli.files import write_file
     from skillopt_es.events.journal import Journal
-    from skillopt_es.exports.quiet import quiet
+    from skillopt_es.exports.extras import quiet
     from skillopt_es.exports.spans import spans_of
 
     with of_extra("otel", "--format otel"):

@@ -33,7 +33,7 @@ from skillopt_es.projections.summary import DETAILS, Summary, summarize
 from skillopt_es.projections.trust import Attempts, untrusted_attempts
 from skillopt_es.projections.usage import Usage, usage_of
 from skillopt_es.runs.durations import Durations, durations, moments_of
-from skillopt_es.runs.liveness import Status
+from skillopt_es.runs.folders import Status
 from skillopt_es.runs.lookup import SKILL_TYPES, skills_of
 from skillopt_es.runs.overview import SESSIONS, Spent, spent_in, status_of
 from skillopt_es.runs.reading import Reading

@@ -10,8 +10,7 @@ from skillopt_es.counting import counted
 from skillopt_es.presenting.words import names
 from skillopt_es.projections.chains import Chain
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, el, fold, join, note, row, section, table
-from skillopt_es.report.words import DASH, verdict_words
+from skillopt_es.report.html import DASH, Html, el, fold, join, note, row, section, table, verdict_words
 
 _MOST_ITEMS = 8
 

@@ -16,8 +16,7 @@ from skillopt_es.projections.intervals import sign_test
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.diffs import diff_block
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, el, fold, join, note, section
-from skillopt_es.report.words import badge, chance, count, score
+from skillopt_es.report.html import Html, badge, chance, count, el, fold, join, note, score, section
 
 _MOST_ITEMS = 60
 _MOST_PATTERNS = 12

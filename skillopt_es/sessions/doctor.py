@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.config import RoleConfig, RunConfig, load_config
 from skillopt_es.config.backends import ROLES
-from skillopt_es.config.origins import origins
+from skillopt_es.config.draft import origins
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import checked

@@ -22,7 +22,7 @@ from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.gate.forks import contradiction, gate_values, skills_in
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.version import software_version
 
 

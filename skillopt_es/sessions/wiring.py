@@ -22,7 +22,7 @@ from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
-from skillopt_es.config.origins import place_of, written_as
+from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.lock import require_locks

@@ -18,7 +18,7 @@ from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import BestPromoted, CandidateBuilt, CandidateGated, SlowUpdateApplied
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
 

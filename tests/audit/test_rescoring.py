@@ -34,7 +34,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Measured, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Ask, CallFailed, ChatRequest, Episode, Item, Message
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import resume, start
 

@@ -41,7 +41,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.summary import summarize
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
 

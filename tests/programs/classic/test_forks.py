@@ -21,7 +21,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import CallFailed, ChatRequest
-from skillopt_es.runs.moments import Moment, seq_of
+from skillopt_es.runs.lookup import Moment, seq_of
 from skillopt_es.runs.overview import spent
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start

@@ -42,7 +42,7 @@ from skillopt_es.ports import CallFailed, ChatReply, ChatRequest
 from skillopt_es.projections.state import RunState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.prompts import system_prompt
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.runs.snapshot import snapshot
 from skillopt_es.sessions.session import resume, start
 from skillopt_es.skill.appendix import MOST_CHARACTERS, appendix_notes
