@@ -8,8 +8,8 @@ upcast in `upcasts.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Literal, get_args, get_type_hints
 
 from attrs import field, frozen
 
@@ -582,6 +582,26 @@ CATALOG: tuple[type[Event], ...] = (
     GapFound,
 )
 BY_NAME: Mapping[str, type[Event]] = {event.__name__: event for event in CATALOG}
+
+
+def names_of(kinds: Iterable[type[Event]]) -> tuple[str, ...]:
+    """The names of some types of event, as a log is asked for them."""
+    return tuple(kind.__name__ for kind in kinds)
+
+
+def _skill_fields(kind: type[Event]) -> tuple[str, ...]:
+    return tuple(name for name, hint in get_type_hints(kind).items() if SkillTree in (hint, *get_args(hint)))
+
+
+_SKILL_FIELDS = {kind: names for kind in CATALOG if (names := _skill_fields(kind))}
+SKILL_TYPES = names_of(_SKILL_FIELDS)
+"""The events that can have a whole skill."""
+
+
+def skills_in(event: Event) -> tuple[SkillTree, ...]:
+    """The skills that an event has in full."""
+    found = (getattr(event, name) for name in _SKILL_FIELDS.get(type(event), ()))
+    return tuple(skill for skill in found if skill is not None)
 
 
 @frozen(kw_only=True)

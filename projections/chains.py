@@ -30,30 +30,13 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SkillRewritten,
     StepSkipped,
+    names_of,
 )
 from skillopt_es.events.values import CallRef, EditReport, GateVerdict, Proposal
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.wording import by_wording, same_words
 
 E_co = TypeVar("E_co", bound=Event, covariant=True)
-
-CHAIN_TYPES = (
-    "RunStarted",
-    "MinibatchesPlanned",
-    "PatchProposed",
-    "AppendixExtended",
-    "AppendixConsolidated",
-    "PatchesMerged",
-    "LearningRateChosen",
-    "EditsRanked",
-    "SkillRewritten",
-    "CandidateBuilt",
-    "CandidateGated",
-    "StepSkipped",
-    "AppendixWritten",
-    "GapFound",
-)
-"""The events that chains are made of."""
 
 
 @frozen
@@ -246,6 +229,8 @@ _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     AppendixWritten: lambda chain, seen: evolve(chain, written=seen),
     GapFound: lambda chain, seen: evolve(chain, gap=seen),
 }
+CHAIN_TYPES = names_of((RunStarted, *_JOINED))
+"""The events that chains are made of."""
 
 
 def _step_of(event: Event) -> int | None:

@@ -25,25 +25,12 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateApplied,
     StepSkipped,
+    names_of,
 )
 from skillopt_es.events.values import TAKEN, Decided, GateVerdict
 
 Kind = Literal["initial", "candidate", "guidance", "notes"]
 Verdict = Literal[Decided, "", "too_large", "untrusted_only", "written"]
-
-TYPES = (
-    "RunStarted",
-    "RunForked",
-    "EvidenceRetracted",
-    "SkillScored",
-    "CandidateBuilt",
-    "CandidateGated",
-    "StepSkipped",
-    "SlowUpdateApplied",
-    "AppendixWritten",
-    "BestPromoted",
-)
-"""The events that a lineage is made of."""
 
 
 @frozen(kw_only=True)
@@ -247,3 +234,5 @@ _HANDLERS = {
     AppendixWritten: _noted,
     BestPromoted: _promoted,
 }
+TYPES = names_of(_HANDLERS)
+"""The events that a lineage is made of."""

@@ -38,44 +38,12 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TextsErased,
     TrainingStopped,
+    names_of,
 )
 from skillopt_es.events.values import GateVerdict, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.state import proposals_in
-
-OVERVIEW: tuple[str, ...] = (
-    "RunStarted",
-    "RunResumed",
-    "RunForked",
-    "EvidenceRetracted",
-    "TextsErased",
-    "RunPaused",
-    "EpochPlanned",
-    "SkillScored",
-    "CandidateGated",
-    "StepSkipped",
-    "AppendixWritten",
-    "SlowUpdateApplied",
-    "TrainingStopped",
-    "EpochCompleted",
-    "BestPromoted",
-    "SealedTestOpened",
-    "RunCompleted",
-    "RunImported",
-    "StepImported",
-    "GapFound",
-)
-"""The types of event that say where a run stands; all others only add numbers to its lines."""
-DETAILS: tuple[str, ...] = (
-    *OVERVIEW,
-    "PatchProposed",
-    "AppendixExtended",
-    "EditsRanked",
-    "CandidateBuilt",
-    "MetaSkillWritten",
-)
-"""All types of event that a summary looks at."""
 
 
 @frozen(kw_only=True)
@@ -419,3 +387,8 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     StepImported: _step_imported,
     GapFound: _gap,
 }
+_NUMBERS = {PatchProposed, AppendixExtended, EditsRanked, CandidateBuilt, MetaSkillWritten}
+DETAILS = names_of(_HANDLERS)
+"""All types of event that a summary looks at."""
+OVERVIEW = names_of(kind for kind in _HANDLERS if kind not in _NUMBERS)
+"""Those that say where a run stands; all others only add numbers to its lines."""

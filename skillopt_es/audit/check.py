@@ -44,13 +44,14 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SealedTestOpened,
     TextsErased,
+    skills_in,
 )
 from skillopt_es.events.errors import LogDamaged, TextErased
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.upcasts import as_said
 from skillopt_es.events.values import SkillTree
-from skillopt_es.gate.forks import contradiction, gate_values, skills_in
+from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.interchange.recheck import Recheck
 from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import AnyState, RunState

@@ -32,10 +32,11 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateApplied,
     StepSkipped,
+    skills_in,
 )
 from skillopt_es.events.values import Outcome, SkillTree
 from skillopt_es.gate.draws import Contest, judged, too_large
-from skillopt_es.gate.forks import gate_values, skills_in
+from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.rules import MoreDraws
 from skillopt_es.gate.stale import counts_as_measured
 from skillopt_es.gate.verdicts import is_better

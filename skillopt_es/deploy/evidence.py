@@ -25,17 +25,15 @@ from skillopt_es.deploy.origins import origins_of
 from skillopt_es.engine.fold import fold_log
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
-    AppendixWritten,
     BestPromoted,
-    CandidateBuilt,
     CandidateGated,
     EvidenceRetracted,
-    GapFound,
     Recorded,
     RunForked,
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
+    skills_in,
 )
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.log import EventLog, Head
@@ -163,13 +161,7 @@ def _ancestors(tree: Lineage, node: Node | None) -> tuple[str, ...]:
 
 def _writes(recorded: Recorded, skill: str) -> bool:
     """Whether an event holds this text."""
-    match recorded.event:
-        case RunStarted(skill=tree) | CandidateBuilt(candidate=tree) | AppendixWritten(skill=tree):
-            return tree.hash == skill
-        case SlowUpdateApplied(skill=tree) | GapFound(skill=SkillTree() as tree):
-            return tree.hash == skill
-        case _:
-            return False
+    return any(tree.hash == skill for tree in skills_in(recorded.event))
 
 
 def _judges(recorded: Recorded, node: Node | None, skill: str) -> bool:

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.audits import regated
 from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.scripted_modes import MODES, rewriting_world
 
 from skillopt_es.audit.regated import Regated
-from skillopt_es.audit.regating import regated
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import BestPromoted, CandidateBuilt, CandidateGated, SlowUpdateApplied
 from skillopt_es.events.log import EventLog

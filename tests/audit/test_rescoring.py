@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.audited import KINDS, Audited, world_of
+from support.audits import regated, rescored
 from support.logs import events_of
 from support.scripted import (
     NOON,
@@ -26,8 +27,7 @@ from skillopt_es.adapters.environments.alfworld.environment import Alfworld
 from skillopt_es.adapters.environments.spreadsheetbench.environment import SpreadsheetBench
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.audit.erasing import erase_evidence
-from skillopt_es.audit.regating import regated
-from skillopt_es.audit.rescoring import Rescoring, rescored
+from skillopt_es.audit.rescoring import Rescoring
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, SkillScored
 from skillopt_es.events.log import EventLog

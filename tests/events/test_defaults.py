@@ -28,7 +28,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "RunForked": {"overrides": ()},
     "EvidenceRetracted": {"place": ""},
     "TextsErased": {"place": ""},
-    "RunPaused": {"hint": ""},
+    "RunPaused": {"hint": "", "key": ""},
     "EpochPlanned": {"meta_skill": ""},
     "RolloutCompleted": {
         "failure": "",

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve as replace
+from support.audits import regated
 from support.crashes import KillAt, in_child
 from support.flaky import flaky_world
 from support.logs import call_slots, decisions_of, events_of, rows_of
 from support.scripted import NOON, config
 
 from skillopt_es.audit.check import check
-from skillopt_es.audit.regating import regated
 from skillopt_es.engine.evaluations import measure, selection
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.run_data import recorded_run

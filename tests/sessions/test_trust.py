@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve, field, frozen
+from support.audits import regated
 from support.logs import events_of
 from support.scripted import (
     ScriptedEnvironment,
@@ -22,7 +23,6 @@ from support.tamper import cut_off, rewritten, seqs_of
 from skillopt_es.audit.blame import BLAME_TYPES, blame
 from skillopt_es.audit.check import CheckReport, check
 from skillopt_es.audit.line_costs import BlamedLine, blamed_lines
-from skillopt_es.audit.regating import regated
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import (
     CandidateGated,
