@@ -11,31 +11,21 @@ from attrs import frozen
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
+    SKILL_TYPES,
     AppendixWritten,
-    CandidateBuilt,
     CandidateGated,
     EpochCompleted,
     GapFound,
     Recorded,
     RunStarted,
-    SlowUpdateApplied,
-    SlowUpdateProposed,
     StepSkipped,
+    skills_in,
 )
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog, Head, RunInfo
 from skillopt_es.events.values import SkillTree
 
 _HASH = re.compile(r"[0-9a-f]{4,64}")
-SKILL_TYPES = (
-    "RunStarted",
-    "CandidateBuilt",
-    "AppendixWritten",
-    "SlowUpdateProposed",
-    "SlowUpdateApplied",
-    "GapFound",
-)
-"""The events that have a whole skill."""
 
 
 @frozen
@@ -80,21 +70,10 @@ def find(what: str, log: EventLog, journal: Journal) -> Found:
 def _skills(start: str, log: EventLog) -> list[FoundSkill]:
     found: dict[str, FoundSkill] = {}
     for recorded in log.read(types=SKILL_TYPES):
-        for skill in skills_of(recorded):
+        for skill in skills_in(recorded.event):
             if skill.hash.startswith(start):
                 found.setdefault(skill.hash, FoundSkill(skill, recorded.seq))
     return list(found.values())
-
-
-def skills_of(recorded: Recorded) -> Iterator[SkillTree]:
-    """The skills that an event has in full."""
-    match recorded.event:
-        case RunStarted(skill=skill) | AppendixWritten(skill=skill) | SlowUpdateApplied(skill=skill):
-            yield skill
-        case CandidateBuilt(candidate=skill):
-            yield skill
-        case SlowUpdateProposed(candidate=SkillTree() as skill) | GapFound(skill=SkillTree() as skill):
-            yield skill
 
 
 def _calls(start: str, journal: Journal) -> list[FoundCalls]:
