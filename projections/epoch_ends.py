@@ -14,11 +14,9 @@ from skillopt_es.events.catalog import (
     Recorded,
     SlowUpdateApplied,
     SlowUpdateProposed,
+    names_of,
 )
 from skillopt_es.projections.chains import Seen
-
-END_TYPES = ("ComparisonDrawn", "ComparisonExtended", "SlowUpdateProposed", "SlowUpdateApplied", "MetaSkillWritten")
-"""The events that ends of epochs are made of."""
 
 
 @frozen(kw_only=True)
@@ -58,3 +56,5 @@ _JOINED: Mapping[type[Event], Callable[..., EpochEnd]] = {
     SlowUpdateApplied: lambda end, seen: evolve(end, applied=(*end.applied, seen)),
     MetaSkillWritten: lambda end, seen: evolve(end, meta=(*end.meta, seen)),
 }
+END_TYPES = names_of(_JOINED)
+"""The events that ends of epochs are made of."""

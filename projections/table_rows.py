@@ -6,8 +6,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 
-from attrs import fields
-
 from skillopt_es.events.catalog import (
     AppendixExtended,
     CandidateBuilt,
@@ -23,11 +21,22 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateProposed,
     StepSkipped,
+    skills_in,
 )
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Draft, Edit, Failed, Measured, NotRun, Proposal, SkillTree, Suggestion
+from skillopt_es.events.values import (
+    Draft,
+    Edit,
+    Failed,
+    GateVerdict,
+    Measured,
+    NotRun,
+    Proposal,
+    SkillTree,
+    Suggestion,
+)
 from skillopt_es.projections.core import evolve
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.projections.state import RunState, proposals_in
@@ -160,7 +169,7 @@ def edit_rows(events: Iterable[Recorded]) -> Iterator[Row]:
             case CandidateBuilt(reports=reports):
                 for report in reports:
                     rows[report.edit].update(status=report.status, note=report.note)
-            case CandidateGated(action=verdict) | StepSkipped(reason=verdict):
+            case CandidateGated(verdict=GateVerdict(action=verdict)) | StepSkipped(reason=verdict):
                 yield from ({**row, "verdict": verdict} for row in rows.values())
                 rows = {}
     yield from rows.values()
@@ -229,9 +238,8 @@ def _skills(events: Iterable[Recorded]) -> Iterator[tuple[Event, SkillTree]]:
     """Each skill with the first event that holds it."""
     seen = set()
     for recorded in events:
-        for field in fields(type(recorded.event)):
-            skill = getattr(recorded.event, field.name)
-            if isinstance(skill, SkillTree) and skill.hash not in seen:
+        for skill in skills_in(recorded.event):
+            if skill.hash not in seen:
                 seen.add(skill.hash)
                 yield recorded.event, skill
 

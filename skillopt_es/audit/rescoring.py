@@ -36,6 +36,7 @@ from skillopt_es.events.catalog import (
     RunImported,
     RunResumed,
     RunStarted,
+    skills_in,
 )
 from skillopt_es.events.errors import SkillOptError, TextErased
 from skillopt_es.events.journal import CallRow, Journal
@@ -43,10 +44,9 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import SLOW, Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
-from skillopt_es.gate.forks import skills_in
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Item, can_regrade
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.runs.moments import Events
+from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import OpenData, environment_of
 from skillopt_es.sessions.wiring import REAL_WORLD, World
@@ -77,16 +77,10 @@ class Rescoring:
     regated: Regated
 
 
-async def rescored(folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD) -> Rescoring:
-    """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
-    with EventLog.open(folder) as log:
-        return await rescored_log(log, log, folder, overrides, world=world)
-
-
-async def rescored_log(
+async def rescored(
     events: Events, log: EventLog, folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD
 ) -> Rescoring:
-    """The same of a log that is open, as far as its events can be read."""
+    """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
     changed = _settings(overrides)
     tried = _tried(events, folder)
     started, overridden = tried.state.started, tried.state.overrides

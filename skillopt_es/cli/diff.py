@@ -18,7 +18,7 @@ from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import names, short
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.sides import Side, SkillName
+    from skillopt_es.audit.targets import Side, SkillName
     from skillopt_es.projections.state import AnyState, Measurement
     from skillopt_es.runs.state_diff import Changed, ScoreDiff, SkillDiff, StateDiff
 
@@ -43,7 +43,7 @@ def diff_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
     skillopt-es diff one-run another-run
     skillopt-es diff one-run step 3 another-run step 3
     """
-    from skillopt_es.audit.sides import sides_of, skills_of
+    from skillopt_es.audit.targets import sides_of, skills_of
     from skillopt_es.runs.state_diff import state_diff
 
     problems: list[str] = []
@@ -71,7 +71,7 @@ def _skills(
     run: str | None, before: SkillName, after: SkillName, directory: Path, problems: list[str]
 ) -> tuple[str, str, StateDiff]:
     """Two skills of a run with their names, and what differs between them."""
-    from skillopt_es.audit.sides import Side
+    from skillopt_es.audit.targets import Side
     from skillopt_es.projections.state import Standing
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.state_diff import standing_diff
@@ -120,7 +120,7 @@ def _state(
 ) -> tuple[str, AnyState, int]:
     """A side's name, its state and the number of its last event; `after` is an earlier state of the same log."""
     from skillopt_es.engine.fold import fold
-    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.runs.lookup import seq_of
     from skillopt_es.runs.reading import Reading
 
     with Reading.of(folder) as reading:

@@ -23,7 +23,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.projections.state import AnyState, Standing
-from skillopt_es.runs.moments import Moment
+from skillopt_es.runs.lookup import Moment
 
 if TYPE_CHECKING:
     from skillopt_es.runs.reading import Reading
@@ -92,7 +92,7 @@ def _replay(
 
 
 def _seq(reading: Reading, until: Moment | None) -> int:
-    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.runs.lookup import seq_of
 
     return reading.end if until is None else seq_of(reading, until)
 

@@ -37,7 +37,6 @@ BACKEND_NAMES: Mapping[str, str] = {
 KNOWN_BACKENDS = frozenset({*BACKEND_NAMES, *BACKEND_NAMES.values(), "anthropic", "simulated", "handoff"})
 _FOR_THE_TARGET = ("claude_code_exec", "cursor", "copilot_exec", "qwen_chat", "minimax_chat")
 
-_BACKENDS_INSTEAD = f"use {ENDPOINT}"
 _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
 
 # Adapters of the original that are not installed here: what they are, and what to use instead.

@@ -25,7 +25,7 @@ from skillopt_es.projections.lines import StepLine
 from skillopt_es.projections.state import AnyState
 from skillopt_es.projections.summary import DETAILS, Summary, summarize
 from skillopt_es.runs.folders import find_run
-from skillopt_es.runs.moments import Kind, seq_of
+from skillopt_es.runs.lookup import Kind, seq_of
 from skillopt_es.runs.overview import Spent, spent
 
 if TYPE_CHECKING:

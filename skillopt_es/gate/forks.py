@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from attrs import AttrsInstance, asdict
 
@@ -10,14 +10,6 @@ from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig
 from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
 from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.events.catalog import (
-    AppendixWritten,
-    CandidateBuilt,
-    Event,
-    RunStarted,
-    SlowUpdateApplied,
-    SlowUpdateProposed,
-)
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.draws import too_little
 from skillopt_es.projections.state import AnyState
@@ -48,19 +40,6 @@ _PATIENCE = (
     "max_completion_tokens",
     "rewrite_max_completion_tokens",
 )
-
-
-def skills_in(event: Event) -> Iterable[SkillTree]:
-    """The texts that an event brings into a run."""
-    match event:
-        case RunStarted() | AppendixWritten():
-            yield event.skill
-        case CandidateBuilt():
-            yield event.candidate
-        case SlowUpdateProposed() if event.candidate is not None:
-            yield event.candidate
-        case SlowUpdateApplied():
-            yield event.skill
 
 
 def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:

@@ -13,16 +13,16 @@ from skillopt_es.engine.fold import evolve, fold
 from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
-from skillopt_es.events.catalog import Event, RunForked
+from skillopt_es.events.catalog import Event, RunForked, skills_in
 from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.errors import RunExists
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.gate.forks import contradiction, gate_values, skills_in
+from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.version import software_version
 
 

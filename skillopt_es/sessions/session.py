@@ -19,7 +19,7 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Splits, guide_of
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.runs.folders import dir_option
-from skillopt_es.runs.moments import Events
+from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.opening import (
     OpenWorld,

@@ -22,7 +22,7 @@ from skillopt_es.cli import progress as module
 from skillopt_es.cli.process import until_stopped
 from skillopt_es.cli.progress import Progress, open_progress
 from skillopt_es.cli.terminal import safe_streams, telling_on_stderr
-from skillopt_es.config.once import GivenTwice, load_once
+from skillopt_es.config.files import GivenTwice, load_once
 from skillopt_es.engine.fold import fold
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.tasks import Rollouts, Unit
