@@ -49,12 +49,12 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.errors import LogDamaged, TextErased
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.upcasts import as_said
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.interchange.recheck import Recheck
 from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.sessions.start import planned_steps
 from skillopt_es.sessions.wiring import REAL_WORLD
 
 
@@ -213,10 +213,8 @@ class _Walk:
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
         self.texts[event.skill.hash] = event.skill
-        train = self.run.config.train
-        steps = planned_steps(train, len(event.splits.train))
-        wanted = {"steps_per_epoch": steps, "total_steps": steps * train.num_epochs}
-        return self._compared(recorded, wanted)
+        per_epoch, total = self.program.steps(self.run.config.train, len(event.splits.train))
+        return self._compared(recorded, {"steps_per_epoch": per_epoch, "total_steps": total})
 
     def leak(self, recorded: Recorded) -> Mismatch | None:
         """Whether an event lets a validation or test item be evidence; looked at apart from what follows."""
@@ -324,6 +322,7 @@ class _Walk:
 
     def _derived(self, recorded: Recorded, derived: Event) -> Mismatch | None:
         self.decisions += 1
+        derived = as_said(derived, recorded.version)
         if recorded.event == derived:
             self._fold(recorded.event)
             return None

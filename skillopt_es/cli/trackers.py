@@ -50,6 +50,7 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
     from skillopt_es.events.journal import Journal
     from skillopt_es.exports.extras import quiet
     from skillopt_es.exports.spans import spans_of
+    from skillopt_es.sessions.wiring import provider_of
 
     with of_extra("otel", "--format otel"):
         from skillopt_es.exports.otel import endpoint_in, otlp_json, send
@@ -61,7 +62,7 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
         raise click.UsageError(
             "--format otel needs a place: --endpoint http://localhost:4318, OTEL_EXPORTER_OTLP_ENDPOINT, or --out FILE"
         )
-    spans = spans_of(log.run, log.read(until=log.head().seq), Journal(log.reader).read())
+    spans = spans_of(log.run, log.read(until=log.head().seq), Journal(log.reader).read(), provider_of)
     if out is None:
         with quiet():
             send(log.run.run_id, spans, to)

@@ -131,7 +131,7 @@ RESUMABLE_MODEL_KEYS = (
 )
 
 
-PLANNED_BY = ("num_epochs", "train_size", "batch_size", "accumulation")
+PLANNED_BY = ("program", "num_epochs", "train_size", "batch_size", "accumulation")
 """The keys of `train` by which all steps are planned when a run starts."""
 
 

@@ -13,7 +13,9 @@ from typing import Any, Generic, TypeVar
 
 from attrs import field, frozen
 
+from skillopt_es.config import TrainConfig
 from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
 from skillopt_es.engine.evidence import Evidence
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Task, Unit
@@ -94,6 +96,9 @@ class Program(Generic[S]):
     the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
     says what cannot be decided by other settings than it was begun with, `ahead` what would be tried next if the task
     at hand came to nothing, and `milestones` are the events after which the log's head is noted outside of it.
+
+    `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
+    steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of.
     """
 
     name: str
@@ -108,6 +113,9 @@ class Program(Generic[S]):
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
     milestones: tuple[type[Event], ...] = (CandidateGated, StepSkipped)
     words: Words[S] = field(factory=Words)
+    steps: Callable[[TrainConfig, int], tuple[int, int]] = field(default=lambda train, items: (1, train.num_epochs))
+    plan: Callable[[RunData, int, int], tuple[Part, ...]] = steps_plan
+    kind_of: Callable[[str, str], str] = kind_of_call
 
     def unreached(self, event: Event) -> bool:
         """Whether an event says that the optimizer could not be reached."""
@@ -122,12 +130,15 @@ def program_named(name: str) -> Program[Any]:
     found = {point.name: point for point in entry_points(group=PROGRAMS)}
     if name not in found:
         raise ConfigError(
-            f"no program is called {name!r}: it says how a run is trained",
-            hint=f"installed: {', '.join(sorted(found))}; another package may bring it",
+            f"train.program is {name!r}, and no installed package brings a program of that name",
+            hint=f"installed: {', '.join(sorted(found))}",
         )
     program = found[name].load()
     if not isinstance(program, Program):
-        raise ConfigError(f"the program {name!r} is a {type(program).__name__}, not a Program", hint="see programs.md")
+        raise ConfigError(
+            f"train.program is {name!r}, and what is installed under that name is no Program",
+            hint=f"its entry point has to name a value of that class: {found[name].value}",
+        )
     return program
 
 

@@ -28,6 +28,7 @@ from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
+    MODELS,
     AgentSettings,
     AnswerFunction,
     ChatModel,
@@ -40,9 +41,9 @@ from skillopt_es.ports import (
     OpenEnvironment,
     OpenExecutor,
     OpenModel,
+    Provider,
 )
 
-MODELS = "skillopt_es.models"
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
 TASKS = "tasks"
@@ -53,6 +54,13 @@ _UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
 def registered(group: str) -> dict[str, EntryPoint]:
     """The adapters of a kind that are installed, by name."""
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+
+
+def provider_of(backend: str) -> Provider[...] | None:
+    """What an installed backend says is special about it; nothing for one that says nothing, or is not installed."""
+    point = registered(MODELS).get(backend)
+    opener: object = None if point is None else point.load()
+    return opener if isinstance(opener, Provider) else None
 
 
 def _find(group: str, name: str, config: RunConfig, key: str) -> object:

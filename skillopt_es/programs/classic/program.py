@@ -15,6 +15,7 @@ from skillopt_es.programs.classic.advice import propose_slow_update, write_meta_
 from skillopt_es.programs.classic.aggregate import merge
 from skillopt_es.programs.classic.consolidate import consolidate
 from skillopt_es.programs.classic.decisions import DECISIONS
+from skillopt_es.programs.classic.estimate import kind_of, plan_of, planned_steps
 from skillopt_es.programs.classic.evaluations import units_ahead
 from skillopt_es.programs.classic.learning_rate import choose_learning_rate
 from skillopt_es.programs.classic.planner import next_task
@@ -100,4 +101,7 @@ CLASSIC: Program[Classic] = Program(
     ahead=units_ahead,
     milestones=(events.CandidateGated, events.StepSkipped, events.EpochCompleted),
     words=WORDS,
+    steps=planned_steps,
+    plan=plan_of,
+    kind_of=kind_of,
 )

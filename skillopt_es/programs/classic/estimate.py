@@ -1,5 +1,5 @@
 """
-The plan of a run in numbers: for each kind of call how many there can be at least and at most.
+The plan of a classic run in numbers: for each kind of call how many there can be at least and at most.
 
 Pure: from the config and the data's sizes alone. Replies that are asked for once more are in no plan.
 """
@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import ceil
 
-from attrs import frozen
-
+from skillopt_es.config import TrainConfig
+from skillopt_es.engine.estimates import Part, most_turns
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import epoch_batches
 from skillopt_es.events.places import FINAL, FINAL_TEST, SLOW, Place
-from skillopt_es.events.values import Role
 from skillopt_es.gate.draws import rule_of
 
 _KINDS: Mapping[str, str] = {
@@ -28,32 +27,17 @@ _KINDS: Mapping[str, str] = {
     "told": "told",
     SLOW.told: "told",
 }
-_TURNS = ("max_turns", "max_steps", "max_tool_turns")
 
 
-@frozen(kw_only=True)
-class Part:
-    """
-    One kind of call. `units` is what it grows with, such as training items tried; `at_once` how many can run together.
-    """
-
-    kind: str
-    role: Role
-    units: int
-    low: int
-    high: int
-    at_once: int = 1
-
-    @property
-    def exact(self) -> bool:
-        """Whether the number is certain before the run."""
-        return self.low == self.high
+def planned_steps(train: TrainConfig, items: int) -> tuple[int, int]:
+    """How many steps an epoch over so many training items has, and the whole run."""
+    steps = ceil(items / (train.batch_size * train.accumulation))
+    return steps, steps * train.num_epochs
 
 
-def plan_of(run: RunData, *, steps: int | None = None, epochs: int | None = None) -> tuple[Part, ...]:
-    """A run's parts in the order in which it meets them; of one that ended early, those of so many steps and epochs."""
-    plan = _Plan(run, run.started.total_steps if steps is None else steps, epochs)
-    return tuple(part for part in plan.parts() if part.high)
+def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
+    """The parts of so many steps and epochs, in the order in which a run meets them."""
+    return tuple(part for part in _Plan(run, steps, epochs).parts() if part.high)
 
 
 def kind_of(slot: str, stage: str) -> str:
@@ -69,16 +53,15 @@ def kind_of(slot: str, stage: str) -> str:
 class _Plan:
     """Everything that the parts are counted from."""
 
-    def __init__(self, run: RunData, steps: int, epochs: int | None) -> None:
+    def __init__(self, run: RunData, steps: int, epochs: int) -> None:
         self.run = run
         self.steps = steps
-        self.later = max(0, (run.config.train.num_epochs if epochs is None else epochs) - 1)
+        self.later = max(0, epochs - 1)
         self.val = len(run.selection_items)
         self.fresh = run.config.evaluation.fresh_score
         self.draws = 2 * (rule_of(run.config).draws - 1)  # the most that a verdict wants beyond the first ones
         self.batches = self._batches()
-        options = run.config.env.options
-        self.turns = max((value for name in _TURNS if type(value := options.get(name)) is int), default=1)
+        self.turns = most_turns(run)
 
     def parts(self) -> list[Part]:
         """All parts, those that this config does not have with a high of 0."""
