@@ -27,6 +27,16 @@ from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume
 
 
+def _regated(folder: Path) -> object:
+    with EventLog.open(folder) as log:
+        return regated(log, folder, ())
+
+
+def _rescored(folder: Path) -> object:
+    with EventLog.open(folder) as log:
+        return asyncio.run(rescored(log, log, folder))
+
+
 def _step(folder: Path) -> object:
     with EventLog.open(folder) as log:
         return seq_of(log, ("step", 1))
@@ -36,8 +46,8 @@ DEEDS: dict[Deed, Callable[[Path], object]] = {
     "resume": lambda folder: asyncio.run(resume(folder, ScriptedWorld().session())),
     "fork": lambda folder: make_fork(folder, 2, folder.parent / "fork", now=lambda: NOON),
     "calibrate": lambda folder: subject(folder, folder.parent),
-    "regate": regated,
-    "rescore": lambda folder: asyncio.run(rescored(folder)),
+    "regate": _regated,
+    "rescore": _rescored,
     "erase": lambda folder: erase_evidence(folder, Evidence("v0"), reason="private", by="me", now=lambda: NOON),
     "compare": side,
     "steps": _step,
@@ -90,4 +100,4 @@ def test_an_unknown_program_is_said_with_those_there_are() -> None:
     """Another package may bring it."""
     with pytest.raises(SkillOptError, match="no program is called 'other'") as caught:
         program_named("other")
-    assert "classic, evaluation, imported" in caught.value.hint
+    assert all(name in caught.value.hint for name in ("classic", "evaluation", "imported"))
