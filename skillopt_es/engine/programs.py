@@ -89,8 +89,8 @@ class Words(Generic[S]):
     snapshot: Callable[[RunState[S]], dict[str, Json]] = field(default=lambda state: {})
 
 
-Deed = Literal["resume", "fork", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
-"""What is done with a run that has begun, and that not every program's runs allow; `steps` is to ask about one."""
+Deed = Literal["start", "resume", "fork", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
+"""What is done with runs and what not every program's allow; `steps` is to ask about a step of one."""
 
 
 @frozen

@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 from support.make_golden import GOLDEN
-from support.scripted import NOON, ScriptedWorld
+from support.scripted import NOON, ScriptedWorld, config
 
 from skillopt_es.audit.calibrating import subject
 from skillopt_es.audit.descent import Evidence
@@ -20,11 +20,10 @@ from skillopt_es.audit.rescoring import rescored
 from skillopt_es.audit.side_by_side import side
 from skillopt_es.engine.programs import Deed, program_named
 from skillopt_es.errors import ConfigError, NotInRun
-from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
-from skillopt_es.sessions.session import read_state, resume
+from skillopt_es.sessions.session import read_state, resume, start
 
 
 def _regated(folder: Path) -> object:
@@ -61,12 +60,12 @@ def golden(name: str, tmp_path: Path) -> Path:
 
 def test_every_deed_is_tried_here() -> None:
     """A new one cannot be forgotten."""
-    assert set(DEEDS) == set(get_args(Deed))
+    assert {"start", *DEEDS} == set(get_args(Deed))
 
 
 @pytest.mark.parametrize(
     ("name", "deed"),
-    [(name, deed) for name in ("evaluation", "imported") for deed in program_named(name).refuses],
+    [(name, deed) for name in ("evaluation", "imported") for deed in DEEDS if deed in program_named(name).refuses],
 )
 def test_what_a_program_refuses_is_refused_in_its_words(name: str, deed: Deed, tmp_path: Path) -> None:
     """The run is named, and what can be done instead."""
@@ -96,8 +95,11 @@ def test_classic_refuses_nothing() -> None:
     assert program_named("classic").refuses == {}
 
 
-def test_an_unknown_program_is_said_with_those_there_are() -> None:
-    """Another package may bring it."""
-    with pytest.raises(SkillOptError, match="no program is called 'other'") as caught:
-        program_named("other")
-    assert all(name in caught.value.hint for name in ("classic", "evaluation", "imported"))
+@pytest.mark.parametrize(("name", "instead"), [("evaluation", "eval"), ("imported", "import")])
+def test_no_training_begins_by_a_program_that_trains_nothing(name: str, instead: str, tmp_path: Path) -> None:
+    """What its runs are made by is said instead; nothing is written."""
+    given = config(tmp_path, [f"train.program={name}"])
+    with pytest.raises(ConfigError, match=f"train.program is '{name}', which (is|scores)") as caught:
+        asyncio.run(start(given, tmp_path / "run", ScriptedWorld().session()))
+    assert f"`skillopt-es {instead}`" in caught.value.hint
+    assert not (tmp_path / "run").exists()

@@ -111,6 +111,7 @@ EVALUATION: Program[None] = Program(
     words=Words(position=lambda state: "an evaluation of one skill, no training run"),
     check=check_evaluation,
     refuses={
+        "start": Refusal("scores one skill and trains none", hint="`skillopt-es eval` does that"),
         "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` goes on with it"),
         "fork": Refusal(f"{_NO_TRAINING}: it cannot be forked"),
         "calibrate": Refusal(f"{_NO_TRAINING}: it has no gate"),

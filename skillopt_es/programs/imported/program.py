@@ -264,6 +264,7 @@ IMPORTED: Program[Classic] = replace(
     name="imported",
     check=check_imported,
     refuses={
+        "start": Refusal("is what the original trained", hint="`skillopt-es import` reads its results"),
         "resume": _READ_ONLY,
         "fork": _READ_ONLY,
         "calibrate": Refusal(
