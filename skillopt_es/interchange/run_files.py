@@ -16,7 +16,6 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import BASELINE, FINAL_TEST, FINAL_VAL
 from skillopt_es.events.values import ImportedUsage, Json, Score
 from skillopt_es.interchange.epoch_files import EpochFiles
-from skillopt_es.interchange.evaluation_files import evaluation_files
 from skillopt_es.interchange.flat_config import flat_config
 from skillopt_es.interchange.layout import (
     BASELINE_FOLDER,
@@ -31,11 +30,10 @@ from skillopt_es.interchange.layout import (
     skill_file,
     step_folder,
 )
-from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
+from skillopt_es.interchange.rollout_files import File, Rollouts, dumped, evaluation_files
 from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
-from skillopt_es.interchange.step_parts import decision_line
-from skillopt_es.interchange.usage_tables import counted_usage, usage_by_step, with_totals
+from skillopt_es.interchange.step_parts import counted_usage, decision_line, usage_by_step, with_totals
 from skillopt_es.programs.classic.state import ClassicState, beginning
 from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.sessions.wiring import holds_answer

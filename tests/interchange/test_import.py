@@ -418,7 +418,7 @@ from pathlib import Path
 from attrs import evolve
 from skillopt_es.interchange.folder import read_folder
 from skillopt_es.interchange.imported_run import imported_run
-from skillopt_es.interchange.importing import write_run
+from skillopt_es.interchange.imported_run import write_run
 
 class Texts(tuple):
     def __iter__(self):
