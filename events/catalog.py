@@ -22,9 +22,7 @@ from skillopt_es.events.values import (
     EditReport,
     Evidence,
     FailurePattern,
-    GateAction,
-    GateMetric,
-    GateRule,
+    GateVerdict,
     ImportedBatch,
     ImportedUsage,
     Json,
@@ -344,41 +342,13 @@ class CandidateBuilt(Event):
 
 @frozen(kw_only=True)
 class CandidateGated(Event):
-    """
-    The candidate met the current skill on the validation items, and this is the verdict.
+    """The candidate met the current skill on the validation items, and this is the verdict."""
 
-    The scores are means over `draws` draws of the candidate and `current_draws` of the current skill; `error` is the
-    standard error of their difference under a rule that measures it. `reason` says what the verdict rests on, where
-    that is more than one draw against one. Unless `exact`, the candidate's numbers are the most that they could be.
-    `stale_from` is the skill whose score stood in for the current one's, where
-    that was never measured.
-    """
+    VERSION: ClassVar[int] = 2
 
     step: int
     candidate: str
-    action: GateAction
-    metric: GateMetric
-    candidate_score: Score
-    candidate_value: float
-    current_score: Score | None
-    current_value: float | None
-    best_value: float | None
-    compared: int | None
-    won: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
-    known_from: str = ""
-    stale_from: str = ""
-    rule: GateRule = "strict"
-    reason: str = ""
-    draws: int = 1
-    current_draws: int = 1
-    error: float | None = None
-    exact: bool = True
-
-    @property
-    def alone(self) -> bool:
-        """Whether there was nothing to compare with: the current skill had never been measured."""
-        return self.current_score is None and self.current_value is None
+    verdict: GateVerdict
 
 
 @frozen(kw_only=True)
@@ -456,36 +426,15 @@ class SlowUpdateApplied(Event):
     What became of an epoch's guidance, and the skill that is current afterwards.
 
     Without guidance it is `postponed`: asked for again later; or `no_content`: an imported run did without.
-    `stale_from` is the skill whose score goes on to stand for a text that was not measured, or was compared with.
     """
 
+    VERSION: ClassVar[int] = 2
+
     epoch: int
-    action: Literal[
-        "placeholder",
-        "force_accept",
-        "accept",
-        "accept_new_best",
-        "reject",
-        "indecisive",
-        "unchanged",
-        "postponed",
-        "no_content",
-    ]
     skill: SkillTree
+    verdict: GateVerdict
     guidance: str = ""
     candidate: str = ""
-    candidate_score: Score | None = None
-    candidate_value: float | None = None
-    current_value: float | None = None
-    best_value: float | None = None
-    known_from: str = ""
-    stale_from: str = ""
-    rule: GateRule = "strict"
-    reason: str = ""
-    draws: int = 1
-    current_draws: int = 1
-    error: float | None = None
-    exact: bool = True
 
 
 @frozen(kw_only=True)
@@ -664,3 +613,4 @@ class Recorded:
     event: Event
     hash: str
     prev_hash: str = field(repr=False)
+    version: int = field(default=0, repr=False)

@@ -32,7 +32,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     names_of,
 )
-from skillopt_es.events.values import NOT_TAKEN, CallRef, EditReport, Proposal
+from skillopt_es.events.values import CallRef, EditReport, GateVerdict, Proposal
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.wording import by_wording, same_words
 
@@ -68,9 +68,14 @@ class Chain:
     gap: Seen[GapFound] | None = None
 
     @property
+    def verdict(self) -> GateVerdict | None:
+        """What the gate said of its candidate; None for a step whose candidate met no gate."""
+        return None if self.gated is None else self.gated.event.verdict
+
+    @property
     def taken(self) -> bool:
         """Whether its candidate became the current skill."""
-        return self.gated is not None and self.gated.event.action not in NOT_TAKEN
+        return self.verdict is not None and self.verdict.taken
 
     @property
     def analysts_unknown(self) -> bool:

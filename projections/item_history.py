@@ -77,10 +77,10 @@ def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
                 results.append(Seen(recorded.seq, event))
             case SkillScored() as event if item in event.not_run:
                 left_out.append(Seen(recorded.seq, event))
-            case CandidateGated() as event if item in (*event.won, *event.lost):
+            case CandidateGated(verdict=verdict) as event if item in (*verdict.won, *verdict.lost):
                 turned.append(
                     Turned(seq=recorded.seq, step=event.step, epoch=builder.chains[event.step].epoch,
-                           how="won" if item in event.won else "lost", action=event.action)
+                           how="won" if item in verdict.won else "lost", action=verdict.action)
                 )  # fmt: skip
             case SlowUpdateProposed() as event:
                 turned += [

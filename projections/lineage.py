@@ -27,24 +27,10 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     names_of,
 )
-from skillopt_es.events.values import NOT_TAKEN
+from skillopt_es.events.values import TAKEN, Decided, GateVerdict
 
 Kind = Literal["initial", "candidate", "guidance", "notes"]
-Verdict = Literal[
-    "",
-    "accept_new_best",
-    "accept",
-    "force_accept",
-    "reject",
-    "indecisive",
-    "too_large",
-    "untrusted_only",
-    "placeholder",
-    "written",
-    "unchanged",
-]
-
-TAKEN: frozenset[str] = frozenset({"accept_new_best", "accept", "force_accept", "placeholder", "written"})
+Verdict = Literal[Decided, "", "too_large", "untrusted_only", "written"]
 
 
 @frozen(kw_only=True)
@@ -77,7 +63,7 @@ class Node:
     @property
     def taken(self) -> bool:
         """Whether it became the current skill (the initial one always was)."""
-        return self.kind == "initial" or self.verdict in TAKEN
+        return self.kind == "initial" or self.verdict in TAKEN or self.verdict == "written"
 
 
 @frozen(kw_only=True)
@@ -168,24 +154,8 @@ def _built(growing: _Growing, event: Event, seq: int) -> None:
 def _gated(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, CandidateGated)
     name = f"step {event.step}"
-    growing.nodes[name] = evolve(
-        growing.nodes[name],
-        verdict=event.action,
-        value=event.candidate_value,
-        against=event.current_value,
-        won=event.won,
-        lost=event.lost,
-        stale_from=event.stale_from,
-        reason=event.reason,
-        draws=event.draws,
-        bound=not event.exact,
-    )
-    if event.action in NOT_TAKEN:
-        return
-    growing.current = name
-    better = event.best_value is None or event.candidate_value > event.best_value
-    if event.action == "accept_new_best" or (event.action == "force_accept" and better):
-        growing.best = name
+    growing.nodes[name] = _judged(growing.nodes[name], event.verdict)
+    _take(growing, name, event.verdict)
 
 
 def _skipped(growing: _Growing, event: Event, seq: int) -> None:
@@ -200,18 +170,34 @@ def _skipped(growing: _Growing, event: Event, seq: int) -> None:
 
 def _guided(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, SlowUpdateApplied)
-    if event.action == "postponed" or event.action == "unchanged" or event.action == "no_content":
+    if event.verdict.action in ("postponed", "unchanged", "no_content"):
         return
-    verdict: Verdict = event.action
     name = f"epoch {event.epoch}"
-    _grow(growing, Node(name=name, kind="guidance", skill=event.candidate or event.skill.hash, parent=growing.current,
-                        seq=seq, epoch=event.epoch, verdict=verdict, value=event.candidate_value,
-                        against=event.current_value, stale_from=event.stale_from, reason=event.reason,
-                        draws=event.draws, bound=not event.exact))  # fmt: skip
-    if event.action in NOT_TAKEN:
-        return
-    growing.current = name
-    if event.action == "accept_new_best":
+    node = Node(name=name, kind="guidance", skill=event.candidate or event.skill.hash, parent=growing.current, seq=seq,
+                epoch=event.epoch)  # fmt: skip
+    _grow(growing, _judged(node, event.verdict))
+    _take(growing, name, event.verdict)
+
+
+def _judged(node: Node, verdict: GateVerdict) -> Node:
+    return evolve(
+        node,
+        verdict=verdict.action,
+        value=verdict.candidate_value,
+        against=verdict.current_value,
+        won=verdict.won,
+        lost=verdict.lost,
+        stale_from=verdict.stale_from,
+        reason=verdict.reason,
+        draws=verdict.draws,
+        bound=not verdict.exact,
+    )
+
+
+def _take(growing: _Growing, name: str, verdict: GateVerdict) -> None:
+    if verdict.taken:
+        growing.current = name
+    if verdict.new_best:
         growing.best = name
 
 

@@ -17,7 +17,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     StepSkipped,
 )
-from skillopt_es.events.values import NOT_TAKEN, SkillTree
+from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import Measurement, RunState, Standing, stated_score
 
 S = TypeVar("S")
@@ -48,21 +48,18 @@ def _built(state: RunState[S], event: CandidateBuilt) -> RunState[S]:
 
 def _gated(state: RunState[S], event: CandidateGated) -> RunState[S]:
     """The verdict ends the step."""
-    taken = event.action not in NOT_TAKEN
+    verdict = event.verdict
     counts = replace(
         state.counts,
-        accepted=state.counts.accepted + taken,
-        rejected=state.counts.rejected + (event.action == "reject"),
-        indecisive=state.counts.indecisive + (event.action == "indecisive"),
+        accepted=state.counts.accepted + verdict.taken,
+        rejected=state.counts.rejected + (verdict.action == "reject"),
+        indecisive=state.counts.indecisive + (verdict.action == "indecisive"),
     )
-    if taken:
+    if verdict.taken:
         assert state.built is not None
         measured = state.measured[event.candidate]
         standing = standing_of(state.built.candidate, measured, origin=f"step_{event.step:04d}", step=event.step)
-        new_best = event.action == "accept_new_best" or (
-            event.action == "force_accept" and (event.best_value is None or event.candidate_value > event.best_value)
-        )
-        state = placed(state, current=standing, **({"best": standing} if new_best else {}))
+        state = placed(state, current=standing, **({"best": standing} if verdict.new_best else {}))
     return replace(state, counts=counts, built=None, steps_done=event.step)
 
 
@@ -75,16 +72,17 @@ def _guided(state: RunState[S], event: SlowUpdateApplied) -> RunState[S]:
     assert state.current is not None
     if event.skill.hash == state.current.skill.hash:
         return state
-    kind = "slow_update_placeholder" if event.action == "placeholder" else "slow_update"
-    kept = event.stale_from and event.action in ("placeholder", "force_accept")
+    verdict = event.verdict
+    kind = "slow_update_placeholder" if verdict.action == "placeholder" else "slow_update"
+    kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
     standing = standing_of(
         event.skill,
         state.current if kept else state.measured.get(event.skill.hash),
         origin=f"{kind}_epoch_{event.epoch:02d}",
         step=state.steps_done,
-        stale_from=event.stale_from if kept else "",
+        stale_from=verdict.stale_from if kept else "",
     )
-    return placed(state, current=standing, **({"best": standing} if event.action == "accept_new_best" else {}))
+    return placed(state, current=standing, **({"best": standing} if verdict.new_best else {}))
 
 
 def _noted(state: RunState[S], event: AppendixWritten) -> RunState[S]:

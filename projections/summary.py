@@ -40,7 +40,7 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
     names_of,
 )
-from skillopt_es.events.values import NOT_TAKEN, Score
+from skillopt_es.events.values import GateVerdict, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.state import proposals_in
@@ -96,7 +96,7 @@ class Summary:
     lines: tuple[StepLine | EpochLine, ...] = ()
     evaluations: tuple[EvaluationLine, ...] = ()
     open: OpenStep = field(factory=OpenStep)
-    slow: SlowUpdateApplied | None = None
+    slow: GateVerdict | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
     looks: Looks = field(factory=Looks)
@@ -243,17 +243,15 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
 
 
 def _gated(summary: Summary, event: CandidateGated) -> Summary:
-    value, best = event.candidate_value, event.best_value
-    new_best = event.action == "accept_new_best" or (event.action == "force_accept" and (best is None or value > best))
+    verdict, value = event.verdict, event.verdict.candidate_value
     own = summary.selections(event.candidate)
     candidate = Place(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
-    kept = event.action in NOT_TAKEN
     summary = evolve(
         summary,
-        current=summary.current if kept else candidate,
-        best=candidate if new_best else summary.best,
+        current=candidate if verdict.taken else summary.current,
+        best=candidate if verdict.new_best else summary.best,
     )
-    return _end_step(summary, event.step, event.action, value, event.current_value, bound=not event.exact)
+    return _end_step(summary, event.step, verdict.action, value, verdict.current_value, bound=not verdict.exact)
 
 
 def _skipped(summary: Summary, event: StepSkipped) -> Summary:
@@ -289,13 +287,13 @@ def _end_step(
 
 
 def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
-    summary = evolve(summary, slow=event)
+    summary = evolve(summary, slow=event.verdict)
     if event.skill.hash == summary.current.skill:
         return summary
-    kept = event.stale_from and event.action in ("placeholder", "force_accept")
-    place = Place(skill=event.skill.hash, value=summary.current.value if kept else event.candidate_value)
-    best = place if event.action == "accept_new_best" else summary.best
-    return evolve(summary, current=place, best=best)
+    verdict = event.verdict
+    kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
+    place = Place(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
+    return evolve(summary, current=place, best=place if verdict.new_best else summary.best)
 
 
 def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:

@@ -29,7 +29,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Draft, Edit, Failed, Measured, NotRun, Proposal, Suggestion
+from skillopt_es.events.values import Draft, Edit, Failed, GateVerdict, Measured, NotRun, Proposal, Suggestion
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.summary import summarize
@@ -291,7 +291,7 @@ def _edits(events: Iterable[Recorded]) -> Iterator[Row]:
             case CandidateBuilt(reports=reports):
                 for report in reports:
                     rows[report.edit].update(status=report.status, note=report.note)
-            case CandidateGated(action=verdict) | StepSkipped(reason=verdict):
+            case CandidateGated(verdict=GateVerdict(action=verdict)) | StepSkipped(reason=verdict):
                 yield from ({**row, "verdict": verdict} for row in rows.values())
                 rows = {}
     yield from rows.values()

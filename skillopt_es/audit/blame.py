@@ -24,7 +24,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
-from skillopt_es.events.values import NOT_TAKEN, CallRef, Edit, SkillTree
+from skillopt_es.events.values import CallRef, Edit, SkillTree
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
 from skillopt_es.skill.alignment import align, lines_of
 from skillopt_es.skill.ancestry import Change, Origin, carried, changes
@@ -35,7 +35,6 @@ BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPro
 """The events that a text's lines come from."""
 
 Kind = Literal["initial", "edit", "rewrite", "notes", "guidance", "unknown"]
-_KEPT = NOT_TAKEN | {"unchanged", "postponed", "no_content"}
 
 
 @frozen(kw_only=True)
@@ -121,10 +120,9 @@ def _step(walk: _Walk, recorded: Recorded) -> None:
         case CandidateBuilt() as event:
             assert walk.current is not None
             walk.candidate = _built(walk.current, event, seq, walk.chains.chains[event.step])
-        case CandidateGated() as event if event.action not in NOT_TAKEN and walk.candidate is not None:
+        case CandidateGated(verdict=verdict) if verdict.taken and walk.candidate is not None:
             walk.take(walk.candidate)
-            better = event.best_value is None or event.candidate_value > event.best_value
-            if event.action == "accept_new_best" or (event.action == "force_accept" and better):
+            if verdict.new_best:
                 walk.best = walk.current
         case BestPromoted():
             walk.best = walk.current
@@ -136,10 +134,10 @@ def _outside_steps(walk: _Walk, recorded: Recorded) -> None:
     match recorded.event:
         case SlowUpdateProposed() as event:
             walk.advice[event.epoch] = event
-        case SlowUpdateApplied() as event if event.action not in _KEPT:
+        case SlowUpdateApplied(verdict=verdict) as event if verdict.taken:
             assert walk.current is not None
             walk.take(_aligned(walk.current, event.skill, Maker(kind="guidance", seq=seq, epoch=event.epoch)))
-            if event.action == "accept_new_best":
+            if verdict.new_best:
                 walk.best = walk.current
         case AppendixWritten() as event:
             assert walk.current is not None

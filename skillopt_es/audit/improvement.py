@@ -125,18 +125,18 @@ class _Walk:
                 self.best = None if self.state.best is None else self.state.best.value
                 self.close("baseline", "", "baseline")
             case CandidateGated():
-                edits, lines = _taken(before) if event.action != "reject" else (0, 0)
+                edits, lines = _taken(before) if event.verdict.action != "reject" else (0, 0)
                 name = f"step {event.step}"
-                self.close(name, event.action, name, edits=edits, lines=lines)
+                self.close(name, event.verdict.action, name, edits=edits, lines=lines)
             case StepSkipped():
                 self.close(f"step {event.step}", event.reason, f"step {event.step}")
             case EpochPlanned():
                 self.epoch, self.guided = event.epoch, ""
             case SlowUpdateApplied() if event.epoch < self.epoch:
                 name = f"end of epoch {event.epoch}"  # it came late
-                self.close(name, event.action, name)
+                self.close(name, event.verdict.action, name)
             case SlowUpdateApplied():
-                self.guided = event.action
+                self.guided = event.verdict.action
             case EpochCompleted():
                 name = f"end of epoch {event.epoch}"
                 self.close(name, self.guided, name)

@@ -237,8 +237,8 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     if behind.support != "trusted":
         only = "only " if behind.support == "untrusted" else "also "
         click.echo(f"  evidence: {only}attempts whose texts nobody vouches for")
-    if behind.gate is not None and maker.step is not None:
-        gate = behind.gate
+    gate = behind.gate
+    if gate is not None and maker.step is not None:
         turned = "not compared" if gate.alone else _turned(gate.won, gate.lost)
         click.echo(f"  gate: {verdict_words(found.chains[maker.step])}; {turned}")
     if behind.cost.calls:

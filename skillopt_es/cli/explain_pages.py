@@ -176,8 +176,8 @@ def _candidate(chain: Chain) -> Iterator[str]:
 
 def _verdict(chain: Chain) -> Iterator[str]:
     if chain.gated is not None:
-        gate = chain.gated.event
-        yield f"gate, event {chain.gated.seq}: {in_words(gate)}"
+        gate = chain.gated.event.verdict
+        yield f"gate, event {chain.gated.seq}: {in_words(chain.gated.event)}"
         yield from (f"  {how}: {names(items)}" for how, items in (("won", gate.won), ("lost", gate.lost)) if items)
         if gate.known_from:
             yield f"  the candidate's text had been measured in {gate.known_from}"
@@ -193,8 +193,8 @@ def _verdict(chain: Chain) -> Iterator[str]:
 
 def verdict_words(chain: Chain) -> str:
     """The verdict on a step in a word or two."""
-    if chain.gated is not None:
-        return chain.gated.event.action.replace("_", " ")
+    if chain.verdict is not None:
+        return chain.verdict.action.replace("_", " ")
     if chain.skipped is not None:
         return f"skipped, {chain.skipped.event.reason.replace('_', ' ')}"
     return "not over" if chain.gap is None else "end unknown"
@@ -254,7 +254,7 @@ def epoch_json(end: EpochEnd) -> dict[str, Json]:
     """The end of an epoch for programs."""
     return {
         "epoch": end.epoch,
-        "verdict": end.applied[-1].event.action if end.applied else None,
+        "verdict": end.applied[-1].event.verdict.action if end.applied else None,
         "events": [_event_json(seen) for seen in end.events],
     }
 

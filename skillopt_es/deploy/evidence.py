@@ -37,7 +37,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.log import EventLog, Head
-from skillopt_es.events.values import SkillTree, digest_of
+from skillopt_es.events.values import GateVerdict, SkillTree, digest_of
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, Node, lineage
 from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in, text_of
@@ -169,45 +169,31 @@ def _judges(recorded: Recorded, node: Node | None, skill: str) -> bool:
     match recorded.event:
         case CandidateGated(candidate=candidate, step=step):
             return candidate == skill and node is not None and node.kind == "candidate" and step == node.step
-        case SlowUpdateApplied(candidate=candidate, candidate_value=value, epoch=epoch):
+        case SlowUpdateApplied(candidate=candidate, verdict=GateVerdict(candidate_value=value), epoch=epoch):
             return candidate == skill and node is not None and epoch == node.epoch and value is not None
         case _:
             return False
 
 
 def _gate(recorded: Recorded, settings: Settings) -> Gate:
-    event = recorded.event
-    if isinstance(event, CandidateGated):
-        return Gate(
-            event=_ref(recorded),
-            action=event.action,
-            metric=event.metric,
-            candidate=event.candidate_score,
-            candidate_value=event.candidate_value,
-            current=event.current_score,
-            current_value=event.current_value,
-            best_value=event.best_value,
-            compared=event.compared,
-            won=len(event.won),
-            lost=len(event.lost),
-            known_from=event.known_from,
-            stale_from=event.stale_from,
-        )
-    assert isinstance(event, SlowUpdateApplied)
+    assert isinstance(recorded.event, CandidateGated | SlowUpdateApplied)
+    verdict = recorded.event.verdict
+    # Guidance of older logs has no count; exports of imported candidates without one say 0.
+    counted = verdict.compared is not None or isinstance(recorded.event, CandidateGated)
     return Gate(
         event=_ref(recorded),
-        action=event.action,
-        metric=text_of(settings, "evaluation.gate_metric"),
-        candidate=event.candidate_score,
-        candidate_value=event.candidate_value,
-        current=None,
-        current_value=event.current_value,
-        best_value=event.best_value,
-        compared=None,
-        won=None,
-        lost=None,
-        known_from=event.known_from,
-        stale_from=event.stale_from,
+        action=verdict.action,
+        metric=text_of(settings, "evaluation.gate_metric") if verdict.metric is None else verdict.metric,
+        candidate=verdict.candidate_score,
+        candidate_value=verdict.candidate_value,
+        current=verdict.current_score,
+        current_value=verdict.current_value,
+        best_value=verdict.best_value,
+        compared=verdict.compared,
+        won=len(verdict.won) if counted else None,
+        lost=len(verdict.lost) if counted else None,
+        known_from=verdict.known_from,
+        stale_from=verdict.stale_from,
     )
 
 

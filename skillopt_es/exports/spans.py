@@ -191,21 +191,23 @@ def _said(event: Event) -> dict[str, Value]:
     numbers: dict[str, float | int | None] = {}
     words: dict[str, str] = {}
     match event:
-        case CandidateGated():
-            words = {"verdict": event.action, "gate.metric": event.metric, "candidate": event.candidate}
+        case CandidateGated(verdict=verdict):
+            words = {"verdict": verdict.action, "gate.metric": str(verdict.metric), "candidate": event.candidate}
             numbers = {
-                "gate.candidate" if event.exact else "gate.candidate_at_most": event.candidate_value,
-                "gate.current": event.current_value,
-                "gate.best": event.best_value,
-                "gate.won": len(event.won),
-                "gate.lost": len(event.lost),
+                "gate.candidate" if verdict.exact else "gate.candidate_at_most": verdict.candidate_value,
+                "gate.current": verdict.current_value,
+                "gate.best": verdict.best_value,
+                "gate.won": len(verdict.won),
+                "gate.lost": len(verdict.lost),
             }
         case StepSkipped():
             words = {"verdict": event.reason}
-        case SlowUpdateApplied():
-            words = {"slow_update": event.action}
-            candidate = "slow_update.candidate" if event.exact else "slow_update.candidate_at_most"
-            numbers = {candidate: event.candidate_value, "slow_update.current": event.current_value}
+        case SlowUpdateApplied(verdict=verdict):
+            words = {"slow_update": verdict.action}
+            candidate = "slow_update.candidate" if verdict.exact else "slow_update.candidate_at_most"
+            numbers = {candidate: verdict.candidate_value, "slow_update.current": verdict.current_value}
+            if verdict.compared is not None:
+                numbers |= {"slow_update.won": len(verdict.won), "slow_update.lost": len(verdict.lost)}
         case RunCompleted():
             words = {"best": event.best, "final": event.final}
             scores = {"initial": event.test_initial, "best": event.test_best, "final": event.test_final}

@@ -13,35 +13,32 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task
 from skillopt_es.errors import SettingRefused
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.gate.compare import Draw, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
 from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, judge, too_little_for
 from skillopt_es.projections.families import families_of
-from skillopt_es.projections.state import AnyState, Measurement
+from skillopt_es.projections.state import AnyState, Measurement, Standing
 
 
 @frozen(kw_only=True)
 class Contest:
-    """A candidate and the text it has to beat, and the places of what is drawn of each for this comparison."""
+    """A candidate and who it has to beat, and the places of what is drawn of each for this comparison."""
 
     candidate: SkillTree
-    current: SkillTree
+    standing: Standing
     candidate_place: Place = field(converter=Place)
     current_place: Place = field(converter=Place)
 
+    @property
+    def current(self) -> SkillTree:
+        """The text that it has to beat."""
+        return self.standing.skill
 
-def final_contest(state: AnyState) -> Contest:
-    """The final skill against the best one."""
-    assert state.current is not None
-    assert state.best is not None
-    return Contest(
-        candidate=state.current.skill,
-        current=state.best.skill,
-        candidate_place=FINAL_VAL,
-        current_place=FINAL_BEST,
-    )
+    def against(self, standing: Standing) -> Contest:
+        """The same candidate against the best text; what is drawn of that has a place below this one."""
+        return replace(self, standing=standing, current_place=self.current_place.best)
 
 
 def rule_of(config: RunConfig) -> Rule:

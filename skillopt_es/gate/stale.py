@@ -18,10 +18,8 @@ def kept_score(current: Standing, placed: SkillTree, run: RunData) -> str:
     return current.stale_from or current.skill.hash
 
 
-def counts_as_measured(state: AnyState, run: RunData, candidate: SkillTree) -> bool:
+def counts_as_measured(state: AnyState, run: RunData, current: Standing, candidate: SkillTree) -> bool:
     """Whether a candidate is the current text, which has an older text's score since its guidance was forced."""
-    current = state.current
-    assert current is not None
     return (
         run.config.evaluation.use_gate
         and candidate.hash == current.skill.hash

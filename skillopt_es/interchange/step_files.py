@@ -20,7 +20,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import NOT_TAKEN, ImportedBatch, ImportedUsage, Json
+from skillopt_es.events.values import GateVerdict, ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
 from skillopt_es.interchange.proposal_json import rejected_json
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
@@ -125,12 +125,12 @@ class StepFiles:
             yield f"{folder}/appendix_notes.json", dumped({**notes, "appendix_after": list(extended.notes)})
         if isinstance(self.verdict, CandidateGated):
             attempt = self.part.after.program.buffer[-1]
-            yield f"{folder}/trajectory_digest.json", dumped(self._digest(attempt, self.verdict))
+            yield f"{folder}/trajectory_digest.json", dumped(self._digest(attempt, self.verdict.verdict))
         if self.verdict is not None or self.lost:
             assert self.part.after.current is not None
             yield skill_file(number), self.part.after.current.skill.text
 
-    def _digest(self, attempt: Attempt, verdict: CandidateGated) -> Record:
+    def _digest(self, attempt: Attempt, verdict: GateVerdict) -> Record:
         patterns: list[Json] = [
             {"pattern": code, "count": len(items), "task_ids": list(items)} for code, items in attempt.codes
         ]
@@ -229,22 +229,9 @@ class StepFiles:
             if theirs is not None:
                 said = {"action": theirs, "skip_reason": verdict.reason}
             return {**notes, **said, **standing, **length}
-        taken = verdict.action not in NOT_TAKEN
         best_now = after.best.skill.hash == verdict.candidate and after.best.step == verdict.step
-        return {
-            "selection_hard": verdict.candidate_score.hard if verdict.exact else None,
-            "selection_soft": verdict.candidate_score.soft if verdict.exact else None,
-            "gate_metric": verdict.metric,
-            "candidate_gate_score": verdict.candidate_value if verdict.exact else None,
-            **notes,
-            "action": "reject" if verdict.action == "indecisive" else verdict.action,
-            "current_score": verdict.candidate_value if taken else verdict.current_value,
-            "best_score": verdict.candidate_value if best_now else verdict.best_value,
-            "best_step": after.best.step,
-            "current_origin": self.origin,
-            "best_origin": after.best.origin,
-            **length,
-        }
+        return {**_gated(verdict.verdict, notes, best_now=best_now), "best_step": after.best.step,
+                "current_origin": self.origin, "best_origin": after.best.origin, **length}  # fmt: skip
 
     def _note_counts(self) -> Record:
         """How many reminder notes were proposed, added, and are there; nothing for a step without any."""
@@ -266,3 +253,19 @@ class StepFiles:
         assert after.current is not None
         assert after.best is not None
         return after.current.value, after.best.value
+
+
+def _gated(verdict: GateVerdict, notes: Record, *, best_now: bool) -> Record:
+    """What a record says of a verdict; a candidate that was not run to its end has no score."""
+    value, score = verdict.candidate_value, verdict.candidate_score
+    assert score is not None
+    return {
+        "selection_hard": score.hard if verdict.exact else None,
+        "selection_soft": score.soft if verdict.exact else None,
+        "gate_metric": verdict.metric,
+        "candidate_gate_score": value if verdict.exact else None,
+        **notes,
+        "action": "reject" if verdict.action == "indecisive" else verdict.action,
+        "current_score": value if verdict.taken else verdict.current_value,
+        "best_score": value if best_now else verdict.best_value,
+    }

@@ -123,8 +123,8 @@ def _card(facts: Facts, found: Blame, line: BlamedLine, name: str) -> Html:
 
 
 def _verdict(chain: Chain) -> str:
-    if chain.gated is not None:
-        return verdict_words(chain.gated.event.action)
+    if chain.verdict is not None:
+        return verdict_words(chain.verdict.action)
     return verdict_words(chain.skipped.event.reason) if chain.skipped is not None else "not over"
 
 

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from skillopt_es.counting import counted
-from skillopt_es.events.catalog import CandidateGated
-from skillopt_es.events.values import Edit, Proposal
+from skillopt_es.events.values import Edit, GateVerdict, Proposal
 from skillopt_es.presenting.event_lines import said_of
 from skillopt_es.presenting.numbers import shown_seconds, shown_usage
 from skillopt_es.presenting.words import names, proposal_words, short
@@ -48,7 +47,7 @@ def steps_section(facts: Facts) -> Html | None:
 
 def _step(facts: Facts, line: StepLine) -> Html:
     chain = facts.chains.get(line.step)
-    gate = chain.gated.event if chain is not None and chain.gated is not None else None
+    gate = chain.verdict if chain is not None else None
     most = "≤ " if line.bound else ""
     values = f"{score(line.current)} → {most}{score(line.candidate)}" if line.candidate is not None else ""
     turned = f"{len(gate.won)} won, {len(gate.lost)} lost" if gate is not None and (gate.won or gate.lost) else ""
@@ -80,8 +79,8 @@ def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
     rows = [("training", train), ("edits", proposals)]
     if line.notes:
         rows.append(("reminder notes", counted(line.notes, "note")))
-    if chain is not None and chain.gated is not None:
-        rows.append(("gate", _gate(chain.gated.event)))
+    if chain is not None and chain.verdict is not None:
+        rows.append(("gate", _gate(chain.verdict)))
     if facts.spent is not None and line.step in facts.spent.usage.by_step:
         rows.append(("used", shown_usage(facts.spent.usage.by_step[line.step], facts.spent.currency)))
     if facts.durations is not None and line.step in facts.durations.by_step:
@@ -89,7 +88,7 @@ def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
     return _pairs(rows)
 
 
-def _gate(gate: CandidateGated) -> str:
+def _gate(gate: GateVerdict) -> str:
     """The verdict's evidence, and how often chance alone would turn items so unevenly."""
     if gate.alone:
         return f"{gate.metric}; not compared: the text that it met was never measured"
@@ -103,8 +102,8 @@ def _gate(gate: CandidateGated) -> str:
 def _story(facts: Facts, chain: Chain) -> Iterator[Html]:
     yield from _seen(chain)
     yield from _edits(chain)
-    if chain.gated is not None:
-        yield from _turned(chain.gated.event)
+    if chain.verdict is not None:
+        yield from _turned(chain.verdict)
     if chain.skipped is not None and chain.skipped.event.detail:
         yield note(said_of(chain.skipped.event))
     if chain.gap is not None:
@@ -168,7 +167,7 @@ def _chosen(chain: Chain, name: str) -> bool:
     return chain.ranked is not None and name in chain.ranked.event.chosen
 
 
-def _turned(gate: CandidateGated) -> Iterator[Html]:
+def _turned(gate: GateVerdict) -> Iterator[Html]:
     rows = [(how, items) for how, items in (("won", gate.won), ("lost", gate.lost)) if items]
     if rows:
         yield el("h3", "Items that turned")
@@ -207,7 +206,7 @@ def _advice(facts: Facts, end: EpochEnd) -> Iterator[Html]:
             yield el("blockquote", event.guidance)
         before = facts.skills.get(_parent_of(facts, applied.seq))
         after = facts.skills.get(event.candidate or event.skill.hash)
-        if after is not None and event.action not in ("unchanged", "postponed", "no_content"):
+        if after is not None and event.verdict.action not in ("unchanged", "postponed", "no_content"):
             yield diff_block(before, after, "What the guidance changed")
     for meta in end.meta:
         if meta.event.content:

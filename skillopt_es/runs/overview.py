@@ -11,7 +11,6 @@ from skillopt_es.events.catalog import CandidateGated, Recorded, RunForked, RunS
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import NOT_TAKEN
 from skillopt_es.events.verify import Problem, VerifyReport
 from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import Prices, recorded_prices
@@ -180,7 +179,7 @@ def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
     usage = _used(reading, inherited, tally, prices, strict=strict)
     verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated", "TrainingStopped"))]
     stops = [event.step for event in verdicts if isinstance(event, TrainingStopped)]
-    taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action not in NOT_TAKEN}
+    taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.verdict.taken}
     return Spent(
         usage=usage,
         ahead=tally.result(taken, prices, last_step=stops[-1] if stops else None),

@@ -157,7 +157,7 @@ def test_what_is_exact_comes_true(tmp_path: Path, item: str, seed: int) -> None:
         told = [each for each in told if each.number <= found.regated.told]
     came = [event for event in events_of(other) if isinstance(event, CandidateGated)][: len(told)]
     assert [(each.derived != "reject", each.value, each.against) for each in told] == [
-        (event.action != "reject", event.candidate_value, event.current_value) for event in came
+        (event.verdict.action != "reject", event.verdict.candidate_value, event.verdict.current_value) for event in came
     ]
     assert told
 

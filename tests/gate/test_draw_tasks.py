@@ -13,12 +13,15 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
 from skillopt_es.gate.draws import Contest, draw_task, judged, known_of, leads
 from skillopt_es.gate.rules import MoreDraws, Ruling
-from skillopt_es.projections.state import AnyState, Drawn, Measurement, Partial, RunState
+from skillopt_es.projections.state import AnyState, Drawn, Measurement, Partial, RunState, Standing
 
 ITEMS = ("v0", "v1", "v2", "v3")
 CONTEST = Contest(
-    candidate=CANDIDATE, current=CURRENT, candidate_place="e1/s2/gate", current_place="e1/s2/current"
-)  # fmt: skip
+    candidate=CANDIDATE,
+    standing=Standing(skill=CURRENT),
+    candidate_place="e1/s2/gate",
+    current_place="e1/s2/current",
+)
 WAVES = ("evaluation.early_stop=exact", "evaluation.early_stop_wave=2")
 
 

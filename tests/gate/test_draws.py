@@ -128,15 +128,15 @@ def test_a_draw_that_was_not_made_ends_what_can_be_told_exactly(runs: dict[str, 
 
 def test_a_verdict_says_its_rule_its_draws_and_its_reason(runs: dict[str, Path]) -> None:
     found = verdicts(runs["confirm"])
-    assert {event.rule for event in found} == {"confirm"}
+    assert {event.verdict.rule for event in found} == {"confirm"}
     for event in found:
-        if event.action in ("accept", "accept_new_best"):
-            assert (event.reason, event.draws, event.current_draws) == ("confirmed", 2, 2)
-        if event.reason == "not_confirmed":
-            assert (event.action, event.draws) == ("indecisive", 2)
-        if event.action == "reject":
-            assert (event.reason, event.draws) == ("not_better", 1)
-    assert {event.action for event in found} >= {"indecisive", "accept_new_best"}
+        if event.verdict.action in ("accept", "accept_new_best"):
+            assert (event.verdict.reason, event.verdict.draws, event.verdict.current_draws) == ("confirmed", 2, 2)
+        if event.verdict.reason == "not_confirmed":
+            assert (event.verdict.action, event.verdict.draws) == ("indecisive", 2)
+        if event.verdict.action == "reject":
+            assert (event.verdict.reason, event.verdict.draws) == ("not_better", 1)
+    assert {event.verdict.action for event in found} >= {"indecisive", "accept_new_best"}
 
 
 def test_every_further_draw_is_a_draw_of_its_own(runs: dict[str, Path]) -> None:
@@ -171,12 +171,12 @@ def test_a_current_skill_is_not_drawn_again_where_it_has_draws_enough(runs: dict
 
 def test_an_undecided_candidate_is_counted_and_not_told_as_refused(runs: dict[str, Path], tmp_path: Path) -> None:
     state = read_state(runs["confirm"])
-    assert state.counts.indecisive == sum(event.action == "indecisive" for event in verdicts(runs["confirm"]))
+    assert state.counts.indecisive == sum(event.verdict.action == "indecisive" for event in verdicts(runs["confirm"]))
     with EventLog.open(runs["confirm"]) as log:
         seq = next(
             each.seq
             for each in log.read()
-            if isinstance(each.event, CandidateGated) and each.event.action == "indecisive"
+            if isinstance(each.event, CandidateGated) and each.event.verdict.action == "indecisive"
         )
     before, after = read_state(runs["confirm"], seq - 1), read_state(runs["confirm"], seq)
     assert before.current is not None
@@ -194,9 +194,9 @@ def test_the_told_score_is_of_a_draw_that_decided_nothing(runs: dict[str, Path])
         assert standing is not None
         assert standing.score == told[standing.skill.hash].score
         assert standing.value == told[standing.skill.hash].value
-    taken = {event.candidate for event in verdicts(run) if event.action == "accept_new_best"}
+    taken = {event.candidate for event in verdicts(run) if event.verdict.action == "accept_new_best"}
     assert taken <= set(told)
-    rejected = {event.candidate for event in verdicts(run) if event.action == "reject"} - taken
+    rejected = {event.candidate for event in verdicts(run) if event.verdict.action == "reject"} - taken
     assert not rejected & set(told)
 
 
@@ -204,9 +204,9 @@ def test_gated_guidance_is_judged_by_the_same_rule(runs: dict[str, Path]) -> Non
     guided = [
         event
         for event in events_of(runs["paired"])
-        if isinstance(event, SlowUpdateApplied) and event.candidate_value is not None and event.epoch > 1
+        if isinstance(event, SlowUpdateApplied) and event.verdict.candidate_value is not None and event.epoch > 1
     ]
-    assert {event.rule for event in guided} == {"paired"}
+    assert {event.verdict.rule for event in guided} == {"paired"}
 
 
 def test_a_candidate_that_is_too_large_is_not_tried_and_told_as_refused(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_ended_early_a_run_decides_what_it_decides_in_full(runs: dict[str, Path]
 def decided(event: Event) -> tuple[object, ...]:
     match event:
         case CandidateGated() | SlowUpdateApplied():
-            return (type(event).__name__, event.candidate, event.action, event.reason)
+            return (type(event).__name__, event.candidate, event.verdict.action, event.verdict.reason)
         case BestPromoted() | RunCompleted():
             return (event,)
         case _:
@@ -310,13 +310,13 @@ def test_what_was_not_run_is_named_and_its_score_is_a_bound(runs: dict[str, Path
         assert event.by_type == {}
         assert event.score.measured == len(tried)
     bounds = {event.skill for event in ended}
-    gated = [event for event in verdicts(runs[name]) if not event.exact]
+    gated = [event for event in verdicts(runs[name]) if not event.verdict.exact]
     assert {event.candidate for event in gated} <= bounds
     for event in gated:
-        assert event.action in ("reject", "indecisive")
-        assert event.current_value is not None
-        assert event.candidate_value <= event.current_value or event.reason == "not_confirmed"
-        assert event.candidate_score.measured == event.compared
+        assert event.verdict.action in ("reject", "indecisive")
+        assert event.verdict.current_value is not None
+        assert event.verdict.candidate_value <= event.verdict.current_value or event.verdict.reason == "not_confirmed"
+        assert event.verdict.candidate_score.measured == event.verdict.compared
 
 
 def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(runs: dict[str, Path]) -> None:
@@ -376,7 +376,7 @@ def test_a_fork_may_go_on_by_another_rule(runs: dict[str, Path], tmp_path: Path,
         report = asyncio.run(check(log, Journal(log.reader), tmp_path / "fork"))
     assert report.ok, report.mismatch
     later = [event for event in verdicts(tmp_path / "fork") if event.step > 3]
-    assert {event.rule for event in later} == {"confirm"}
+    assert {event.verdict.rule for event in later} == {"confirm"}
     state, summary = read_state(tmp_path / "fork"), summarize(events_of(tmp_path / "fork"))
     assert state.current is not None
     assert summary.current.value == pytest.approx(state.current.value)

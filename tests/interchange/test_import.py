@@ -50,7 +50,7 @@ def test_a_complete_run_is_followed_to_its_end(folder: Path, tmp_path: Path) -> 
     assert (state.best.skill.text, state.best.value, state.best.step) == (V4, 0.75, 4)
     assert state.program.memory == "short rules help"
     assert not state.gaps
-    verdicts = [event.action for event in events_of(tmp_path / "run") if isinstance(event, CandidateGated)]
+    verdicts = [event.verdict.action for event in events_of(tmp_path / "run") if isinstance(event, CandidateGated)]
     assert verdicts == ["accept_new_best", "reject", "accept_new_best", "reject", "reject"]
 
 
@@ -58,8 +58,8 @@ def test_items_that_were_won_and_lost_are_told_from_the_results(folder: Path, tm
     """Both skills' results are there, so it is known on which items they differ."""
     imported(folder, tmp_path / "run")
     first = next(event for event in events_of(tmp_path / "run") if isinstance(event, CandidateGated))
-    assert (first.compared, first.won, first.lost) == (4, ("v1",), ())
-    assert (first.current_value, first.candidate_value) == (0.25, 0.5)
+    assert (first.verdict.compared, first.verdict.won, first.verdict.lost) == (4, ("v1",), ())
+    assert (first.verdict.current_value, first.verdict.candidate_value) == (0.25, 0.5)
 
 
 def test_a_gated_slow_update_can_be_the_best(tmp_path: Path) -> None:
@@ -141,7 +141,11 @@ def test_rollouts_that_were_deleted_leave_unknown_counts(folder: Path, tmp_path:
     gate = next(event for event in events if isinstance(event, SkillScored) and event.place == "e1/s1/gate")
     assert (gate.score.hard, gate.score.measured, gate.score.unmeasured) == (0.5, None, None)
     first = next(event for event in events if isinstance(event, CandidateGated))
-    assert (first.action, first.compared, first.current_value) == ("accept_new_best", None, None)
+    assert (first.verdict.action, first.verdict.compared, first.verdict.current_value) == (
+        "accept_new_best",
+        None,
+        None,
+    )
     recorded = next(event for event in events if isinstance(event, StepImported))
     assert recorded.batches[0].items is None
     assert ("baseline", "what the initial skill measured") in gaps(state)
@@ -170,7 +174,7 @@ def test_a_candidates_text_is_found_by_its_hash(folder: Path, tmp_path: Path) ->
     state = imported(folder, tmp_path / "again")
     assert gaps(state) == {("e2/s5", "the candidate's text")}
     rejected = [event for event in events_of(tmp_path / "again") if isinstance(event, CandidateGated)][3]
-    assert (rejected.step, rejected.action, rejected.candidate) == (5, "reject", "")
+    assert (rejected.step, rejected.verdict.action, rejected.candidate) == (5, "reject", "")
 
 
 def test_a_step_without_any_file_is_a_gap(folder: Path, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_an_item_is_followed_through_the_whole_run(records: list[Recorded]) -> N
         ]
         assert [seen.seq for seen in history.results] == rollouts
         gates = {each.event.step for each in records if isinstance(each.event, CandidateGated)
-                 and item in each.event.won + each.event.lost}  # fmt: skip
+                 and item in each.event.verdict.won + each.event.verdict.lost}  # fmt: skip
         assert {turned.step for turned in history.turned if turned.step is not None} == gates
         for use in history.uses:
             assert item in use.patch.event.items

@@ -54,7 +54,7 @@ def test_the_current_score_is_unknown_until_its_text_was_measured() -> None:
     forced = 0
     for event in _EVENTS:
         state = evolve(state, event)
-        if isinstance(event, SlowUpdateApplied) and event.action in ("placeholder", "force_accept"):
+        if isinstance(event, SlowUpdateApplied) and event.verdict.action in ("placeholder", "force_accept"):
             assert state.current is not None
             assert (state.current.score, state.current.value) == (None, None)
             forced += 1
@@ -80,7 +80,7 @@ def test_the_buffer_holds_this_epoch_only() -> None:
         state = evolve(state, event)
         if isinstance(event, CandidateGated):
             assert len(state.program.buffer) == len(before.program.buffer) + 1
-            assert bool(state.program.buffer[-1].rejected) == (event.action == "reject")
+            assert bool(state.program.buffer[-1].rejected) == (event.verdict.action == "reject")
         if state.program.epoch is not None and state.program.epoch.number != epoch:
             epoch = state.program.epoch.number
             assert state.program.buffer == ()

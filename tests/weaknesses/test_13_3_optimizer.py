@@ -295,7 +295,7 @@ def test_an_epoch_without_advice_keeps_the_last_one(
     assert memories[3].note
     assert in_force == {1: "", 2: "", 3: memories[2].content, 4: memories[2].content}
     applied = {event.epoch: event for event in events if isinstance(event, SlowUpdateApplied)}
-    assert applied[3].action == "postponed"
+    assert applied[3].verdict.action == "postponed"
     assert applied[2].guidance in applied[3].skill.text
     tried = [event for event in advice if event.epoch == 3]
     # At the end of the epoch, after each of the two steps that follow and before the last one's own advice.

@@ -171,7 +171,7 @@ def _gate_task(state: ClassicState, run: RunData, step: StepState, place: Place)
     candidate = state.built.candidate
     if candidate.hash == state.built.parent and run.config.evaluation.skip_unchanged:
         return Decide("skip:unchanged")
-    if counts_as_measured(state, run, candidate):
+    if counts_as_measured(state, run, state.current, candidate):
         return Decide("gate_candidate")
     if run.config.evaluation.use_gate and too_large(run, candidate):
         return Decide("skip:too_large")

@@ -10,8 +10,9 @@ from skillopt_es.engine.evaluations import measure, selection, test_evaluations
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Task
 from skillopt_es.events.places import BASELINE
-from skillopt_es.gate.draws import draw_task, final_contest
+from skillopt_es.gate.draws import draw_task
 from skillopt_es.gate.verdicts import is_better
+from skillopt_es.programs.classic.contests import final_contest
 from skillopt_es.programs.classic.evaluations import told_evaluation
 from skillopt_es.programs.classic.plan_epoch_end import epoch_end_task, late_advice_task
 from skillopt_es.programs.classic.plan_step import step_task

@@ -101,8 +101,9 @@ def step_imported(state: ClassicState, event: StepImported) -> ClassicState:
 
 def gated(state: ClassicState, event: CandidateGated) -> ClassicState:
     """The verdict: it closes the step."""
-    attempt = _attempt(state, _step(state), event.action, event.current_value, event.candidate_value)
-    attempt = replace(attempt, bound=not event.exact)
+    verdict = event.verdict
+    attempt = _attempt(state, _step(state), verdict.action, verdict.current_value, verdict.candidate_value)
+    attempt = replace(attempt, bound=not verdict.exact)
     return close_step(updated(state, replace(state.program, buffer=(*state.program.buffer, attempt))))
 
 

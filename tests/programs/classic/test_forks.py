@@ -206,11 +206,11 @@ def test_measured_skills_count_anew_where_the_gates_rule_changes(parent: Path) -
     gated = next(event for event in events_of(fork) if _soft(event))
     assert isinstance(gated, CandidateGated)
     assert state.best is not None
-    assert gated.best_value == state.best.value
+    assert gated.verdict.best_value == state.best.value
 
 
 def _soft(event: Event) -> bool:
-    return isinstance(event, CandidateGated) and event.metric == "soft"
+    return isinstance(event, CandidateGated) and event.verdict.metric == "soft"
 
 
 def test_a_forged_value_is_found(parent: Path) -> None:

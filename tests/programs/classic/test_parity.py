@@ -253,7 +253,13 @@ def test_edits_give_these_very_texts(run: Run) -> None:
 def test_the_gate_takes_what_is_strictly_better(run: Run) -> None:
     """Right on v1 | v0 and v3, v1 spoiled | v0 | v0, v1, v3 | all."""
     verdicts = [
-        (each.step, each.candidate_value, each.current_value, each.best_value, each.action)
+        (
+            each.step,
+            each.verdict.candidate_value,
+            each.verdict.current_value,
+            each.verdict.best_value,
+            each.verdict.action,
+        )
         for each in of(CandidateGated, run[0])
     ]
     assert verdicts == [
@@ -269,12 +275,12 @@ def test_the_gate_takes_what_is_strictly_better(run: Run) -> None:
 def test_the_score_from_before_the_block_stands_for_the_text_with_it(run: Run) -> None:
     """The original never measures the text that the placeholder changed; the event says whose score it used."""
     placeholder, forced = of(SlowUpdateApplied, run[0])
-    assert (placeholder.action, placeholder.skill.text) == ("placeholder", END_OF_1)
+    assert (placeholder.verdict.action, placeholder.skill.text) == ("placeholder", END_OF_1)
     accepted = of(CandidateBuilt, run[0])[1].candidate
-    assert placeholder.stale_from == accepted.hash == of(CandidateGated, run[0])[3].stale_from
+    assert placeholder.verdict.stale_from == accepted.hash == of(CandidateGated, run[0])[3].verdict.stale_from
     measured = {event.skill for event in of(SkillScored, run[0]) if event.purpose == "selection"}
     assert placeholder.skill.hash not in measured
-    assert forced.stale_from == of(CandidateBuilt, run[0])[4].candidate.hash
+    assert forced.verdict.stale_from == of(CandidateBuilt, run[0])[4].candidate.hash
 
 
 def test_the_slow_update_compares_the_ends_of_two_epochs_and_is_forced(run: Run) -> None:
@@ -290,7 +296,7 @@ def test_the_slow_update_compares_the_ends_of_two_epochs_and_is_forced(run: Run)
     scores = {event.place: event.score.hard for event in of(SkillScored, run[0])}
     assert (scores["e2/slow/previous"], scores["e2/slow/current"]) == (0.6, 1.0)
     forced = of(SlowUpdateApplied, run[0])[1]
-    assert (forced.action, forced.skill.text) == ("force_accept", END_OF_2)
+    assert (forced.verdict.action, forced.skill.text) == ("force_accept", END_OF_2)
     assert [event.result for event in of(MetaSkillWritten, run[0])] == ["first_epoch", "written"]
 
 

@@ -203,7 +203,7 @@ def test_the_gate_measures_the_notes_that_it_lets_in(tmp_path: Path) -> None:
             case CandidateGated():
                 assert before.program.step is not None
                 assert before.built is not None
-                verdicts[before.built.notes > 0].add(event.action)
+                verdicts[before.built.notes > 0].add(event.verdict.action)
         for standing in (state.current, state.best):
             if standing is not None and standing.value is not None:
                 assert state.measured[standing.skill.hash].value == standing.value
@@ -220,7 +220,7 @@ def test_a_step_with_notes_alone_is_gated_on_them(tmp_path: Path) -> None:
     built = of(CandidateBuilt, events)
     assert built
     assert all(event.reports == () and event.notes > 0 for event in built)
-    assert "accept_new_best" in {event.action for event in of(CandidateGated, events)}
+    assert "accept_new_best" in {event.verdict.action for event in of(CandidateGated, events)}
     assert_follows(tmp_path / "run")
 
 
@@ -252,7 +252,7 @@ def test_rejected_notes_are_told_to_the_next_analysts(tmp_path: Path) -> None:
         for built, gated in pairwise([event for event in events if isinstance(event, CandidateBuilt | CandidateGated)])
         if isinstance(built, CandidateBuilt) and built.notes and isinstance(gated, CandidateGated)
         for extended in of(AppendixExtended, events)
-        if gated.action == "reject" and extended.step == built.step and built.step % 4
+        if gated.verdict.action == "reject" and extended.step == built.step and built.step % 4
     )
     later = next(request for request in seen if f"/s{lost[0] + 1}/" in request.slot and request.stage == "analyst")
     assert all(f"* {note}" in later.messages[1].content for note in lost[1])
@@ -337,7 +337,7 @@ def test_upstream_notes_are_written_after_every_verdict(tmp_path: Path) -> None:
         if isinstance(event, AppendixWritten):
             assert isinstance(previous, CandidateGated | StepSkipped)
             assert previous.step == event.step
-            before[event.step] = getattr(previous, "action", "skipped")
+            before[event.step] = previous.verdict.action if isinstance(previous, CandidateGated) else "skipped"
     assert {"reject", "skipped"} < set(before.values())
     steps = {event.step for event in of(AppendixExtended, events) if event.added}
     assert set(before) == steps

@@ -185,7 +185,7 @@ def test_what_was_rejected_is_told_to_later_steps(mode: str, tmp_path: Path) -> 
         return said.replace("know ", "spoil ") if request.slot.startswith("e1/s1/") else said
 
     events = train(tmp_path, mode, "train.num_epochs=1", world=rewriting_world(answer))
-    assert "reject" in {event.action for event in of(events, CandidateGated)}
+    assert "reject" in {event.verdict.action for event in of(events, CandidateGated)}
     heading = "Rejected suggestions (score" if mode == SUGGEST else "Rejected drafts (score"
     lines = "\n".join(told)
     assert heading in lines
