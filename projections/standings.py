@@ -1,4 +1,8 @@
-"""Which skill holds which place: how the events that move one change the state. Who wins is in the events."""
+"""
+Which skill holds which place: who takes one is read from the events here alone, and the state follows.
+
+Whatever stands for a text (its score, its node in the lineage, its lines and their makers) moves by `takes`.
+"""
 
 from __future__ import annotations
 
@@ -14,17 +18,19 @@ from skillopt_es.events.catalog import (
     CandidateGated,
     Event,
     GapFound,
+    RunStarted,
     SlowUpdateApplied,
     StepSkipped,
 )
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.state import Measurement, RunState, Standing, stated_score
+from skillopt_es.projections.state import Kind, Measurement, Origin, RunState, Standing, stated_score
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 def standing_of(
-    skill: SkillTree, measured: Standing | Measurement | None, *, origin: str, step: int, stale_from: str = ""
+    skill: SkillTree, measured: Standing | Measurement | None, *, origin: Origin, step: int, stale_from: str = ""
 ) -> Standing:
     """A place for a skill, with the score of what was measured for it."""
     return Standing(
@@ -35,6 +41,26 @@ def standing_of(
         step=step,
         stale_from=stale_from,
     )
+
+
+def takes(event: Event) -> tuple[str, ...]:
+    """The places that an event gives to its text. With `BestPromoted` that is the text which is current already."""
+    match event:
+        case RunStarted():
+            return ("current", "best")
+        case CandidateGated(verdict=verdict) | SlowUpdateApplied(verdict=verdict):
+            return (*(("current",) if verdict.taken else ()), *(("best",) if verdict.new_best else ()))
+        case AppendixWritten() | GapFound(skill=SkillTree()):
+            return ("current",)
+        case BestPromoted():
+            return ("best",)
+        case _:
+            return ()
+
+
+def moved(held: Mapping[str, T], event: Event, text: T) -> dict[str, T]:
+    """What holds each place after an event with this text."""
+    return {**held, **dict.fromkeys(takes(event), text)}
 
 
 def placed(state: RunState[S], **standings: Standing) -> RunState[S]:
@@ -58,8 +84,9 @@ def _gated(state: RunState[S], event: CandidateGated) -> RunState[S]:
     if verdict.taken:
         assert state.built is not None
         measured = state.measured[event.candidate]
-        standing = standing_of(state.built.candidate, measured, origin=f"step_{event.step:04d}", step=event.step)
-        state = placed(state, current=standing, **({"best": standing} if verdict.new_best else {}))
+        origin = Origin(kind="step", step=event.step)
+        standing = standing_of(state.built.candidate, measured, origin=origin, step=event.step)
+        state = placed(state, **dict.fromkeys(takes(event), standing))
     return replace(state, counts=counts, built=None, steps_done=event.step)
 
 
@@ -73,16 +100,16 @@ def _guided(state: RunState[S], event: SlowUpdateApplied) -> RunState[S]:
     if event.skill.hash == state.current.skill.hash:
         return state
     verdict = event.verdict
-    kind = "slow_update_placeholder" if verdict.action == "placeholder" else "slow_update"
+    kind: Kind = "slow_update_placeholder" if verdict.action == "placeholder" else "slow_update"
     kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
     standing = standing_of(
         event.skill,
         state.current if kept else state.measured.get(event.skill.hash),
-        origin=f"{kind}_epoch_{event.epoch:02d}",
+        origin=Origin(kind=kind, epoch=event.epoch),
         step=state.steps_done,
         stale_from=verdict.stale_from if kept else "",
     )
-    return placed(state, current=standing, **({"best": standing} if verdict.new_best else {}))
+    return placed(state, **dict.fromkeys(takes(event), standing))
 
 
 def _noted(state: RunState[S], event: AppendixWritten) -> RunState[S]:
@@ -91,7 +118,7 @@ def _noted(state: RunState[S], event: AppendixWritten) -> RunState[S]:
     if event.skill.hash == state.current.skill.hash:
         return state
     measured = state.current if event.stale_from else state.measured.get(event.skill.hash)
-    origin = f"appendix_step_{event.step:04d}"
+    origin = Origin(kind="appendix", step=event.step)
     standing = standing_of(event.skill, measured, origin=origin, step=event.step, stale_from=event.stale_from)
     return placed(state, current=standing)
 
@@ -109,7 +136,8 @@ def _gap(state: RunState[S], event: GapFound) -> RunState[S]:
     if event.skill is not None:
         step = state.steps_done if event.step is None else event.step
         measured = state.measured.get(event.skill.hash)
-        state = placed(state, current=standing_of(event.skill, measured, origin=f"unknown_{event.place}", step=step))
+        origin = Origin(kind="unknown", place=event.place)
+        state = placed(state, current=standing_of(event.skill, measured, origin=origin, step=step))
     return state if event.step is None else replace(state, built=None, steps_done=event.step)
 
 

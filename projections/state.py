@@ -34,6 +34,32 @@ from skillopt_es.projections.seal import Looks
 Rollouts = Ledger[str, RolloutCompleted]
 
 
+Kind = Literal["initial_skill", "step", "slow_update", "slow_update_placeholder", "appendix", "unknown"]
+
+
+@frozen(kw_only=True)
+class Origin:
+    """What put a text into its place, and at which step, epoch or place of the run."""
+
+    kind: Kind
+    step: int = 0
+    epoch: int = 0
+    place: str = ""
+
+    def __str__(self) -> str:
+        match self.kind:
+            case "initial_skill":
+                return self.kind
+            case "step":
+                return f"step_{self.step:04d}"
+            case "appendix":
+                return f"appendix_step_{self.step:04d}"
+            case "unknown":
+                return f"unknown_{self.place}"
+            case _:
+                return f"{self.kind}_epoch_{self.epoch:02d}"
+
+
 @frozen(kw_only=True)
 class Standing:
     """
@@ -45,7 +71,7 @@ class Standing:
     skill: SkillTree
     score: Score | None = None
     value: float | None = None
-    origin: str = "initial_skill"
+    origin: Origin = Origin(kind="initial_skill")
     step: int = 0
     stale_from: str = ""
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from skillopt_es.adapters.models.connections import most_connections
 from skillopt_es.adapters.models.course import Course, Failed, Question
 from skillopt_es.adapters.models.credentials import Credential
 from skillopt_es.adapters.models.endpoint import Endpoint, refused, setting
@@ -36,7 +35,7 @@ from skillopt_es.adapters.models.retry import (
     server_wait,
     spent_wait,
 )
-from skillopt_es.adapters.models.slots import Clock
+from skillopt_es.adapters.models.slots import Clock, most_connections
 from skillopt_es.events.values import Json
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest
 

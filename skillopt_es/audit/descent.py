@@ -30,7 +30,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import SLOW, Place
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
-from skillopt_es.projections.item_history import split_in
+from skillopt_es.projections.item_results import split_in
 from skillopt_es.skill.alignment import lines_of
 
 DESCENT_TYPES = (

@@ -26,7 +26,6 @@ from skillopt_es.events.errors import LogError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json
-from skillopt_es.projections.tables import TABLES_FILE
 from skillopt_es.runs.folders import run_folders
 
 _PROSE = frozenset(
@@ -153,7 +152,6 @@ def erase_evidence(
             seq = log.head().seq + 1
             eraser.erase(event, payloads)
         info = log.run
-        (folder / TABLES_FILE).unlink(missing_ok=True)  # made anew from the log when it is asked for
         eraser.wipe()
     return Erased(
         run=folder.name,

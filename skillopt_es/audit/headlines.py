@@ -14,9 +14,8 @@ from attrs import frozen
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.values import GateVerdict, Outcome
 from skillopt_es.projections.chains import Chain
-from skillopt_es.projections.families import families_of
 from skillopt_es.projections.intervals import Interval, Paired, draws, hard_means, paired, wilson, wilson_by_family
-from skillopt_es.projections.item_results import ItemResults, Results
+from skillopt_es.projections.item_results import ItemResults, Results, families_of
 from skillopt_es.projections.lineage import Lineage
 from skillopt_es.projections.summary import Summary
 

@@ -28,15 +28,14 @@ from skillopt_es.events.values import Failed, Json, Measured, Proposal, Purpose
 from skillopt_es.presenting.documents import fate_json, problem_json, proposal_json
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.words import fate_words, names, proposal_words, short, unsaid_words
-from skillopt_es.projections.chains import Chain, Seen
-from skillopt_es.projections.epoch_ends import EpochEnd
+from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import fates_of, note_fates, verdict_of
 from skillopt_es.projections.plain import plain_payload
 from skillopt_es.projections.state import proposals_in
 
 if TYPE_CHECKING:
     from skillopt_es.events.catalog import Recorded
-    from skillopt_es.projections.item_history import ItemHistory, Turned, Use
+    from skillopt_es.projections.item_results import ItemHistory, Turned, Use
     from skillopt_es.runs.reading import Reading
 
 
@@ -270,7 +269,7 @@ _SPLITS: Mapping[Purpose, str] = {
 
 def split_of(item: str, reading: Reading) -> str:
     """The split that an item is in; raises NotInRun for an item that the run does not have."""
-    from skillopt_es.projections.item_history import split_in
+    from skillopt_es.projections.item_results import split_in
 
     splits = reading.started.splits
     if split := split_in(splits, item):
@@ -296,7 +295,7 @@ def results_of(item: str, reading: Reading) -> Iterator[Recorded]:
 def history_of(item: str, reading: Reading) -> ItemHistory:
     """Everything that the run recorded of an item."""
     from skillopt_es.projections.chains import CHAIN_TYPES
-    from skillopt_es.projections.item_history import item_history
+    from skillopt_es.projections.item_results import item_history
 
     others = reading.read(types=(*CHAIN_TYPES, "SkillScored", "SlowUpdateProposed"))
     records = sorted([*results_of(item, reading), *others], key=lambda recorded: recorded.seq)

@@ -30,8 +30,7 @@ def import_command(folder: Path, name: str | None, directory: Path, as_json: boo
     from skillopt_es.events.errors import RunExists
     from skillopt_es.events.schema import LOG_FILE
     from skillopt_es.interchange.folder import read_folder
-    from skillopt_es.interchange.imported_run import imported_run
-    from skillopt_es.interchange.importing import write_run
+    from skillopt_es.interchange.imported_run import imported_run, write_run
     from skillopt_es.runs.folders import new_run_folder
 
     now = datetime.now(UTC)

@@ -109,7 +109,7 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
             "file": str(best),
             "hash": state.best.skill.hash,
             "value": state.best.value,
-            "origin": state.best.origin,
+            "origin": str(state.best.origin),
         },
         **{f"test_{name}": scored_json(tests.get(name)) for name in ("initial", "best", "final")},
         "usage": total_json(used),

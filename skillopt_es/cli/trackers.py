@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -74,18 +75,17 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
     return out
 
 
-def write_datasette(log: EventLog, out: Path, *, force: bool) -> list[Path]:
-    """Writes a folder that `datasette FOLDER` opens: the run's tables, and what they mean; its files."""
+def write_datasette(write_tables: Callable[[Path], None], out: Path, *, force: bool) -> list[Path]:
+    """Writes a folder that `datasette FOLDER` opens: tables of runs, and what they mean; its files."""
     from skillopt_es.cli.files import refuse_existing, write_file, writing
     from skillopt_es.exports.datasette import config_text, metadata_text
-    from skillopt_es.projections.tables import rebuild_tables
 
     texts = {out / "metadata.yaml": metadata_text(), out / "datasette.yaml": config_text()}
     tables = out / "run.db"
     for path in (tables, *texts):
         refuse_existing(path, force=force)
     with writing(tables, force=force) as draft:
-        rebuild_tables(log, draft)
+        write_tables(draft)
     for path, text in texts.items():
         write_file(path, text)
     return [tables, *texts]

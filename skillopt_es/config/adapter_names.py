@@ -10,8 +10,6 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-ENDPOINT = "an endpoint that speaks OpenAI's chat completions: model.backend: openai with model.base_url"
-
 # What else a backend may be called. A name that an installed adapter has comes before these.
 BACKEND_NAMES: Mapping[str, str] = {
     "openai_chat": "openai",

@@ -1,13 +1,15 @@
 """
-The facts of a skill, folded from the events of its log.
+The facts of a skill and who wrote its lines, folded from the events of its log.
 
 The same log and the same moment always give the same facts, so a folder that holds them can be compared with the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
+from skillopt_es.audit.blame import BLAME_TYPES, Attributed, Maker, blame
 from skillopt_es.deploy.facts import (
     ChainHead,
     DataFacts,
@@ -16,12 +18,12 @@ from skillopt_es.deploy.facts import (
     Facts,
     Fork,
     Gate,
+    LinesFrom,
     Made,
     RunFacts,
     SkillFacts,
     Which,
 )
-from skillopt_es.deploy.origins import origins_of
 from skillopt_es.engine.fold import fold_log
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
@@ -219,3 +221,33 @@ def _why_ungated(kind: str) -> str:
         "guidance": "guidance was written at an epoch's end without a gate",
         "candidate": "there is no verdict on it",
     }.get(kind, "how it came about is not known")
+
+
+def origins_of(log: EventLog, which: Which, skill: SkillTree, until: int) -> Mapping[str, tuple[LinesFrom, ...]] | None:
+    """By file, who wrote the lines of a skill as they were measured; None for a text that nothing explains."""
+    records = list(log.read(until=until, types=frozenset(BLAME_TYPES)))
+    refs = {each.seq: EventRef(seq=each.seq, type=type(each.event).__name__, hash=each.hash) for each in records}
+    found = blame(records[:1] if which == "initial" else records)
+    if found is None:
+        return None
+    text: Attributed = found.best if which == "best" else found.current
+    if text.skill != skill:
+        return None
+    return {path: _runs(makers, refs) for path, makers in sorted(text.makers.items())}
+
+
+def _runs(makers: Sequence[Maker], refs: Mapping[int, EventRef]) -> tuple[LinesFrom, ...]:
+    found = []
+    for maker, group in groupby(enumerate(makers, start=1), key=lambda each: each[1]):
+        numbers = [number for number, _ in group]
+        found.append(
+            LinesFrom(
+                first=numbers[0],
+                last=numbers[-1],
+                written_by=refs[maker.seq],
+                kind=maker.kind,
+                step=maker.step,
+                epoch=maker.epoch,
+            )
+        )
+    return tuple(found)

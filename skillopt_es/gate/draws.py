@@ -18,7 +18,7 @@ from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.gate.compare import Draw, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
 from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, judge, too_little_for
-from skillopt_es.projections.families import families_of
+from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, Standing
 
 

@@ -25,7 +25,7 @@ def counts_as_measured(state: AnyState, run: RunData, current: Standing, candida
         and candidate.hash == current.skill.hash
         and candidate.hash not in state.measured
         and bool(current.stale_from)
-        and current.origin.startswith("slow_update_epoch")
+        and current.origin.kind == "slow_update"
     )
 
 

@@ -231,7 +231,7 @@ class StepFiles:
             return {**notes, **said, **standing, **length}
         best_now = after.best.skill.hash == verdict.candidate and after.best.step == verdict.step
         return {**_gated(verdict.verdict, notes, best_now=best_now), "best_step": after.best.step,
-                "current_origin": self.origin, "best_origin": after.best.origin, **length}  # fmt: skip
+                "current_origin": self.origin, "best_origin": str(after.best.origin), **length}  # fmt: skip
 
     def _note_counts(self) -> Record:
         """How many reminder notes were proposed, added, and are there; nothing for a step without any."""

@@ -25,8 +25,7 @@ from skillopt_es.events.inspection import ODD
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import Head
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
-from skillopt_es.projections.epoch_ends import END_TYPES, EpochEnd, epoch_ends
+from skillopt_es.projections.chains import CHAIN_TYPES, END_TYPES, Chain, EpochEnd, chains, epoch_ends
 from skillopt_es.projections.imported_usage import UsageThere, usage_there
 from skillopt_es.projections.item_results import ItemResults, item_results
 from skillopt_es.projections.lineage import TYPES, Lineage, lineage

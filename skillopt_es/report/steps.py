@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from skillopt_es.counting import counted
-from skillopt_es.events.values import Edit, GateVerdict, Proposal
+from skillopt_es.events.values import Edit, GateVerdict, Proposal, SkillTree
 from skillopt_es.presenting.event_lines import said_of
 from skillopt_es.presenting.numbers import shown_seconds, shown_usage
 from skillopt_es.presenting.words import names, proposal_words, short
-from skillopt_es.projections.chains import Chain
-from skillopt_es.projections.epoch_ends import EpochEnd
+from skillopt_es.projections.chains import Chain, EpochEnd
 from skillopt_es.projections.intervals import sign_test
 from skillopt_es.projections.lines import EpochLine, StepLine
-from skillopt_es.report.diffs import diff_block
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, badge, chance, count, el, fold, join, note, score, section
+from skillopt_es.runs.state_diff import skill_diff
 
 _MOST_ITEMS = 60
 _MOST_PATTERNS = 12
@@ -219,3 +219,42 @@ def _parent_of(facts: Facts, seq: int) -> str:
     node = next((node for node in facts.tree.nodes if node.seq == seq), None)
     parent = facts.tree.by_name.get(node.parent) if node is not None else None
     return "" if parent is None else parent.skill
+
+
+_MOST_LINES = 1500
+_KINDS = {"+": "ins", "-": "del", "@": "hunk"}
+
+
+def diff_block(before: SkillTree | None, after: SkillTree | None, what: str) -> Html:
+    """What changed from one text to the other; says so where one is not in the log, or nothing did."""
+    if before is None or after is None:
+        return note("One of the two texts cannot be read from the log, so what changed cannot be shown.")
+    lines = skill_diff(before, after)
+    if not lines:
+        return note("The text did not change.")
+    if len(before.files) == len(after.files) == 1:
+        lines = lines[2:]  # the names of the one file on both sides
+    shown = lines[:_MOST_LINES]
+    parts = [_run(kind, list(run)) for kind, run in groupby(shown, key=_kind)]
+    left = len(lines) - len(shown)
+    rest = (
+        note(f"{counted(left, 'more line')} of this diff are left out; `skillopt-es diff` shows them.")
+        if left
+        else None
+    )
+    added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
+    gone = sum(line.startswith("-") and not line.startswith("---") for line in lines)
+    label = f"{what}: {counted(added, 'line')} added, {counted(gone, 'line')} removed"
+    return join([el("h3", label), el("pre", *parts, class_="diff", tabindex=0, role="group", aria_label=label), rest])
+
+
+def _kind(line: str) -> str:
+    return "file" if line.startswith(("+++ ", "--- ")) else _KINDS.get(line[:1], "")
+
+
+def _run(kind: str, lines: list[str]) -> Html:
+    """Lines of one kind, each ending in a line break."""
+    body = "".join(f"{line}\n" for line in lines)
+    if kind in ("ins", "del"):
+        return el(kind, body)
+    return el("span", body, class_=kind) if kind else join([body])

@@ -66,7 +66,7 @@ def _standing(standing: Standing | None) -> Json:
         "files": [*sorted(standing.skill.files)],
         "value": standing.value,
         "score": score_json(standing.score),
-        "origin": standing.origin,
+        "origin": str(standing.origin),
         "step": standing.step,
         **({"stale_from": standing.stale_from} if standing.stale_from else {}),
     }

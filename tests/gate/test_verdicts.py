@@ -10,7 +10,7 @@ from skillopt_es.events.values import GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
 from skillopt_es.gate.draws import Contest, rule_of, too_large, too_little
 from skillopt_es.projections.standings import placed
-from skillopt_es.projections.state import AnyState, Measurement, Standing
+from skillopt_es.projections.state import AnyState, Measurement, Origin, Standing
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +70,7 @@ def test_a_score_that_stands_for_the_current_text_has_to_be_exceeded(
 
 def test_a_candidate_that_is_the_current_text_counts_what_stands_for_it(run_of: RunOf) -> None:
     """It is as good as it was, and so it is no better."""
-    stale = Standing(skill=CURRENT, value=0.5, stale_from=OLD.hash, origin="slow_update_epoch_1")
+    stale = Standing(skill=CURRENT, value=0.5, stale_from=OLD.hash, origin=Origin(kind="slow_update", epoch=1))
     found = weighed(state_of({"old": measured("1110")}, standing=stale), run_of(), CURRENT)
     assert (found.action, found.candidate_value, found.current_value) == ("reject", 0.5, 0.5)
     assert (found.candidate_score, found.compared, found.won, found.lost) == (measured("1110").score, 4, (), ())

@@ -46,7 +46,7 @@ def test_a_complete_run_is_followed_to_its_end(folder: Path, tmp_path: Path) -> 
     assert state.counts.skipped == 1
     assert state.current is not None
     assert state.best is not None
-    assert (state.current.skill.text, state.current.origin) == (GUIDED, "slow_update_epoch_02")
+    assert (state.current.skill.text, str(state.current.origin)) == (GUIDED, "slow_update_epoch_02")
     assert (state.best.skill.text, state.best.value, state.best.step) == (V4, 0.75, 4)
     assert state.program.memory == "short rules help"
     assert not state.gaps
@@ -66,7 +66,7 @@ def test_a_gated_slow_update_can_be_the_best(tmp_path: Path) -> None:
     """Its own evaluation is an event like any other."""
     state = imported(whole(tmp_path / "results", gated=True), tmp_path / "run")
     assert state.best is not None
-    assert (state.best.skill.text, state.best.value, state.best.origin) == (GUIDED, 1.0, "slow_update_epoch_02")
+    assert (state.best.skill.text, state.best.value, str(state.best.origin)) == (GUIDED, 1.0, "slow_update_epoch_02")
     assert not state.gaps
 
 
@@ -418,7 +418,7 @@ from pathlib import Path
 from attrs import evolve
 from skillopt_es.interchange.folder import read_folder
 from skillopt_es.interchange.imported_run import imported_run
-from skillopt_es.interchange.importing import write_run
+from skillopt_es.interchange.imported_run import write_run
 
 class Texts(tuple):
     def __iter__(self):

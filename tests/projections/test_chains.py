@@ -18,10 +18,9 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Measured
 from skillopt_es.programs.classic.state import proposals_of
-from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
-from skillopt_es.projections.epoch_ends import END_TYPES, epoch_ends
+from skillopt_es.projections.chains import CHAIN_TYPES, END_TYPES, Chain, chains, epoch_ends
 from skillopt_es.projections.fates import fates_of, note_fates
-from skillopt_es.projections.item_history import item_history
+from skillopt_es.projections.item_results import item_history
 from skillopt_es.projections.lineage import lineage
 from skillopt_es.projections.not_taken import not_taken, of_step
 from skillopt_es.projections.state import proposals_in

@@ -14,8 +14,7 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
 from skillopt_es.interchange.folder import read_folder
-from skillopt_es.interchange.imported_run import imported_run
-from skillopt_es.interchange.importing import write_run
+from skillopt_es.interchange.imported_run import imported_run, write_run
 from skillopt_es.projections.state import AnyState
 from support.scripted import NOON
 

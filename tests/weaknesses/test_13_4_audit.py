@@ -55,7 +55,7 @@ def test_every_change_of_a_skill_has_its_event_and_its_text(tmp_path: Path) -> N
             if old is not None and old.skill != new.skill:
                 assert isinstance(event, CandidateGated | SlowUpdateApplied | BestPromoted)
                 assert texts[new.skill.hash] == new.skill.text
-                origins.add(new.origin.rstrip("0123456789"))
+                origins.add(str(new.origin).rstrip("0123456789"))
     assert origins == {"step_", "slow_update_placeholder_epoch_", "slow_update_epoch_"}
 
 

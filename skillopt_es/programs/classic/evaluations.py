@@ -23,10 +23,10 @@ def told_evaluation(state: ClassicState, run: RunData) -> list[Evaluation]:
 
 def _origin_place(current: Standing, run: RunData) -> Place:
     """The place at which a text became the current one."""
-    if current.origin == "initial_skill":
+    if current.origin.kind == "initial_skill":
         return BASELINE
-    if current.origin.startswith("slow_update"):
-        return Place.of_epoch(int(current.origin.rpartition("_")[2])).slow
+    if current.origin.kind in ("slow_update", "slow_update_placeholder"):
+        return Place.of_epoch(current.origin.epoch).slow
     return Place.of_step((current.step - 1) // run.started.steps_per_epoch + 1, current.step)
 
 

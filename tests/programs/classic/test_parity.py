@@ -308,8 +308,8 @@ def test_the_end_measures_the_final_text_and_tests_three(run: Run) -> None:
     assert [scored[f"final/test/{name}"] for name in ("initial", "best", "final")] == [(0.0, 4), (1.0, 4), (1.0, 4)]
     assert state.best is not None
     assert state.current is not None
-    assert (state.best.skill.text, state.best.step, state.best.origin) == (AFTER_5, 5, "step_0005")
-    assert (state.current.skill.text, state.current.origin) == (END_OF_2, "slow_update_epoch_02")
+    assert (state.best.skill.text, state.best.step, str(state.best.origin)) == (AFTER_5, 5, "step_0005")
+    assert (state.current.skill.text, str(state.current.origin)) == (END_OF_2, "slow_update_epoch_02")
     counts = state.counts
     assert (counts.accepted, counts.rejected, counts.skipped) == (4, 1, 1)
 

@@ -357,7 +357,7 @@ def test_upstream_a_text_that_was_not_measured_claims_no_score(tmp_path: Path) -
             assert appendix_notes(state.current.skill.text) == event.notes
             assert state.current.value is None
             assert state.best == before.best
-            assert state.current.origin == f"appendix_step_{event.step:04d}"
+            assert str(state.current.origin) == f"appendix_step_{event.step:04d}"
         elif isinstance(event, CandidateGated):
             assert before.current is not None
             assert before.current.skill.hash in before.measured

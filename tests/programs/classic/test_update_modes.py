@@ -223,7 +223,7 @@ def test_tables_and_words_know_what_was_proposed(mode: str, tmp_path: Path) -> N
     """The table of edits has every suggestion and draft with its fate; no line calls them edits."""
     events = train(tmp_path, mode)
     with EventLog.open(tmp_path / "run") as log:
-        tables = rebuild_tables(log)
+        tables = rebuild_tables([log], tmp_path / "run.db")
         lines = [event_line(recorded) for recorded in log.read()]
     with closing(sqlite3.connect(tables)) as database:
         rows = database.execute("select op, status, verdict from applied_edits").fetchall()
