@@ -135,7 +135,7 @@ def test_the_command_trains_and_reads_it(leave_out: Path, tmp_path: Path) -> Non
         (("run", "config.yaml", "--run", "mine"), "steps       0 accepted, 3 rejected, 0 skipped"),
         (("status", "mine"), "step 3 of 3"),
         (("replay", "mine", "--check"), "ok: 12 decisions derived again"),
-        (("explain", "mine", "step", "2"), "rejected"),
+        (("explain", "mine", "step", "2"), "step 2: reject"),
         (("lineage", "mine"), "step 1"),
         (("log", "mine"), "CandidateBuilt"),
         (("estimate", "config.yaml"), "gate"),
