@@ -43,6 +43,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import GateVerdict, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
+from skillopt_es.projections.standings import moved
 from skillopt_es.projections.state import proposals_in
 
 
@@ -85,6 +86,7 @@ class Summary:
     pause: str = ""
     pause_key: str = ""
     hint: str = ""
+    program: str = ""
     epoch: int = 0
     epochs: int = 0
     step: int = 0
@@ -110,7 +112,7 @@ class Summary:
     @property
     def is_evaluation(self) -> bool:
         """Whether this is no training run but an evaluation of one skill."""
-        return self.status != "new" and self.steps == 0
+        return self.program == "evaluation"
 
     @property
     def baseline(self) -> EvaluationLine | None:
@@ -149,6 +151,7 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
     return evolve(
         summary,
         status="running",
+        program=event.program,
         steps=event.total_steps,
         epochs=epochs,
         initial=place.skill,
@@ -226,7 +229,7 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
     if event.skill.hash == summary.current.skill:
         return summary
     value = summary.current.value if event.stale_from else event.value
-    return evolve(summary, current=Place(skill=event.skill.hash, value=value))
+    return _placed(summary, event, Place(skill=event.skill.hash, value=value))
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
@@ -242,15 +245,16 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
     return evolve(summary, open=evolve(summary.open, applied=applied))
 
 
+def _placed(summary: Summary, event: Event, place: Place) -> Summary:
+    held = moved({"current": summary.current, "best": summary.best}, event, place)
+    return evolve(summary, current=held["current"], best=held["best"])
+
+
 def _gated(summary: Summary, event: CandidateGated) -> Summary:
     verdict, value = event.verdict, event.verdict.candidate_value
     own = summary.selections(event.candidate)
     candidate = Place(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
-    summary = evolve(
-        summary,
-        current=candidate if verdict.taken else summary.current,
-        best=candidate if verdict.new_best else summary.best,
-    )
+    summary = _placed(summary, event, candidate)
     return _end_step(summary, event.step, verdict.action, value, verdict.current_value, bound=not verdict.exact)
 
 
@@ -293,7 +297,7 @@ def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
     verdict = event.verdict
     kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
     place = Place(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
-    return evolve(summary, current=place, best=place if verdict.new_best else summary.best)
+    return _placed(summary, event, place)
 
 
 def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:
@@ -319,7 +323,7 @@ def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
 
 
 def _promoted(summary: Summary, event: BestPromoted) -> Summary:
-    return evolve(summary, best=Place(skill=event.skill, value=event.value))
+    return _placed(summary, event, Place(skill=event.skill, value=event.value))
 
 
 def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
@@ -352,7 +356,7 @@ def _step_imported(summary: Summary, event: StepImported) -> Summary:
 def _gap(summary: Summary, event: GapFound) -> Summary:
     summary = evolve(summary, gaps=(*summary.gaps, event))
     if event.skill is not None:
-        summary = evolve(summary, current=Place(skill=event.skill.hash))
+        summary = _placed(summary, event, Place(skill=event.skill.hash))
     if event.step is None:
         return summary
     known = summary.open.imported
