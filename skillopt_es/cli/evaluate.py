@@ -14,7 +14,7 @@ import click
 
 from skillopt_es.cli.options import OFFLINE_DEMO, budget_options, budget_settings, json_option
 from skillopt_es.cli.printing import print_json, tell_of
-from skillopt_es.cli.score_tables import print_by_type, score_json
+from skillopt_es.cli.score_tables import print_by_type
 from skillopt_es.cli.terminal import say_for_now, tell
 from skillopt_es.counting import counted
 from skillopt_es.engine.scores import mean_score
@@ -23,7 +23,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.logs import logger
-from skillopt_es.presenting.documents import usage_json
+from skillopt_es.presenting.documents import plain, plain_score
 from skillopt_es.presenting.numbers import shown_usage
 from skillopt_es.programs.evaluation.scoring import SplitResult
 from skillopt_es.projections.prices import prices_in
@@ -307,9 +307,9 @@ def _split_json(result: SplitResult) -> Json:
         "measured": result.score.measured,
         "unmeasured": result.score.unmeasured,
         "problem": result.problem or None,
-        "by_type": {name: score_json(score) for name, score in result.by_type.items()},
+        "by_type": {name: plain_score(score) for name, score in result.by_type.items()},
         "calls_made_now": result.made,
-        "usage": usage_json(result.usage),
+        "usage": plain(result.usage),
     }
 
 
