@@ -289,10 +289,9 @@ def results_of(item: str, reading: Reading) -> Iterator[Recorded]:
 
 def history_of(item: str, reading: Reading) -> ItemHistory:
     """Everything that the run recorded of an item."""
-    from skillopt_es.projections.chains import CHAIN_TYPES
-    from skillopt_es.projections.item_results import item_history
+    from skillopt_es.projections.item_results import HISTORY_TYPES, item_history
 
-    others = reading.read(types=(*CHAIN_TYPES, "SkillScored", "SlowUpdateProposed"))
+    others = reading.read(types=[name for name in HISTORY_TYPES if name != "RolloutCompleted"])
     records = sorted([*results_of(item, reading), *others], key=lambda recorded: recorded.seq)
     return item_history(item, (recorded for recorded in records if recorded.seq <= reading.until))
 

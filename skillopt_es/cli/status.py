@@ -200,9 +200,9 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
     _print_changes(summary)
     if found.started is not None:
         field("trains", _what(found.started))
-    epoch = f"epoch {summary.epoch} of {summary.epochs}"
+    epoch = f", epoch {summary.epoch} of {summary.epochs}" if summary.epoch or not summary.step else ""
     stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
-    field("progress", f"step {summary.step} of {summary.steps}, {epoch}{stopped}{_resumed(summary)}")
+    field("progress", f"step {summary.step} of {summary.steps}{epoch}{stopped}{_resumed(summary)}")
     field("validation", _validation(summary))
     _print_honesty(found, null)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
@@ -324,7 +324,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
     counts = (line.proposed, line.merged, line.chosen, line.applied)
     return (
         str(line.step),
-        str(line.epoch),
+        str(line.epoch) if line.epoch else "-",  # a program may have steps without epochs
         _hard(line.train),
         "-" if set(counts) == {None} else "/".join("-" if count is None else str(count) for count in counts),
         str(line.notes),
