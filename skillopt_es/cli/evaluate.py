@@ -161,23 +161,15 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
 def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
     """The config of a run, the skill that is asked for, what to call them, and the run's seal."""
     from skillopt_es.config import with_overrides
-    from skillopt_es.engine.run_data import recorded_run
-    from skillopt_es.events.errors import RunNotFound
     from skillopt_es.runs.folders import find_run
-    from skillopt_es.sessions.evaluation import OWN_BUDGET
+    from skillopt_es.sessions.evaluation import OWN_BUDGET, scorable_run
     from skillopt_es.sessions.seal import seal_of_run
-    from skillopt_es.sessions.session import read_state
 
-    folder = find_run(name, Path("runs"))
-    state = read_state(folder)
-    if state.started is None or state.current is None or state.best is None:
-        raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
-    recorded = recorded_run(state.started, folder)
-    config = with_overrides(recorded.config, (*OWN_BUDGET, *overrides), os.environ)
+    of = scorable_run(find_run(name, Path("runs")))
+    config = with_overrides(of.run.config, (*OWN_BUDGET, *overrides), os.environ)
     tell_of(config)
-    known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
-    skill = (known[which], ()) if skill_file is None else _skill_of(config, skill_file)
-    return config, skill, folder.resolve().name, seal_of_run(recorded, folder, config, opens=opens)
+    skill = (of.skill(which), ()) if skill_file is None else _skill_of(config, skill_file)
+    return config, skill, of.folder.resolve().name, seal_of_run(of.run, of.folder, config, opens=opens)
 
 
 def _skill_of(config: RunConfig, file: Path) -> _Skill:
