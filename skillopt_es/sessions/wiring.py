@@ -17,7 +17,6 @@ from attrs import fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
 from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
-from skillopt_es.adapters.environments.tasks import open_graded_by
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig
@@ -161,6 +160,8 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
             raise ConfigError(
                 f"env.name is {env.name!r}, which grades for itself", hint=f"a grader is for env.name: {TASKS}"
             )
+        from skillopt_es.adapters.environments.tasks import open_graded_by  # noqa: PLC0415 -- needs fcntl
+
         opener = partial(open_graded_by, grader)
     data = DataSettings(
         split_mode=env.split_mode,
