@@ -89,7 +89,7 @@ class Words(Generic[S]):
     snapshot: Callable[[RunState[S]], dict[str, Json]] = field(default=lambda state: {})
 
 
-Deed = Literal["start", "resume", "fork", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
+Deed = Literal["start", "resume", "fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
 """What is done with runs and what not every program's allow; `steps` is to ask about a step of one."""
 
 
