@@ -50,6 +50,11 @@ def plain_score(score: Score) -> dict[str, Json]:
     return {**plain_fields(score), **({"hard": None, "soft": None} if score.measured == 0 else {})}
 
 
+def plain_origin(forked: RunForked | None) -> Json:
+    """Which run a fork was made of, and where; null for a run that is none."""
+    return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
+
+
 def _hook(cls: type, shape: Callable[[Any], Json]) -> None:
     _converter.register_unstructure_hook(cls, shape)
 
@@ -114,7 +119,6 @@ _hook(Spent, _spent)
 _hook(Interval, lambda interval: [interval.low, interval.high])
 _hook(Seen, lambda seen: {"seq": seen.seq, "type": type(seen.event).__name__, "data": plain_payload(seen.event)})
 _hook(Looks, lambda looks: {"count": looks.count, "opened": [_look(look) for look in looks.opened]})
-_hook(RunForked, lambda forked: {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq})
 for _proposal in (Edit, Suggestion, Draft):
     _hook(_proposal, _tagged("type", _proposal.__name__.lower()))
 for _outcome, _word in ((Measured, "measured"), (Failed, "failed"), (NotRun, "not_run")):
