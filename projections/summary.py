@@ -47,13 +47,13 @@ from skillopt_es.projections.state import proposals_in
 
 
 @frozen(kw_only=True)
-class Place:
+class Holder:
     """The skill that is current or best, by hash, and its value if it was measured."""
 
     skill: str = ""
     value: float | None = None
 
-    def measured(self, event: SkillScored, stated: float | None) -> Place:
+    def measured(self, event: SkillScored, stated: float | None) -> Holder:
         """The same place once its skill is measured for the first time, or once more."""
         changed = event.skill == self.skill and (self.value is None or event.draw != 1)
         return evolve(self, value=stated) if changed else self
@@ -90,8 +90,8 @@ class Summary:
     step: int = 0
     steps: int = 0
     initial: str = ""
-    current: Place = field(factory=Place)
-    best: Place = field(factory=Place)
+    current: Holder = field(factory=Holder)
+    best: Holder = field(factory=Holder)
     resumed: int = 0
     lines: tuple[StepLine | EpochLine, ...] = ()
     evaluations: tuple[EvaluationLine, ...] = ()
@@ -144,7 +144,7 @@ def summarize(events: Iterable[Event]) -> Summary:
 
 
 def _started(summary: Summary, event: RunStarted) -> Summary:
-    place = Place(skill=event.skill.hash)
+    place = Holder(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
     return evolve(
         summary,
@@ -226,7 +226,7 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
     if event.skill.hash == summary.current.skill:
         return summary
     value = summary.current.value if event.stale_from else event.value
-    return evolve(summary, current=Place(skill=event.skill.hash, value=value))
+    return evolve(summary, current=Holder(skill=event.skill.hash, value=value))
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
@@ -245,7 +245,7 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
 def _gated(summary: Summary, event: CandidateGated) -> Summary:
     verdict, value = event.verdict, event.verdict.candidate_value
     own = summary.selections(event.candidate)
-    candidate = Place(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
+    candidate = Holder(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
     summary = evolve(
         summary,
         current=candidate if verdict.taken else summary.current,
@@ -292,7 +292,7 @@ def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
         return summary
     verdict = event.verdict
     kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
-    place = Place(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
+    place = Holder(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
     return evolve(summary, current=place, best=place if verdict.new_best else summary.best)
 
 
@@ -319,7 +319,7 @@ def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
 
 
 def _promoted(summary: Summary, event: BestPromoted) -> Summary:
-    return evolve(summary, best=Place(skill=event.skill, value=event.value))
+    return evolve(summary, best=Holder(skill=event.skill, value=event.value))
 
 
 def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
@@ -352,7 +352,7 @@ def _step_imported(summary: Summary, event: StepImported) -> Summary:
 def _gap(summary: Summary, event: GapFound) -> Summary:
     summary = evolve(summary, gaps=(*summary.gaps, event))
     if event.skill is not None:
-        summary = evolve(summary, current=Place(skill=event.skill.hash))
+        summary = evolve(summary, current=Holder(skill=event.skill.hash))
     if event.step is None:
         return summary
     known = summary.open.imported

@@ -13,7 +13,7 @@ from skillopt_es.ports import NotStarted, Wait
 _LOOK_EVERY = 0.2
 
 
-class Places:
+class Seats:
     """
     Places for calls in flight, first come first served.
 
@@ -74,9 +74,7 @@ class Held:
     that others wait for. `stopped` says that a wait was broken off because the run is stopping.
     """
 
-    def __init__(
-        self, places: Places, in_flight: InFlight, stopping: Callable[[], bool], *, last: bool = False
-    ) -> None:
+    def __init__(self, places: Seats, in_flight: InFlight, stopping: Callable[[], bool], *, last: bool = False) -> None:
         self.stopped = False
         self._places = places
         self._in_flight = in_flight

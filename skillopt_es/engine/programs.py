@@ -16,7 +16,7 @@ from attrs import field, frozen
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Task, Unit
 from skillopt_es.errors import ConfigError
@@ -30,9 +30,9 @@ PROGRAMS = "skillopt_es.programs"
 S = TypeVar("S")
 Handler = Callable[..., RunState[S]]
 """The state after an event of one type: `(state, event)`; the core has not changed yet."""
-Decision = Callable[[RunState[S], RunData, Evidence], Event]
+Decision = Callable[[RunState[S], RunData, RecordedTexts], Event]
 """A pure function from recorded facts to the event that states what follows from them."""
-Question = Callable[[Any, RunState[S], RunData, Calls, Evidence], Awaitable[Event]]
+Question = Callable[[Any, RunState[S], RunData, Calls, RecordedTexts], Awaitable[Event]]
 """What is asked of the optimizer for one job, and the event that states its answer."""
 
 

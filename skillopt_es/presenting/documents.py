@@ -8,7 +8,7 @@ from attrs import asdict
 
 from skillopt_es.events.values import Json, Proposal
 from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.usage import KINDS, Tally, Usage
+from skillopt_es.projections.usage import KINDS, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def total_json(spent: Spent) -> Json:
     return {**head, **usage_json(spent.usage.total)}
 
 
-def usage_json(usage: Usage) -> dict[str, Json]:
+def usage_json(usage: UsageSums) -> dict[str, Json]:
     """A group as JSON; null for what no call reported."""
     tokens: dict[str, Json] = {}
     for kind in KINDS:

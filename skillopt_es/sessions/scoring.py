@@ -20,7 +20,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Measured, Score, Split
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.prices import prices_in
-from skillopt_es.projections.usage import Usage, usage_of
+from skillopt_es.projections.usage import UsageSums, usage_of
 from skillopt_es.sessions.opening import Work
 from skillopt_es.sessions.recorded_scores import passes, standing_rows
 
@@ -41,7 +41,7 @@ class SplitResult:
     by_type: Mapping[str, Score]
     pause: RunPaused | None
     rows: tuple[RolloutCompleted, ...]
-    usage: Usage
+    usage: UsageSums
     made: int
 
     @property

@@ -6,7 +6,7 @@ from functools import partial
 
 from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import consult
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
@@ -31,7 +31,7 @@ _TITLES = {
 
 
 async def propose_slow_update(
-    job: SlowUpdateJob, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence
+    job: SlowUpdateJob, state: ClassicState, run: RunData, calls: Calls, evidence: RecordedTexts
 ) -> SlowUpdateProposed:
     """The guidance and the skill it would make, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
@@ -83,7 +83,7 @@ def _read_guidance(text: str, *, guard: LeakGuard) -> AdviceReply | Unusable:
 
 
 async def write_meta_skill(
-    job: MetaSkillJob, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence
+    job: MetaSkillJob, state: ClassicState, run: RunData, calls: Calls, evidence: RecordedTexts
 ) -> MetaSkillWritten:
     """The optimizer's memory for the next epoch, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
@@ -132,7 +132,9 @@ def _skills(state: ClassicState) -> tuple[str, ...]:
     return previous, skill_section(state.program.epoch.last_skill, "Skill that was compared with it"), now
 
 
-def _comparison_section(compared: tuple[Compared, ...], state: ClassicState, run: RunData, evidence: Evidence) -> str:
+def _comparison_section(
+    compared: tuple[Compared, ...], state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> str:
     assert state.program.epoch is not None
     assert state.program.epoch.last_skill is not None
     counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}

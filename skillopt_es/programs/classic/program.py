@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import TypeVar
 
 from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import Answered, Program, Question
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events import catalog as events
@@ -36,7 +36,7 @@ J = TypeVar("J")
 def _of_proposals(asked: Callable[[J, ClassicState, RunData, Calls], Awaitable[events.Event]]) -> Question[Classic]:
     """A question about proposals alone: no trajectory is read for it."""
 
-    async def ask(job: J, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence) -> events.Event:
+    async def ask(job: J, state: ClassicState, run: RunData, calls: Calls, evidence: RecordedTexts) -> events.Event:
         return await asked(job, state, run, calls)
 
     return ask

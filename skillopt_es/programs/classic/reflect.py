@@ -6,7 +6,7 @@ from typing import Literal
 
 from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import Consulted, consult
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import shown
 from skillopt_es.events.catalog import PatchProposed
@@ -35,7 +35,7 @@ from skillopt_es.replies.proposals import placed_in
 
 
 async def analyse(
-    job: AnalyseJob, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence
+    job: AnalyseJob, state: ClassicState, run: RunData, calls: Calls, evidence: RecordedTexts
 ) -> PatchProposed:
     """The analyst's patch, or why there is none."""
     assert state.program.step is not None
@@ -93,7 +93,7 @@ def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "note
     return "notes" if reply.notes else "nothing"
 
 
-def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidence: Evidence) -> ChatRequest:
+def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidence: RecordedTexts) -> ChatRequest:
     """The question to one analyst."""
     assert state.current is not None
     assert state.program.epoch is not None
