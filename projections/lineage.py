@@ -28,6 +28,7 @@ from skillopt_es.events.catalog import (
     names_of,
 )
 from skillopt_es.events.values import TAKEN, Decided, GateVerdict
+from skillopt_es.projections.standings import moved
 
 Kind = Literal["initial", "candidate", "guidance", "notes"]
 Verdict = Literal[Decided, "", "too_large", "untrusted_only", "written"]
@@ -99,10 +100,16 @@ class _Growing:
     """The lineage while it is read."""
 
     nodes: dict[str, Node] = field(factory=dict)
-    current: str = ""
-    best: str = ""
-    epoch: int = 0
+    held: dict[str, str] = field(factory=dict)
     forks: list[Branch] = field(factory=list)
+
+    @property
+    def current(self) -> str:
+        return self.held.get("current", "")
+
+    @property
+    def best(self) -> str:
+        return self.held.get("best", "")
 
 
 def lineage(records: Iterable[Recorded]) -> Lineage:
@@ -120,7 +127,7 @@ def lineage(records: Iterable[Recorded]) -> Lineage:
 def _started(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, RunStarted)
     growing.nodes["start"] = Node(name="start", kind="initial", skill=event.skill.hash, parent="", seq=seq)
-    growing.current = growing.best = "start"
+    growing.held = moved(growing.held, event, "start")
 
 
 def _forked(growing: _Growing, event: Event, seq: int) -> None:
@@ -155,7 +162,7 @@ def _gated(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, CandidateGated)
     name = f"step {event.step}"
     growing.nodes[name] = _judged(growing.nodes[name], event.verdict)
-    _take(growing, name, event.verdict)
+    growing.held = moved(growing.held, event, name)
 
 
 def _skipped(growing: _Growing, event: Event, seq: int) -> None:
@@ -176,7 +183,7 @@ def _guided(growing: _Growing, event: Event, seq: int) -> None:
     node = Node(name=name, kind="guidance", skill=event.candidate or event.skill.hash, parent=growing.current, seq=seq,
                 epoch=event.epoch)  # fmt: skip
     _grow(growing, _judged(node, event.verdict))
-    _take(growing, name, event.verdict)
+    growing.held = moved(growing.held, event, name)
 
 
 def _judged(node: Node, verdict: GateVerdict) -> Node:
@@ -194,26 +201,20 @@ def _judged(node: Node, verdict: GateVerdict) -> Node:
     )
 
 
-def _take(growing: _Growing, name: str, verdict: GateVerdict) -> None:
-    if verdict.taken:
-        growing.current = name
-    if verdict.new_best:
-        growing.best = name
-
-
 def _noted(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, AppendixWritten)
     name = f"notes of step {event.step}"
     _grow(growing, Node(name=name, kind="notes", skill=event.skill.hash, parent=growing.current, seq=seq,
                         step=event.step, verdict="written", value=event.value,
                         stale_from=event.stale_from))  # fmt: skip
-    growing.current = name
+    growing.held = moved(growing.held, event, name)
 
 
 def _promoted(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, BestPromoted)
-    growing.best = growing.current
-    growing.nodes[growing.current] = evolve(growing.nodes[growing.current], promoted=True)
+    name = growing.current
+    growing.held = moved(growing.held, event, name)
+    growing.nodes[name] = evolve(growing.nodes[name], promoted=True)
 
 
 def _grow(growing: _Growing, node: Node) -> None:

@@ -1,4 +1,8 @@
-"""Which skill holds which place: how the events that move one change the state. Who wins is in the events."""
+"""
+Which skill holds which place: who takes one is read from the events here alone, and the state follows.
+
+Whatever stands for a text (its score, its node in the lineage, its lines and their makers) moves by `takes`.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from skillopt_es.events.catalog import (
     CandidateGated,
     Event,
     GapFound,
+    RunStarted,
     SlowUpdateApplied,
     StepSkipped,
 )
@@ -21,6 +26,7 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import Kind, Measurement, Origin, RunState, Standing, stated_score
 
 S = TypeVar("S")
+T = TypeVar("T")
 
 
 def standing_of(
@@ -35,6 +41,26 @@ def standing_of(
         step=step,
         stale_from=stale_from,
     )
+
+
+def takes(event: Event) -> tuple[str, ...]:
+    """The places that an event gives to its text. With `BestPromoted` that is the text which is current already."""
+    match event:
+        case RunStarted():
+            return ("current", "best")
+        case CandidateGated(verdict=verdict) | SlowUpdateApplied(verdict=verdict):
+            return (*(("current",) if verdict.taken else ()), *(("best",) if verdict.new_best else ()))
+        case AppendixWritten() | GapFound(skill=SkillTree()):
+            return ("current",)
+        case BestPromoted():
+            return ("best",)
+        case _:
+            return ()
+
+
+def moved(held: Mapping[str, T], event: Event, text: T) -> dict[str, T]:
+    """What holds each place after an event with this text."""
+    return {**held, **dict.fromkeys(takes(event), text)}
 
 
 def placed(state: RunState[S], **standings: Standing) -> RunState[S]:
@@ -60,7 +86,7 @@ def _gated(state: RunState[S], event: CandidateGated) -> RunState[S]:
         measured = state.measured[event.candidate]
         origin = Origin(kind="step", step=event.step)
         standing = standing_of(state.built.candidate, measured, origin=origin, step=event.step)
-        state = placed(state, current=standing, **({"best": standing} if verdict.new_best else {}))
+        state = placed(state, **dict.fromkeys(takes(event), standing))
     return replace(state, counts=counts, built=None, steps_done=event.step)
 
 
@@ -83,7 +109,7 @@ def _guided(state: RunState[S], event: SlowUpdateApplied) -> RunState[S]:
         step=state.steps_done,
         stale_from=verdict.stale_from if kept else "",
     )
-    return placed(state, current=standing, **({"best": standing} if verdict.new_best else {}))
+    return placed(state, **dict.fromkeys(takes(event), standing))
 
 
 def _noted(state: RunState[S], event: AppendixWritten) -> RunState[S]:

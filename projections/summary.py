@@ -43,6 +43,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import GateVerdict, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
+from skillopt_es.projections.standings import moved
 from skillopt_es.projections.state import proposals_in
 
 
@@ -54,7 +55,7 @@ class Holder:
     value: float | None = None
 
     def measured(self, event: SkillScored, stated: float | None) -> Holder:
-        """The same place once its skill is measured for the first time, or once more."""
+        """The same holder once its skill is measured for the first time, or once more."""
         changed = event.skill == self.skill and (self.value is None or event.draw != 1)
         return evolve(self, value=stated) if changed else self
 
@@ -144,7 +145,7 @@ def summarize(events: Iterable[Event]) -> Summary:
 
 
 def _started(summary: Summary, event: RunStarted) -> Summary:
-    place = Holder(skill=event.skill.hash)
+    holder = Holder(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
     return evolve(
         summary,
@@ -226,7 +227,7 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
     if event.skill.hash == summary.current.skill:
         return summary
     value = summary.current.value if event.stale_from else event.value
-    return evolve(summary, current=Holder(skill=event.skill.hash, value=value))
+    return _placed(summary, event, Holder(skill=event.skill.hash, value=value))
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
@@ -242,15 +243,16 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
     return evolve(summary, open=evolve(summary.open, applied=applied))
 
 
+def _placed(summary: Summary, event: Event, place: Holder) -> Summary:
+    held = moved({"current": summary.current, "best": summary.best}, event, place)
+    return evolve(summary, current=held["current"], best=held["best"])
+
+
 def _gated(summary: Summary, event: CandidateGated) -> Summary:
     verdict, value = event.verdict, event.verdict.candidate_value
     own = summary.selections(event.candidate)
     candidate = Holder(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
-    summary = evolve(
-        summary,
-        current=candidate if verdict.taken else summary.current,
-        best=candidate if verdict.new_best else summary.best,
-    )
+    summary = _placed(summary, event, candidate)
     return _end_step(summary, event.step, verdict.action, value, verdict.current_value, bound=not verdict.exact)
 
 
@@ -292,8 +294,8 @@ def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
         return summary
     verdict = event.verdict
     kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
-    place = Holder(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
-    return evolve(summary, current=place, best=place if verdict.new_best else summary.best)
+    holder = Holder(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
+    return _placed(summary, event, holder)
 
 
 def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:
@@ -319,7 +321,7 @@ def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
 
 
 def _promoted(summary: Summary, event: BestPromoted) -> Summary:
-    return evolve(summary, best=Holder(skill=event.skill, value=event.value))
+    return _placed(summary, event, Holder(skill=event.skill, value=event.value))
 
 
 def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
@@ -352,7 +354,7 @@ def _step_imported(summary: Summary, event: StepImported) -> Summary:
 def _gap(summary: Summary, event: GapFound) -> Summary:
     summary = evolve(summary, gaps=(*summary.gaps, event))
     if event.skill is not None:
-        summary = evolve(summary, current=Holder(skill=event.skill.hash))
+        summary = _placed(summary, event, Holder(skill=event.skill.hash))
     if event.step is None:
         return summary
     known = summary.open.imported

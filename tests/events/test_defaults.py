@@ -15,6 +15,7 @@ from skillopt_es.events.values import (
     Edit,
     EditReport,
     FailurePattern,
+    GateVerdict,
     Rewrite,
     Score,
     SkillTree,
@@ -136,7 +137,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize(
     "kind",
-    [*CATALOG, Score, SkillTree, Edit, EditReport, FailurePattern, Suggestion, Draft, Rewrite],
+    [*CATALOG, GateVerdict, Score, SkillTree, Edit, EditReport, FailurePattern, Suggestion, Draft, Rewrite],
     ids=lambda kind: kind.__name__,
 )
 def test_no_default_of_a_released_class_changes(kind: type) -> None:

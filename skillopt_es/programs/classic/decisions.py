@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal, get_args
 
 from skillopt_es.engine import sampling
-from skillopt_es.engine.evidence import PatchSource as Recordings
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import Decision
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
@@ -229,11 +229,11 @@ def judge(name: str, state: ClassicState, run: RunData) -> Event:
     return _BY_FACTS[name](state, run)
 
 
-def _by_facts(name: str, state: ClassicState, run: RunData, evidence: Recordings) -> Event:
+def _by_facts(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
     return _BY_FACTS[name](state, run)
 
 
-def _guarded(name: str, state: ClassicState, run: RunData, evidence: Recordings) -> Event:
+def _guarded(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
     return _WITH_A_GUARD[name](state, run, guard_of_step(state, run, evidence))
 
 
