@@ -59,6 +59,8 @@ class RunStarted(Event):
     `program` is the way in which it is trained.
     """
 
+    VERSION = 2
+
     software: str
     config: Mapping[str, Json]
     folder: str

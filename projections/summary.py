@@ -86,6 +86,7 @@ class Summary:
     pause: str = ""
     pause_key: str = ""
     hint: str = ""
+    program: str = ""
     epoch: int = 0
     epochs: int = 0
     step: int = 0
@@ -111,7 +112,7 @@ class Summary:
     @property
     def is_evaluation(self) -> bool:
         """Whether this is no training run but an evaluation of one skill."""
-        return self.status != "new" and self.steps == 0
+        return self.program == "evaluation"
 
     @property
     def baseline(self) -> EvaluationLine | None:
@@ -150,11 +151,12 @@ def _started(summary: Summary, event: RunStarted) -> Summary:
     return evolve(
         summary,
         status="running",
+        program=event.program,
         steps=event.total_steps,
         epochs=epochs,
-        initial=place.skill,
-        current=place,
-        best=place,
+        initial=holder.skill,
+        current=holder,
+        best=holder,
     )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, with_overrides
+from skillopt_es.engine.programs import check_allowed
 from skillopt_es.engine.run_data import RunData, recorded_run
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.journal import Journal
@@ -18,10 +18,10 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.calibration import Calibration, NotKnown, Null, attempts, calibrate, own_null, together
 from skillopt_es.gate.draws import rule_of
 from skillopt_es.gate.flips import Flips, Tried
+from skillopt_es.programs.evaluation.scoring import Progress
 from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.evaluation import OWN_BUDGET, Evaluated, EvaluationRequest, evaluate, evaluation_name
 from skillopt_es.sessions.opening import Session
-from skillopt_es.sessions.scoring import Progress
 from skillopt_es.sessions.session import read_state
 
 
@@ -47,13 +47,7 @@ def subject(folder: Path, evaluations: Path) -> Subject:
     state = read_state(folder)
     if state.started is None or state.current is None or state.best is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to draw")
-    if not state.started.total_steps:
-        raise ConfigError(f"{folder.name} is an evaluation, not a training run: it has no gate")
-    if state.imported is not None:
-        raise ConfigError(
-            f"{folder.name} was imported: which items are for validation is not in its log",
-            hint="`skillopt-es eval` scores its skill on your own data",
-        )
+    check_allowed("calibrate", state.started, folder.name)
     run = recorded_run(state.started, folder, state.overrides)
     return Subject(folder=folder, run=run, state=state, evaluations=evaluations)
 

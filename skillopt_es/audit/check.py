@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 from attrs import evolve as changed
 
-from skillopt_es.audit.check_evaluation import check_evaluation, is_evaluation
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.differences import (
     ILLEGAL,
+    CheckReport,
     Mismatch,
     all_of,
     cannot_go_on,
@@ -38,7 +39,6 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunForked,
-    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -52,38 +52,9 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.upcasts import as_said
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.forks import contradiction, gate_values
-from skillopt_es.interchange.recheck import Recheck
 from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.sessions.wiring import REAL_WORLD
-
-
-@frozen(kw_only=True)
-class CheckReport:
-    """
-    How much was derived again, and every event that came out differently, in order.
-
-    `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
-    `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
-    """
-
-    events: int
-    decisions: int
-    rollouts: int
-    status: str
-    evidence: int = 0
-    mismatches: tuple[Mismatch, ...] = ()
-    unchecked: Mapping[str, int] = field(factory=dict)
-
-    @property
-    def mismatch(self) -> Mismatch | None:
-        """The first event that came out differently, if any."""
-        return self.mismatches[0] if self.mismatches else None
-
-    @property
-    def ok(self) -> bool:
-        """Whether every decision follows."""
-        return not self.mismatches
 
 
 async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | None = None) -> CheckReport:
@@ -99,18 +70,10 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         return CheckReport(events=0, decisions=0, rollouts=0, status="new")
     if not isinstance(first.event, RunStarted):
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
-    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
-        return _check_imported(log, until)
+    own = program_of(first.event).check
+    if own is not None:
+        return own(chain([first], events), folder)
     run = recorded_run(first.event, folder)
-    if is_evaluation(first.event):
-        found = check_evaluation(run, events)
-        return CheckReport(
-            events=found.events,
-            decisions=found.decisions,
-            rollouts=found.rollouts,
-            status="evaluation",
-            mismatches=found.mismatches,
-        )
     executor = REAL_WORLD.executor(lambda: False)
     texts = _Noticing(log, log.erasures.texts)
     ports = Ports(
@@ -141,20 +104,6 @@ class _Noticing:
         """The text, or what is shown in its place."""
         self.missed = self.missed or digest in self.erased
         return self.log.text(digest)
-
-
-def _check_imported(log: EventLog, until: int | None) -> CheckReport:
-    """What an imported run's evidence still decides, derived again."""
-    walk = Recheck()
-    walk.run(log.read(until=until))
-    return CheckReport(
-        events=walk.events,
-        decisions=walk.derived,
-        rollouts=walk.rollouts,
-        status=walk.state.status,
-        mismatches=all_of(walk.problems),
-        unchecked=walk.unchecked,
-    )
 
 
 @define
@@ -199,7 +148,7 @@ class _Walk:
             try:
                 wrong = self.leak(recorded) or await self.step(recorded)
             except ILLEGAL as error:
-                if not found:  # in a log whose events all followed so far, it is ours to mend
+                if not found:  # in a log whose events all followed so far, it is ours to fix
                     raise
                 wrong = mismatch(recorded, f"cannot be derived from what is recorded before it ({error})")
 

@@ -25,10 +25,10 @@ from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.logs import logger
 from skillopt_es.presenting.documents import usage_json
 from skillopt_es.presenting.numbers import shown_usage
+from skillopt_es.programs.evaluation.scoring import SplitResult
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import is_silent
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
-from skillopt_es.sessions.scoring import SplitResult
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig

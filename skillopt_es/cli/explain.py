@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from skillopt_es.runs.reading import Reading
 
 _NAMED = ("step", "epoch", "event", "candidate")
+_ONE_RESULT = "`explain` says what one result of it is: its event's number, or --item ID"
 
 
 @click.command("explain")
@@ -82,10 +83,11 @@ def _parsed(words: Sequence[str], item: str | None) -> tuple[str | None, Named, 
 
 def chain_of(step: int, reading: Reading) -> Chain:
     """A step's chain; raises NotInRun for a step that the run does not have, or has not come to."""
+    from skillopt_es.engine.programs import check_allowed
     from skillopt_es.projections.chains import CHAIN_TYPES, chains
 
     total, name = reading.started.total_steps, reading.run.name
-    _refuse_evaluation(reading)
+    check_allowed("steps", reading.started, reading.run.name, NotInRun, hint=_ONE_RESULT)
     found = chains(reading.read(types=CHAIN_TYPES))
     if step in found:
         return found[step]
@@ -93,12 +95,6 @@ def chain_of(step: int, reading: Reading) -> Chain:
         raise NotInRun(f"{name} has no step {step}: it is a run of {counted(total, 'step')}")
     far = f"step {max(found)} of {total} is the last that it has come to" if found else "no step has come so far"
     raise NotInRun(f"nothing that the agent did in step {step} of {name} has been looked at yet: {far}")
-
-
-def _refuse_evaluation(reading: Reading) -> None:
-    if not reading.started.total_steps:
-        hint = "`explain` says what one result of it is: its event's number, or --item ID"
-        raise NotInRun(f"{reading.run.name} is an evaluation: it has no steps and no epochs", hint=hint)
 
 
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
@@ -121,9 +117,10 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
     from skillopt_es.cli.explain_pages import epoch_json, epoch_page
+    from skillopt_es.engine.programs import check_allowed
     from skillopt_es.projections.chains import END_TYPES, epoch_ends
 
-    _refuse_evaluation(reading)
+    check_allowed("steps", reading.started, reading.run.name, NotInRun, hint=_ONE_RESULT)
     started, name = reading.started, reading.run.name
     total = started.total_steps // max(1, started.steps_per_epoch)
     found = epoch_ends(reading.read(types=END_TYPES))

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
 from skillopt_es.cli.options import directory_option, json_option, moment_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
-from skillopt_es.engine.differences import Mismatch
+from skillopt_es.engine.differences import CheckReport, Mismatch
 from skillopt_es.engine.programs import program_at
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import Journal
@@ -150,7 +150,7 @@ def _as_json(folder: Path, state: AnyState, seq: int, head: int, report: CheckRe
 def _print(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> None:
     from skillopt_es.runs.snapshot import counted_verdicts, position
 
-    if state.started is not None and state.started.total_steps == 0:
+    if state.started is not None and state.started.program == "evaluation":
         _print_evaluation(folder, state, seq, head, report)
         return
     counts = state.counts

@@ -26,11 +26,11 @@ from skillopt_es.estimating.history import past_runs
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import SkillTree, Split
 from skillopt_es.ports import Environment, GraderFunction
+from skillopt_es.programs.evaluation.scoring import Progress
 from skillopt_es.runs.folders import is_run, new_run_folder
 from skillopt_es.sessions import evaluation, session
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.sessions.opening import Session, open_data
-from skillopt_es.sessions.scoring import Progress
 from skillopt_es.sessions.seal import seal_of
 from skillopt_es.sessions.start import load_skill, run_started, size_notes
 
@@ -326,7 +326,8 @@ async def aestimate(
     loaded, directory = config_from(config, settings, given), Path(runs)
     async with open_data(loaded, given.world()) as data:
         started = run_started(loaded, data.splits, directory / "estimate")
-    found = estimate_of(RunData(config=loaded, started=started), past_runs(directory, loaded, started.splits))
+    run = RunData(config=loaded, started=started)
+    found = estimate_of(run, past_runs(directory, run))
     return evolve(found, notes=(*size_notes(loaded, len(started.splits.train)), *found.notes))
 
 

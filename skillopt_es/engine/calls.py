@@ -20,6 +20,7 @@ from skillopt_es.engine.budget import bound_of
 from skillopt_es.engine.call_records import (
     Asked,
     Exchange,
+    Repeats,
     answered_call,
     failed_call,
     read_answer,
@@ -31,7 +32,6 @@ from skillopt_es.engine.call_records import (
 )
 from skillopt_es.engine.in_flight import Held, InFlight, Seats
 from skillopt_es.engine.purse import CutShort, Purse
-from skillopt_es.engine.repeats import Repeats
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased

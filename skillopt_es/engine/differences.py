@@ -1,11 +1,11 @@
-"""What differs between two events of one type: which fields, and both values, short enough for one line each."""
+"""What of a log does not follow: events, their fields with both values, a line each; and the report of a whole walk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from attrs import asdict, evolve, frozen
+from attrs import asdict, evolve, field, frozen
 
 from skillopt_es.events.catalog import Event, Recorded
 from skillopt_es.events.places import Place
@@ -111,3 +111,31 @@ def step_of(event: Event) -> int | None:
 def all_of(found: Sequence[Mismatch]) -> tuple[Mismatch, ...]:
     """Mismatches in their order, all but the first as follow-ups."""
     return tuple(evolve(each, follow_up=number > 0) for number, each in enumerate(found))
+
+
+@frozen(kw_only=True)
+class CheckReport:
+    """
+    How much was derived again, and every event that came out differently, in order.
+
+    `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
+    `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
+    """
+
+    events: int
+    decisions: int
+    rollouts: int
+    status: str
+    evidence: int = 0
+    mismatches: tuple[Mismatch, ...] = ()
+    unchecked: Mapping[str, int] = field(factory=dict)
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        """The first event that came out differently, if any."""
+        return self.mismatches[0] if self.mismatches else None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every decision follows."""
+        return not self.mismatches

@@ -22,7 +22,7 @@ from skillopt_es.events.values import AppendixOrder, Draft, Edit, PatchSource, S
 from skillopt_es.events.values import Proposal as Proposed
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.original import Change, OriginalStep, Proposal
-from skillopt_es.interchange.original_edits import noted_by_original
+from skillopt_es.programs.imported.original_edits import noted_by_original
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.skill.appendix import Proposed as ProposedNote
 from skillopt_es.skill.appendix import appendix_notes, extended, with_appendix

@@ -24,7 +24,7 @@ from skillopt_es.interchange.builder import Builder, score_of
 from skillopt_es.interchange.imported_edits import Chosen, import_edits
 from skillopt_es.interchange.layout import skill_file, skill_hash
 from skillopt_es.interchange.original import BatchRecord, OriginalStep, Result, StepRecord
-from skillopt_es.interchange.original_edits import applied_by_original, rewritten_by_original
+from skillopt_es.programs.imported.original_edits import applied_by_original, rewritten_by_original
 from skillopt_es.skill.alignment import align
 from skillopt_es.skill.edits import apply_edits
 

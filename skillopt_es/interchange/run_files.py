@@ -35,6 +35,7 @@ from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
 from skillopt_es.interchange.step_parts import counted_usage, decision_line, usage_by_step, with_totals
 from skillopt_es.programs.classic.state import ClassicState, beginning
+from skillopt_es.programs.evaluation.program import EVALUATION
 from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.sessions.wiring import holds_answer
 
@@ -69,23 +70,23 @@ class _Folder:
         self.by_step = usage_by_step(Journal(self.log.reader))
 
     def files(self) -> Iterator[File]:
-        state, rollouts = beginning(), None
+        first = next(self.log.read(until=1), None)
+        if first is None or not isinstance(first.event, RunStarted):
+            raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
+        started, rollouts = first.event, self._rollouts(first.event)
+        if started.program == EVALUATION.name:
+            yield from evaluation_files(self.log, self.out, rollouts)
+            return
+        yield from self._opening(started)
+        state = beginning()
         for part in segments(self.log.read()):
             state = part.after
-            if state.started is None:
-                break
-            if rollouts is None:
-                rollouts = self._rollouts(state.started)
-                if not state.started.total_steps:
-                    yield from evaluation_files(self.log, self.out, rollouts)
-                    return
-                yield from self._opening(state.started)
+            assert state.started is not None
+            started = state.started
             self.seconds += sum(part.seconds.values())
             self.origin = _origin(state, self.origin)
-            yield from self._part(part, state.started, rollouts)
-        if state.started is None:
-            raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
-        yield from self._closing(state, state.started)
+            yield from self._part(part, started, rollouts)
+        yield from self._closing(state, started)
 
     def _rollouts(self, started: RunStarted) -> OriginalRollouts:
         section = started.config.get("env")

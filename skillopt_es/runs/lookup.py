@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from attrs import frozen
 
 from skillopt_es.counting import counted
+from skillopt_es.engine.programs import check_allowed
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     SKILL_TYPES,
@@ -144,9 +145,8 @@ def _not_reached(log: Events, kind: Literal["step", "epoch"], number: int, last:
     total = 0
     for recorded in log.read(until=1):
         assert isinstance(recorded.event, RunStarted)
+        check_allowed("steps", recorded.event, log.run.name, NotInRun)
         steps = recorded.event.total_steps
-        if not steps:
-            return NotInRun(f"{log.run.name} is an evaluation: it has no steps and no epochs")
         total = steps if kind == "step" else steps // max(1, recorded.event.steps_per_epoch)
     if number > total or number < 1:
         return NotInRun(f"{log.run.name} has no {kind} {number}: it is a run of {counted(total, kind)}")

@@ -30,6 +30,14 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Item, Splits
+from skillopt_es.programs.evaluation.program import EVALUATION
+from skillopt_es.programs.evaluation.scoring import (
+    Progress,
+    Scoring,
+    SplitResult,
+    next_draw,
+    standing_rows,
+)
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.opening import (
@@ -42,8 +50,6 @@ from skillopt_es.sessions.opening import (
     open_work,
     open_world,
 )
-from skillopt_es.sessions.recorded_scores import next_draw, standing_rows
-from skillopt_es.sessions.scoring import Progress, Scoring, SplitResult
 from skillopt_es.sessions.seal import Look, Seal, opened
 from skillopt_es.sessions.start import split_ids
 from skillopt_es.version import software_version
@@ -193,6 +199,7 @@ def _started(request: EvaluationRequest, world: OpenWorld, folder: Path) -> RunS
         steps_per_epoch=0,
         total_steps=0,
         notes=("an evaluation of one skill, not a training run", *request.notes, *world.notes),
+        program=EVALUATION.name,
     )
 
 

@@ -21,8 +21,9 @@ from support.scripted import (
 from support.tamper import cut_off, rewritten, seqs_of
 
 from skillopt_es.audit.blame import BLAME_TYPES, blame
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
 from skillopt_es.audit.line_costs import BlamedLine, blamed_lines
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import (
     CandidateGated,

@@ -30,8 +30,6 @@ def position(state: ClassicState) -> str:
 def _without_epochs(state: ClassicState, started: RunStarted) -> str:
     if state.stopped is not None:
         return f"at the end: final evaluation, stopped by {state.stopped.reason} after step {state.stopped.step}"
-    if started.total_steps == 0:
-        return "an evaluation of one skill, no training run"
     return "before the first epoch: the initial skill is being measured"
 
 

@@ -19,7 +19,8 @@ from support.logs import decisions_of, events_of, rows_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import rewritten, seqs_of
 
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.fold import evolve as folded
 from skillopt_es.engine.fold import fold
 from skillopt_es.errors import ConfigError
