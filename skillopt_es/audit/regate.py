@@ -39,8 +39,9 @@ from skillopt_es.gate.draws import Contest, judged, too_large
 from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.rules import MoreDraws
 from skillopt_es.gate.stale import counts_as_measured
+from skillopt_es.gate.steps import final_contest
 from skillopt_es.gate.verdicts import is_better
-from skillopt_es.programs.classic.contests import final_contest, guidance_contest, step_contest
+from skillopt_es.programs.classic.contests import guidance_contest, step_contest
 from skillopt_es.programs.classic.decisions import judge
 from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch, beginning, classic
 from skillopt_es.programs.classic.taint import untrusted_guidance, untrusted_parts

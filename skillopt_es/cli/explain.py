@@ -13,7 +13,7 @@ from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
-from skillopt_es.presenting.documents import problem_json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.words import fate_words
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
     chain = chain_of(target.step, reading)
     name, total = reading.run.name, reading.started.total_steps
     if as_json:
-        print_json({"run": name, "problem": problem_json(reading), **step_json(chain)})
+        print_json({"run": name, "problem": plain(reading.problem), **step_json(chain)})
         return
     about = f"{target.about} is of " if target.about else ""
     events = f"events {chain.events[0].seq} to {chain.events[-1].seq}"
@@ -131,7 +131,7 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
         far = f"the last epoch with one is {max(found)} of {total}" if found else "no epoch has one"
         raise NotInRun(f"nothing is recorded of the end of epoch {target.epoch} of {name}: {far}")
     if as_json:
-        print_json({"run": name, "problem": problem_json(reading), **epoch_json(end)})
+        print_json({"run": name, "problem": plain(reading.problem), **epoch_json(end)})
         return
     about = f"{target.about} is of " if target.about else ""
     click.echo(f"{name}: {about}the end of epoch {end.epoch} of {total}")
@@ -156,7 +156,7 @@ def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None
         print_json(
             {
                 "run": reading.run.name,
-                "problem": problem_json(reading),
+                "problem": plain(reading.problem),
                 "event": plain_event(target.recorded),
                 "uses": [use_json(use) for use in uses],
                 "uses_unknown_in_steps": list(unknown),

@@ -25,12 +25,11 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
 )
 from skillopt_es.events.values import Failed, Json, Measured, Proposal, Purpose
-from skillopt_es.presenting.documents import fate_json, problem_json, proposal_json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.words import fate_words, names, proposal_words, short, unsaid_words
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import fates_of, note_fates, verdict_of
-from skillopt_es.projections.plain import plain_payload
 from skillopt_es.projections.state import proposals_in
 
 if TYPE_CHECKING:
@@ -208,7 +207,7 @@ def step_json(chain: Chain) -> dict[str, Json]:
         "verdict": reason,
         "detail": detail,
         "matched_by_wording": bool(chain.unsaid),
-        "events": [_event_json(seen) for seen in chain.events],
+        "events": [plain(seen) for seen in chain.events],
         "proposals": [_proposal_json(chain, proposal) for proposal in chain.proposals.values()],
         "notes": [
             {"patch": fate.patch, "note": fate.note, "reason": fate.reason, "detail": fate.detail}
@@ -217,18 +216,14 @@ def step_json(chain: Chain) -> dict[str, Json]:
     }
 
 
-def _event_json(seen: Seen[Event]) -> Json:
-    return {"seq": seen.seq, "type": type(seen.event).__name__, "data": plain_payload(seen.event)}
-
-
 def _proposal_json(chain: Chain, proposal: Proposal) -> Json:
     patches = chain.patches_behind(proposal.id)
     return {
-        "proposal": proposal_json(evolve(proposal, origins=chain.sources[proposal.id])),
+        "proposal": plain(evolve(proposal, origins=chain.sources[proposal.id])),
         "made_by": chain.maker_of[proposal.id],
         "patches": list(patches),
         "items": list(chain.items_behind(patches)),
-        "fates": [fate_json(fate) for fate in fates_of(chain, proposal.id)],
+        "fates": [plain(fate) for fate in fates_of(chain, proposal.id)],
     }
 
 
@@ -254,7 +249,7 @@ def epoch_json(end: EpochEnd) -> dict[str, Json]:
     return {
         "epoch": end.epoch,
         "verdict": end.applied[-1].event.verdict.action if end.applied else None,
-        "events": [_event_json(seen) for seen in end.events],
+        "events": [plain(seen) for seen in end.events],
     }
 
 
@@ -294,10 +289,9 @@ def results_of(item: str, reading: Reading) -> Iterator[Recorded]:
 
 def history_of(item: str, reading: Reading) -> ItemHistory:
     """Everything that the run recorded of an item."""
-    from skillopt_es.projections.chains import CHAIN_TYPES
-    from skillopt_es.projections.item_results import item_history
+    from skillopt_es.projections.item_results import HISTORY_TYPES, item_history
 
-    others = reading.read(types=(*CHAIN_TYPES, "SkillScored", "SlowUpdateProposed"))
+    others = reading.read(types=[name for name in HISTORY_TYPES if name != "RolloutCompleted"])
     records = sorted([*results_of(item, reading), *others], key=lambda recorded: recorded.seq)
     return item_history(item, (recorded for recorded in records if recorded.seq <= reading.until))
 
@@ -310,7 +304,7 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
         print_json(
             {
                 "run": reading.run.name,
-                "problem": problem_json(reading),
+                "problem": plain(reading.problem),
                 "item": item,
                 "split": split,
                 "results": [result_json(seen) for seen in history.results],
@@ -319,7 +313,7 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
                 ],
                 "uses": [use_json(use) for use in history.uses],
                 "uses_unknown_in_steps": list(history.unknown),
-                "turned": [_turned_json(turned) for turned in history.turned],
+                "turned": [plain(turned) for turned in history.turned],
             }
         )
         return
@@ -385,8 +379,7 @@ def use_json(use: Use) -> Json:
         "kind": use.patch.event.kind,
         "result": use.patch.event.result,
         "proposals": [
-            {"proposal": proposal_json(proposal), "fates": [fate_json(fate) for fate in fates]}
-            for proposal, fates in use.proposals
+            {"proposal": plain(proposal), "fates": [plain(fate) for fate in fates]} for proposal, fates in use.proposals
         ],
         "notes": [{"note": note.note, "reason": note.reason, "detail": note.detail} for note in use.notes],
     }
@@ -397,13 +390,3 @@ def _turned_words(turned: Turned) -> str:
         return f"event {turned.seq:<6} end of epoch {turned.epoch}: {turned.how} between its first and last skill"
     verdict = turned.action.replace("_", " ")
     return f"event {turned.seq:<6} gate of step {turned.step}: {turned.how} by the candidate; the verdict: {verdict}"
-
-
-def _turned_json(turned: Turned) -> Json:
-    return {
-        "seq": turned.seq,
-        "step": turned.step,
-        "epoch": turned.epoch,
-        "how": turned.how,
-        "verdict": turned.action or None,
-    }

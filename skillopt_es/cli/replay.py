@@ -21,6 +21,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.projections.state import AnyState, Standing
 from skillopt_es.runs.lookup import Moment
@@ -70,7 +71,6 @@ def _replay(
     """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
     from skillopt_es.cli.printing import as_found
     from skillopt_es.engine.fold import fold_log
-    from skillopt_es.presenting.documents import problem_json
 
     seq = _seq(reading, until)
     state, _ = fold_log(reading.read(until=seq))
@@ -82,7 +82,7 @@ def _replay(
     if out is not None:
         _write(state, out)
     if as_json:
-        print_json({**_as_json(folder, state, seq, head, report), "problem": problem_json(reading)})
+        print_json({**_as_json(folder, state, seq, head, report), "problem": plain(reading.problem)})
     else:
         _print(folder, state, seq, head, report)
         if out is not None:
@@ -273,7 +273,7 @@ def _line(found: Mismatch) -> str:
 
 def report_json(report: CheckReport) -> Json:
     """A report as JSON; `mismatch` is the first of `mismatches`."""
-    found = [_mismatch_json(each) for each in report.mismatches]
+    found = [plain(each) for each in report.mismatches]
     return {
         "ok": report.ok,
         "events": report.events,
@@ -288,16 +288,3 @@ def report_json(report: CheckReport) -> Json:
 
 def _json_of(report: CheckReport | Unreadable) -> Json:
     return {"ok": False, "error": report.why} if isinstance(report, Unreadable) else report_json(report)
-
-
-def _mismatch_json(found: Mismatch) -> Json:
-    return {
-        "seq": found.seq,
-        "event": found.event,
-        "step": found.step,
-        "message": found.message,
-        "follow_up": found.follow_up,
-        "differences": [
-            {"field": each.field, "recorded": each.recorded, "derived": each.derived} for each in found.differences
-        ],
-    }

@@ -13,7 +13,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.counting import counted
 from skillopt_es.events.values import ImportedUsage, Json
-from skillopt_es.presenting.documents import problem_json, usage_json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import (
     lower_bounds,
     not_as_wanted,
@@ -66,7 +66,7 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> i
         if by == "improvement":
             print_improvement(reading, found, as_json=as_json)
         elif as_json:
-            print_json({**_as_json(found), "problem": problem_json(reading)})
+            print_json({**_as_json(found), "problem": plain(reading.problem)})
         else:
             _print(found, by)
         return as_found(reading)
@@ -89,16 +89,16 @@ def _print(spent: Spent, by: str) -> None:
 def _as_json(spent: Spent) -> dict[str, Json]:
     """The totals and every group; null for tokens and money of which nothing is known."""
     groups: dict[str, Json] = {
-        f"by_{by}": {name: usage_json(group) for name, group in rows} for by, rows in _groups(spent.usage).items()
+        f"by_{by}": {name: plain(group) for name, group in rows} for by, rows in _groups(spent.usage).items()
     }
     return {
         "currency": spent.currency or None,
         "crashes": spent.crashes,
         "inherited": spent.inherited,
-        "ahead": usage_json(spent.ahead.made),
-        "ahead_wasted": usage_json(spent.ahead.wasted),
+        "ahead": plain(spent.ahead.made),
+        "ahead_wasted": plain(spent.ahead.wasted),
         "repeats": spent.ahead.repeats,
-        "total": usage_json(spent.usage.total),
+        "total": plain(spent.usage.total),
         **groups,
     }
 
@@ -152,9 +152,9 @@ def usage_there_json(usage: UsageThere) -> Json:
     return {
         "imported": True,
         "whole_run": usage.whole,
-        "total": _plain(together(usage.by_stage.values())),
-        "by_stage": {stage: _plain(row) for stage, row in usage.by_stage.items()},
-        "by_step": {str(step): _plain(row) for step, row in usage.by_step.items()},
+        "total": plain(together(usage.by_stage.values())),
+        "by_stage": {stage: plain(row) for stage, row in usage.by_stage.items()},
+        "by_step": {str(step): plain(row) for step, row in usage.by_step.items()},
     }
 
 
@@ -162,15 +162,11 @@ def _cells(row: ImportedUsage) -> tuple[str, ...]:
     return tuple("-" if count is None else f"{count:,}" for count in (row.calls, row.input_tokens, row.output_tokens))
 
 
-def _plain(row: ImportedUsage) -> Json:
-    return {"calls": row.calls, "input_tokens": row.input_tokens, "output_tokens": row.output_tokens}
-
-
 def print_improvement(reading: Reading, used: Spent, *, as_json: bool) -> None:
     """The page, or the document, as far as the log can be read."""
     found = improvement_of((recorded.event for recorded in reading.read()), used.usage)
     if as_json:
-        print_json({**_improvement_json(found, used), "problem": problem_json(reading)})
+        print_json({**_improvement_json(found, used), "problem": plain(reading.problem)})
     else:
         _print_page(found, used)
 
@@ -254,22 +250,10 @@ def _improvement_json(found: Improvement, used: Spent) -> dict[str, Json]:
         "points": found.points,
         "accepted_edits": found.edits,
         "lines": found.lines,
-        "total": usage_json(found.total),
-        "by_stage": {stage: usage_json(usage) for stage, usage in found.by_stage.items()},
+        "total": plain(found.total),
+        "by_stage": {stage: plain(usage) for stage, usage in found.by_stage.items()},
         "for_each": {name: None if number <= 0 else _each_json(found.total, number) for name, number in _units(found)},
-        "curve": [
-            {
-                "after": each.name,
-                "verdict": each.verdict or None,
-                "edits": each.edits,
-                "lines": each.lines,
-                "best": each.best,
-                "points": each.points,
-                "used": usage_json(each.usage),
-                "so_far": usage_json(each.so_far),
-            }
-            for each in found.curve
-        ],
+        "curve": [plain(each) for each in found.curve],
     }
 
 

@@ -1,38 +1,79 @@
-"""Typed values as JSON: the shapes that programs get from `--json`."""
+"""
+Typed values as JSON: the one way from a value to what programs get of `--json`.
+
+A value is a mapping of its fields, whatever is in it. Hooks are for what programs know by another shape: a name that
+differs, a text that is null where it says nothing, a sum without what only the log needs.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, cast
 
-from attrs import asdict
+from attrs import fields
+from cattrs import Converter
+from cattrs.gen import make_dict_unstructure_fn, override
 
-from skillopt_es.events.values import Json, Proposal
+from skillopt_es.audit.improvement import Stretch
+from skillopt_es.errors import SkillOptError
+from skillopt_es.events.catalog import RunForked, SealedTestOpened
+from skillopt_es.events.values import Draft, Edit, Failed, Json, Measured, NotRun, Score, Suggestion
+from skillopt_es.projections.chains import Seen
+from skillopt_es.projections.fates import Fate
+from skillopt_es.projections.intervals import Interval
+from skillopt_es.projections.item_results import Turned
+from skillopt_es.projections.plain import plain_payload
 from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.usage import KINDS, Tally, UsageSums
+from skillopt_es.projections.usage import KINDS, Tally
 from skillopt_es.runs.overview import Spent
 
-if TYPE_CHECKING:
-    from skillopt_es.projections.fates import Fate
-    from skillopt_es.runs.reading import Reading
+_converter = Converter()
 
 
-def looks_json(looks: Looks, *, sealed: bool) -> Json:
-    """The same for programs."""
-    opened: list[Json] = [
-        {"look": look.look, "by": look.by, "skill": look.skill or None, "evaluation": look.evaluation or None}
-        for look in looks.opened
-    ]
-    return {"sealed": sealed, "count": looks.count, "opened": opened}
+def plain(value: object) -> Json:
+    """A value as JSON; null for None."""
+    return cast("Json", _converter.unstructure(value))
 
 
-def total_json(spent: Spent) -> Json:
-    """The totals, for other commands' documents."""
-    head: dict[str, Json] = {"currency": spent.currency or None, "crashes": spent.crashes, "inherited": spent.inherited}
-    return {**head, **usage_json(spent.usage.total)}
+def plain_fields(value: object) -> dict[str, Json]:
+    """A value with fields as a JSON object."""
+    return cast("dict[str, Json]", _converter.unstructure(value))
 
 
-def usage_json(usage: UsageSums) -> dict[str, Json]:
-    """A group as JSON; null for what no call reported."""
+def plain_score(score: Score) -> dict[str, Json]:
+    """A score whose means are null when nothing was measured."""
+    return {**plain_fields(score), **({"hard": None, "soft": None} if score.measured == 0 else {})}
+
+
+def _hook(cls: type, shape: Callable[[Any], Json]) -> None:
+    _converter.register_unstructure_hook(cls, shape)
+
+
+def _fields(cls: type, *, null: str = "", **names: str) -> None:
+    """A value's own fields; the one called `null` is null where it says nothing, some have other names for programs."""
+
+    def made(known: Any) -> Callable[[Any], Json]:  # noqa: ANN401 - a class, as cattrs says it
+        blank = (lambda value: value or None) if null else None
+        changed: Any = {name: override(rename=other) for name, other in names.items()}
+        changed[null] = override(rename=names.get(null), unstruct_hook=blank)
+        return make_dict_unstructure_fn(known, _converter, **changed)
+
+    _converter.register_unstructure_hook_factory(lambda asked: asked is cls, made)
+
+
+def _tagged(kind: str, word: str) -> Callable[[Any], Json]:
+    """The fields of one of several kinds, with a word that says which."""
+
+    def shape(value: Any) -> Json:  # noqa: ANN401 - one of the kinds
+        return {kind: word, **{each.name: plain(getattr(value, each.name)) for each in fields(type(value))}}
+
+    return shape
+
+
+def _usage(usage: UsageSums) -> dict[str, Json]:
+    """Calls, tokens and money; null for what no call reported."""
     tokens: dict[str, Json] = {}
     for kind in KINDS:
         tally: Tally = getattr(usage, kind)
@@ -49,27 +90,32 @@ def usage_json(usage: UsageSums) -> dict[str, Json]:
     }
 
 
-def fate_json(fate: Fate) -> Json:
-    """A fate for programs."""
-    return {
-        "path": list(fate.path),
-        "reason": fate.reason,
-        "detail": fate.detail,
-        "assumed": fate.assumed,
-        "same_as": fate.same_as or None,
+def _spent(spent: Spent) -> Json:
+    head: Mapping[str, Json] = {
+        "currency": spent.currency or None,
+        "crashes": spent.crashes,
+        "inherited": spent.inherited,
     }
+    return {**head, **_usage(spent.usage.total)}
 
 
-def proposal_json(proposal: Proposal) -> Json:
-    """A proposal for programs, with its kind."""
-    values: dict[str, Json] = asdict(proposal, value_serializer=lambda _, __, value: _listed(value))
-    return {"type": type(proposal).__name__.lower(), **values}
+def _look(look: SealedTestOpened) -> Json:
+    return {"look": look.look, "by": look.by, "skill": look.skill or None, "evaluation": look.evaluation or None}
 
 
-def _listed(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def problem_json(reading: Reading) -> Json:
-    """What is wrong with the log, for programs; null when nothing was noticed."""
-    return None if reading.problem is None else str(reading.problem)
+_hook(Path, str)
+_hook(Decimal, float)
+_hook(SkillOptError, str)
+_hook(UsageSums, _usage)
+_hook(Spent, _spent)
+_hook(Interval, lambda interval: [interval.low, interval.high])
+_hook(Seen, lambda seen: {"seq": seen.seq, "type": type(seen.event).__name__, "data": plain_payload(seen.event)})
+_hook(Looks, lambda looks: {"count": looks.count, "opened": [_look(look) for look in looks.opened]})
+_hook(RunForked, lambda forked: {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq})
+for _proposal in (Edit, Suggestion, Draft):
+    _hook(_proposal, _tagged("type", _proposal.__name__.lower()))
+for _outcome, _word in ((Measured, "measured"), (Failed, "failed"), (NotRun, "not_run")):
+    _hook(_outcome, _tagged("outcome", _word))
+_fields(Fate, null="same_as")
+_fields(Turned, null="action", action="verdict")
+_fields(Stretch, null="verdict", name="after", usage="used")

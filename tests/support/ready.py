@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
@@ -82,10 +82,15 @@ def is_plain(environ: Mapping[str, str]) -> bool:
     return hasattr(os, "fork") and not spoken and environ.get("LANG", LANGUAGE).endswith("UTF-8")
 
 
+INHERITED = (signal.SIGTERM, signal.SIGHUP)
+"""What a child ignores as its parent does."""
+
+
 def start(words: Sequence[object], cwd: Path, environ: Mapping[str, str], streams: Sequence[int]) -> Ready:
     """Starts `skillopt-es` with these three open files; the environment has to be plain."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    asked = json.dumps({"words": list(map(str, words)), "cwd": str(cwd), "environ": dict(environ)})
+    ignored = [number for number in INHERITED if signal.getsignal(number) is signal.SIG_IGN]  # nohup
+    asked = json.dumps({"words": list(map(str, words)), "cwd": str(cwd), "environ": dict(environ), "ignored": ignored})
     with theirs:
         socket.send_fds(_nursery(environ.get(WARNINGS, "")), [asked.encode()], [theirs.fileno(), *streams])
     ours.settimeout(PATIENCE)
@@ -125,7 +130,9 @@ def import_all() -> None:
         importlib.import_module(name)
 
 
-def become(words: Sequence[str], cwd: str, environ: Mapping[str, str], streams: Sequence[int]) -> NoReturn:
+def become(
+    words: Sequence[str], cwd: str, environ: Mapping[str, str], streams: Sequence[int], ignored: Collection[int]
+) -> NoReturn:
     """Makes this process, which has just been forked, the command, as if a shell had started it."""
     from skillopt_es.cli.main import main
 
@@ -135,8 +142,8 @@ def become(words: Sequence[str], cwd: str, environ: Mapping[str, str], streams: 
     os.environ.clear()
     os.environ.update(environ)
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    for usual in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(usual, signal.SIG_DFL)
+    for number in INHERITED:
+        signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -169,7 +176,7 @@ def keep(asked: Mapping[str, Any], client: int, *streams: int) -> NoReturn:
     process = os.fork()
     if process == 0:
         os.close(client)
-        become(asked["words"], asked["cwd"], asked["environ"], streams)
+        become(asked["words"], asked["cwd"], asked["environ"], streams, asked["ignored"])
     for stream in streams:
         os.close(stream)
     with socket.socket(fileno=client) as told:

@@ -15,19 +15,17 @@ from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import Decision
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
-    BestPromoted,
     EditsRanked,
     EpochPlanned,
     Event,
     MinibatchesPlanned,
-    RunCompleted,
     RunPaused,
-    SealedTestOpened,
     StepSkipped,
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, PatchSource
 from skillopt_es.gate.draws import too_large
+from skillopt_es.gate.steps import FINAL_DECISIONS
 from skillopt_es.programs.classic.appendix import extension, fate_of_notes, written
 from skillopt_es.programs.classic.candidate import built_candidate
 from skillopt_es.programs.classic.contests import gate_candidate
@@ -165,37 +163,6 @@ def _write_appendix(state: ClassicState, run: RunData) -> Event:
     return written(state, run)
 
 
-def _promote_best(state: ClassicState, run: RunData) -> Event:
-    assert state.current is not None
-    assert state.best is not None
-    value = state.measured[state.current.skill.hash].value
-    assert value is not None
-    return BestPromoted(
-        skill=state.current.skill.hash,
-        value=value,
-        previous=state.best.skill.hash,
-        previous_value=state.best.value,
-    )
-
-
-def _open_test(state: ClassicState, run: RunData) -> Event:
-    return SealedTestOpened(look=state.looks.count + 1, by="final")
-
-
-def _complete_run(state: ClassicState, run: RunData) -> Event:
-    assert state.current is not None
-    assert state.best is not None
-    best, final = state.best.skill.hash, state.current.skill.hash
-    tests = {skill: scored.score for skill, scored in state.tests.items()}
-    return RunCompleted(
-        best=best,
-        final=final,
-        test_initial=tests.get(run.started.skill.hash),
-        test_best=tests.get(best),
-        test_final=tests.get(final),
-    )
-
-
 _WITH_A_GUARD: Mapping[str, Callable[[ClassicState, RunData, LeakGuard], Event]] = {
     "extend_appendix": _extend_appendix,
     "build_candidate": _build_candidate,
@@ -217,9 +184,6 @@ _BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
     "apply_late_slow_update": apply_late_slow_update,
     "stop_training": stop_training,
     "complete_epoch": complete_epoch,
-    "promote_best": _promote_best,
-    "open_test": _open_test,
-    "complete_run": _complete_run,
     **{f"skip:{reason}": partial(_skip_step, reason) for reason in get_args(SkipReason)},
 }
 
@@ -238,6 +202,7 @@ def _guarded(name: str, state: ClassicState, run: RunData, evidence: RecordedTex
 
 
 DECISIONS: Mapping[str, Decision[Classic]] = {
+    **FINAL_DECISIONS,
     **{name: partial(_by_facts, name) for name in _BY_FACTS},
     **{name: partial(_guarded, name) for name in _WITH_A_GUARD},
 }
