@@ -34,6 +34,7 @@ PatchSource = Literal["failure", "success"]
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
 GateRule = Literal["strict", "confirm", "paired"]
+DRAWS_ONCE: frozenset[str] = frozenset({"strict"})  # the rules that never draw a text twice
 GateNoise = Literal["items", "families"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]
 Ungated = Literal["placeholder", "unchanged", "postponed", "no_content"]

@@ -20,15 +20,16 @@ from skillopt_es.adapters.harnesses.child_environment import ChildEnvironment, c
 from skillopt_es.adapters.harnesses.failures import failure_in, hint_for, meant_by
 from skillopt_es.adapters.harnesses.hiding import CannotHideError, covered, hidden_from, needed
 from skillopt_es.adapters.harnesses.installation import command_of, own_settings
-from skillopt_es.adapters.harnesses.prompts import prompt_for, wording
 from skillopt_es.adapters.harnesses.stream import MOST_STEPS, read_stream
 from skillopt_es.adapters.harnesses.workspace import (
     Rooms,
     make_rooms,
     place_skill,
+    prompt_for,
     remove_rooms,
     skill_name,
     without_skill,
+    wording,
 )
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.adapters.models.errors import Failure, failure

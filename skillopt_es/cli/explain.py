@@ -143,8 +143,8 @@ def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None
     from skillopt_es.cli.explain_pages import history_of, unknown_words, use_json, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
     from skillopt_es.events.places import Place
+    from skillopt_es.presenting.documents import plain_event
     from skillopt_es.presenting.event_lines import event_line
-    from skillopt_es.projections.plain import plain_event
 
     event = target.recorded.event
     history = history_of(event.item, reading) if isinstance(event, RolloutCompleted) else None

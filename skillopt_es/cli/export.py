@@ -182,7 +182,7 @@ def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) 
 def _export_events(log: EventLog, out: str, *, force: bool) -> None:
     from skillopt_es.cli.files import writing
     from skillopt_es.events.codec import canonical_json
-    from skillopt_es.projections.plain import plain_event
+    from skillopt_es.presenting.documents import plain_event
 
     lines = (f"{canonical_json(plain_event(recorded))}\n".encode() for recorded in log.read())
     if out == "-":

@@ -1,30 +1,33 @@
 """
 Typed values as JSON: the one way from a value to what programs get of `--json`.
 
-A value is a mapping of its fields, whatever is in it. Hooks are for what programs know by another shape: a name that
-differs, a text that is null where it says nothing, a sum without what only the log needs.
+A value is an object of its fields, whatever is in it. Hooks are for what programs know by another shape: a name that
+differs, a text that is null where it says nothing, a sum without what only the log needs. Events and calls are as the
+log has them, whole.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
-from attrs import fields
+from attrs import asdict, fields
 from cattrs import Converter
 from cattrs.gen import make_dict_unstructure_fn, override
 
 from skillopt_es.audit.improvement import Stretch
 from skillopt_es.errors import SkillOptError
-from skillopt_es.events.catalog import RunForked, SealedTestOpened
+from skillopt_es.events.catalog import Event, Recorded, RunForked, SealedTestOpened
+from skillopt_es.events.journal import CallRow
+from skillopt_es.events.strict import strict_converter
 from skillopt_es.events.values import Draft, Edit, Failed, Json, Measured, NotRun, Score, Suggestion
 from skillopt_es.projections.chains import Seen
 from skillopt_es.projections.fates import Fate
 from skillopt_es.projections.intervals import Interval
 from skillopt_es.projections.item_results import Turned
-from skillopt_es.projections.plain import plain_payload
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.usage import KINDS, Tally
 from skillopt_es.runs.overview import Spent
@@ -119,3 +122,37 @@ for _outcome, _word in ((Measured, "measured"), (Failed, "failed"), (NotRun, "no
 _fields(Fate, null="same_as")
 _fields(Turned, null="action", action="verdict")
 _fields(Stretch, null="verdict", name="after", usage="used")
+
+_event_converter = strict_converter(detailed=False)
+
+
+def plain_event(recorded: Recorded) -> dict[str, Json]:
+    """An event as JSON, in the current version of its type."""
+    kind = type(recorded.event)
+    return {
+        "seq": recorded.seq,
+        "type": kind.__name__,
+        "version": kind.VERSION,
+        "recorded_at": recorded.recorded_at,
+        "prev_hash": recorded.prev_hash,
+        "hash": recorded.hash,
+        "data": plain_payload(recorded.event),
+    }
+
+
+def plain_payload(event: Event) -> dict[str, Json]:
+    """What an event says, as JSON."""
+    return cast("dict[str, Json]", _event_converter.unstructure(event))
+
+
+def plain_call(row: CallRow) -> dict[str, Json]:
+    """A call as JSON; its messages and its answer are named by digest."""
+    call = asdict(row.call)
+    call.update(request=row.call.request.said, tries=json.loads(row.call.tries))
+    return {
+        "n": row.n,
+        "attempt": row.attempt,
+        "recorded_at": row.recorded_at,
+        "digest": row.digest,
+        **call,
+    }
