@@ -29,7 +29,7 @@ from skillopt_es.projections.fates import Fate
 from skillopt_es.projections.intervals import Interval
 from skillopt_es.projections.item_results import Turned
 from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.usage import KINDS, Tally
+from skillopt_es.projections.usage import KINDS, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 
 _converter = Converter()
