@@ -22,6 +22,7 @@ from skillopt_es.engine.differences import (
     CheckReport,
     Mismatch,
     all_of,
+    came_out_otherwise,
     cannot_go_on,
     differences,
     mapping_differences,
@@ -277,13 +278,13 @@ class _Walk:
             return None
         if type(recorded.event) is not type(derived):
             return mismatch(recorded, f"stands where a {type(derived).__name__} follows from the evidence")
-        return mismatch(recorded, "", differences(recorded.event, derived))
+        return came_out_otherwise(recorded, differences(recorded.event, derived))
 
     def _compared(self, recorded: Recorded, wanted: Mapping[str, object]) -> Mismatch | None:
         """Folds the event if its fields are as wanted."""
         found = {name: getattr(recorded.event, name) for name in wanted}
         if found != wanted:
-            return mismatch(recorded, "", mapping_differences(found, wanted))
+            return came_out_otherwise(recorded, mapping_differences(found, wanted))
         self._fold(recorded.event)
         return None
 

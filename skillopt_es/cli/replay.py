@@ -267,8 +267,7 @@ def mismatch_lines(report: CheckReport) -> list[str]:
 def _line(found: Mismatch) -> str:
     where = "" if found.step is None else f", step {found.step}"
     after = "  (after the first difference)" if found.follow_up else ""
-    said = found.message.removeprefix("does not follow from the evidence: ")
-    return f"event {found.seq} ({found.event}){where}: {said}{after}"
+    return f"event {found.seq} ({found.event}){where}: {found.said}{after}"
 
 
 def report_json(report: CheckReport) -> Json:

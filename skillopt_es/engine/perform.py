@@ -10,6 +10,7 @@ from attrs import frozen
 
 from skillopt_es.engine import scores
 from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.consult import consult
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import Program
 from skillopt_es.engine.rollout import Emission, RolloutPorts, jobs_at_once, run_rollouts
@@ -57,6 +58,7 @@ def _question(program: Program[Any], job: object, state: AnyState, run: RunData,
     """One question to the optimizer, ready to be asked."""
 
     async def ask() -> Event:
-        return await program.questions[type(job)](job, state, run, ports.calls, ports.evidence)
+        asking = program.questions[type(job)](job, state, run, ports.evidence)
+        return asking.event(await consult(ports.calls, asking, again=run.config.optimizer.ask_again))
 
     return ask

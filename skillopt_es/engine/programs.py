@@ -6,7 +6,7 @@ Programs are found by name among the entry points of the installed packages, as 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, TypeVar
 from attrs import field, frozen
 
 from skillopt_es.config import TrainConfig
-from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.consult import Asking
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
 from skillopt_es.engine.evidence import RecordedTexts
@@ -35,8 +35,8 @@ Handler = Callable[..., RunState[S]]
 """The state after an event of one type: `(state, event)`; the core has not changed yet."""
 Decision = Callable[[RunState[S], RunData, RecordedTexts], Event]
 """A pure function from recorded facts to the event that states what follows from them."""
-Question = Callable[[Any, RunState[S], RunData, Calls, RecordedTexts], Awaitable[Event]]
-"""What is asked of the optimizer for one job, and the event that states its answer."""
+Question = Callable[[Any, RunState[S], RunData, RecordedTexts], Asking[Any]]
+"""What is asked of the optimizer for one job, how its reply is read, and the event that states the answer. Pure."""
 
 
 @frozen(kw_only=True)
