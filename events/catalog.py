@@ -591,6 +591,15 @@ def names_of(kinds: Iterable[type[Event]]) -> tuple[str, ...]:
     return tuple(kind.__name__ for kind in kinds)
 
 
+STEP_ENDS: tuple[type[Event], ...] = (CandidateGated, StepSkipped, GapFound)
+"""The events that may end a step."""
+
+
+def ended_step(event: Event) -> int | None:
+    """The step that an event ends: by a verdict, without a candidate, or not so that it is known; None for others."""
+    return event.step if isinstance(event, CandidateGated | StepSkipped | GapFound) else None
+
+
 def _skill_fields(kind: type[Event]) -> tuple[str, ...]:
     return tuple(name for name, hint in get_type_hints(kind).items() if SkillTree in (hint, *get_args(hint)))
 

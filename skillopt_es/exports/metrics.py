@@ -9,13 +9,11 @@ from datetime import datetime
 from attrs import frozen
 
 from skillopt_es.events.catalog import (
-    CandidateGated,
-    GapFound,
     Recorded,
     RunCompleted,
     RunForked,
     SkillScored,
-    StepSkipped,
+    ended_step,
 )
 from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.imported_usage import UsageThere, usage_there
@@ -80,11 +78,8 @@ def _params(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _ends_of_steps(records: Iterable[Recorded]) -> Mapping[int, datetime]:
     """When each step ended."""
-    return {
-        recorded.event.step: datetime.fromisoformat(recorded.recorded_at)
-        for recorded in records
-        if isinstance(recorded.event, CandidateGated | StepSkipped | GapFound) and recorded.event.step is not None
-    }
+    ends = ((ended_step(recorded.event), recorded.recorded_at) for recorded in records)
+    return {step: datetime.fromisoformat(at) for step, at in ends if step is not None}
 
 
 def _baseline(records: Iterable[Recorded]) -> Iterator[Point]:
