@@ -148,9 +148,10 @@ def _as_json(folder: Path, state: AnyState, seq: int, head: int, report: CheckRe
 
 
 def _print(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> None:
+    from skillopt_es.programs.evaluation.program import EVALUATION
     from skillopt_es.runs.snapshot import counted_verdicts, position
 
-    if state.started is not None and state.started.program == "evaluation":
+    if state.started is not None and state.started.program == EVALUATION.name:
         _print_evaluation(folder, state, seq, head, report)
         return
     counts = state.counts

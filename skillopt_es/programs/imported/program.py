@@ -266,6 +266,10 @@ IMPORTED: Program[Classic] = replace(
         "start": Refusal("is what the original trained", hint="`skillopt-es import` reads its results"),
         "resume": _READ_ONLY,
         "fork": _READ_ONLY,
+        "score": Refusal(
+            "was imported: its settings are another trainer's, so its target cannot be asked from here",
+            hint="`skillopt-es export` writes its skill, and `skillopt-es eval CONFIG --skill FILE` scores that",
+        ),
         "calibrate": Refusal(
             "was imported: which items are for validation is not in its log",
             hint="`skillopt-es eval` scores its skill on your own data",
