@@ -7,7 +7,6 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, with_overrides
-from skillopt_es.engine.programs import check_allowed
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
@@ -37,8 +36,7 @@ class Subject(ScorableRun):
 
 def subject(folder: Path, evaluations: Path) -> Subject:
     """The run in a folder; raises RunNotFound or ConfigError for what has no gate."""
-    of = scorable_run(folder)
-    check_allowed("calibrate", of.run.started, folder.name)
+    of = scorable_run(folder, "calibrate")
     return Subject(folder=folder, run=of.run, state=of.state, evaluations=evaluations)
 
 

@@ -22,12 +22,13 @@ from skillopt_es.engine.differences import (
     CheckReport,
     Mismatch,
     all_of,
+    came_out_otherwise,
     cannot_go_on,
     differences,
     mapping_differences,
     mismatch,
 )
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.perform import Ports, perform
 from skillopt_es.engine.programs import Program, program_of
@@ -77,7 +78,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
     executor = REAL_WORLD.executor(lambda: False)
     texts = _Noticing(log, log.erasures.texts)
     ports = Ports(
-        calls=RecordedCalls(journal, texts), evidence=Evidence(texts, journal), executor=executor, rollouts=None
+        calls=RecordedCalls(journal, texts), evidence=RecordedTexts(texts, journal), executor=executor, rollouts=None
     )
     walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
     wrong = await walk.all(first, first.event, events)
@@ -277,13 +278,13 @@ class _Walk:
             return None
         if type(recorded.event) is not type(derived):
             return mismatch(recorded, f"stands where a {type(derived).__name__} follows from the evidence")
-        return mismatch(recorded, "", differences(recorded.event, derived))
+        return came_out_otherwise(recorded, differences(recorded.event, derived))
 
     def _compared(self, recorded: Recorded, wanted: Mapping[str, object]) -> Mismatch | None:
         """Folds the event if its fields are as wanted."""
         found = {name: getattr(recorded.event, name) for name in wanted}
         if found != wanted:
-            return mismatch(recorded, "", mapping_differences(found, wanted))
+            return came_out_otherwise(recorded, mapping_differences(found, wanted))
         self._fold(recorded.event)
         return None
 

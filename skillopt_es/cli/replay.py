@@ -148,9 +148,10 @@ def _as_json(folder: Path, state: AnyState, seq: int, head: int, report: CheckRe
 
 
 def _print(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> None:
+    from skillopt_es.programs.evaluation.program import EVALUATION
     from skillopt_es.runs.snapshot import counted_verdicts, position
 
-    if state.started is not None and state.started.program == "evaluation":
+    if state.started is not None and state.started.program == EVALUATION.name:
         _print_evaluation(folder, state, seq, head, report)
         return
     counts = state.counts
@@ -267,8 +268,7 @@ def mismatch_lines(report: CheckReport) -> list[str]:
 def _line(found: Mismatch) -> str:
     where = "" if found.step is None else f", step {found.step}"
     after = "  (after the first difference)" if found.follow_up else ""
-    said = found.message.removeprefix("does not follow from the evidence: ")
-    return f"event {found.seq} ({found.event}){where}: {said}{after}"
+    return f"event {found.seq} ({found.event}){where}: {found.said}{after}"
 
 
 def report_json(report: CheckReport) -> Json:

@@ -70,26 +70,38 @@ def _short(value: object, start: int = 0) -> str:
 @frozen
 class Mismatch:
     """
-    An event that does not follow from what was recorded before it.
+    An event that does not follow from what was recorded before it: what is `said` of it.
 
-    One that is a `follow_up` stands after another: its cause may be that one, or its own.
+    One that is a `follow_up` stands after another: its cause may be that one, or its own. One that is `derived` was
+    decided again, and came out otherwise.
     """
 
     seq: int
     event: str
-    message: str
+    said: str
     differences: tuple[Difference, ...] = ()
     step: int | None = None
     follow_up: bool = False
+    derived: bool = False
+
+    @property
+    def message(self) -> str:
+        """What is wrong with it, to go on with after its name."""
+        return f"does not follow from the evidence: {self.said}" if self.derived else self.said
 
     def __str__(self) -> str:
         return f"event {self.seq} ({self.event}) {self.message}"
 
 
-def mismatch(recorded: Recorded, message: str, found: tuple[Difference, ...] = ()) -> Mismatch:
-    """What is wrong with an event: in words, or by its fields."""
-    said = message or "does not follow from the evidence: " + "; ".join(str(difference) for difference in found)
-    return Mismatch(recorded.seq, type(recorded.event).__name__, said, found, step_of(recorded.event))
+def mismatch(recorded: Recorded, message: str) -> Mismatch:
+    """What is wrong with an event, in words."""
+    return Mismatch(recorded.seq, type(recorded.event).__name__, message, step=step_of(recorded.event))
+
+
+def came_out_otherwise(recorded: Recorded, found: tuple[Difference, ...] = (), said: str = "") -> Mismatch:
+    """That an event was derived again with another result: in words, or by its fields."""
+    said = said or "; ".join(str(difference) for difference in found)
+    return evolve(mismatch(recorded, said), differences=found, derived=True)
 
 
 ILLEGAL = (AssertionError, LookupError, ValueError, TypeError, AttributeError)

@@ -6,7 +6,7 @@ Programs are found by name among the entry points of the installed packages, as 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -15,14 +15,14 @@ from typing import Any, Generic, Literal, TypeVar
 from attrs import field, frozen
 
 from skillopt_es.config import TrainConfig
-from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.consult import Asking
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Task, Unit
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import CandidateGated, Event, Recorded, RunStarted, StepSkipped
+from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RunStarted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Purpose
@@ -33,10 +33,10 @@ PROGRAMS = "skillopt_es.programs"
 S = TypeVar("S")
 Handler = Callable[..., RunState[S]]
 """The state after an event of one type: `(state, event)`; the core has not changed yet."""
-Decision = Callable[[RunState[S], RunData, Evidence], Event]
+Decision = Callable[[RunState[S], RunData, RecordedTexts], Event]
 """A pure function from recorded facts to the event that states what follows from them."""
-Question = Callable[[Any, RunState[S], RunData, Calls, Evidence], Awaitable[Event]]
-"""What is asked of the optimizer for one job, and the event that states its answer."""
+Question = Callable[[Any, RunState[S], RunData, RecordedTexts], Asking[Any]]
+"""What is asked of the optimizer for one job, how its reply is read, and the event that states the answer. Pure."""
 
 
 @frozen(kw_only=True)
@@ -89,7 +89,7 @@ class Words(Generic[S]):
     snapshot: Callable[[RunState[S]], dict[str, Json]] = field(default=lambda state: {})
 
 
-Deed = Literal["start", "resume", "fork", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
+Deed = Literal["start", "resume", "fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
 """What is done with runs and what not every program's allow; `steps` is to ask about a step of one."""
 
 
@@ -131,7 +131,7 @@ class Program(Generic[S]):
     stage: Callable[[RunState[S]], Hashable] = field(default=lambda state: state.steps_done)
     under_way: Callable[[RunState[S]], str]
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
-    milestones: tuple[type[Event], ...] = (CandidateGated, StepSkipped)
+    milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)
     steps: Callable[[TrainConfig, int], tuple[int, int]] = field(default=lambda train, items: (1, train.num_epochs))
     plan: Callable[[RunData, int, int], tuple[Part, ...]] = steps_plan

@@ -29,7 +29,7 @@ from skillopt_es.projections.fates import Fate
 from skillopt_es.projections.intervals import Interval
 from skillopt_es.projections.item_results import Turned
 from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.usage import KINDS, Tally, Usage
+from skillopt_es.projections.usage import KINDS, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 
 _converter = Converter()
@@ -80,7 +80,7 @@ def _tagged(kind: str, word: str) -> Callable[[Any], Json]:
     return shape
 
 
-def _usage(usage: Usage) -> dict[str, Json]:
+def _usage(usage: UsageSums) -> dict[str, Json]:
     """Calls, tokens and money; null for what no call reported."""
     tokens: dict[str, Json] = {}
     for kind in KINDS:
@@ -114,7 +114,7 @@ def _look(look: SealedTestOpened) -> Json:
 _hook(Path, str)
 _hook(Decimal, float)
 _hook(SkillOptError, str)
-_hook(Usage, _usage)
+_hook(UsageSums, _usage)
 _hook(Spent, _spent)
 _hook(Interval, lambda interval: [interval.low, interval.high])
 _hook(Seen, lambda seen: {"seq": seen.seq, "type": type(seen.event).__name__, "data": plain_payload(seen.event)})

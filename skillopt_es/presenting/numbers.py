@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Setting
-from skillopt_es.projections.usage import KINDS, Money, Tally, Usage
+from skillopt_es.projections.usage import KINDS, Money, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 
 
@@ -84,7 +84,7 @@ def shown_cost(cost: Money) -> str:
     return f"{cost.known:,.{8 if tiny else 4}f}{'+' if cost.unknown else ''}"
 
 
-def shown_usage(usage: Usage, currency: str) -> str:
+def shown_usage(usage: UsageSums, currency: str) -> str:
     """Calls, tokens and money in one line; a plus behind a lower bound, a dash for what is not known at all."""
     tokens = f"{counted(usage.calls, 'call')}, {shown_tokens(usage.input)} tokens in, {shown_tokens(usage.output)} out"
     return f"{tokens}, {currency} {shown_cost(usage.cost)}" if currency else tokens

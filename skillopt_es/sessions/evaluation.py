@@ -20,6 +20,7 @@ from attrs import frozen
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.fold import fold_log
+from skillopt_es.engine.programs import Deed, check_allowed
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
@@ -80,11 +81,12 @@ class ScorableRun:
         return named.get(which, self.run.started.skill)
 
 
-def scorable_run(folder: Path) -> ScorableRun:
-    """The run in a folder; raises RunNotFound for one that has not begun."""
+def scorable_run(folder: Path, deed: Deed = "score") -> ScorableRun:
+    """The run in a folder; raises RunNotFound for one that has not begun, ConfigError where its program refuses."""
     state = read_state(folder)
     if state.started is None:
         raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
+    check_allowed(deed, state.started, folder.name)
     return ScorableRun(folder=folder, run=recorded_run(state.started, folder, state.overrides), state=state)
 
 

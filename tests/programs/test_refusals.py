@@ -22,6 +22,7 @@ from skillopt_es.engine.programs import Deed, program_named
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.log import EventLog
 from skillopt_es.runs.lookup import seq_of
+from skillopt_es.sessions.evaluation import scorable_run
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
 
@@ -44,6 +45,7 @@ def _step(folder: Path) -> object:
 DEEDS: dict[Deed, Callable[[Path], object]] = {
     "resume": lambda folder: asyncio.run(resume(folder, ScriptedWorld().session())),
     "fork": lambda folder: make_fork(folder, 2, folder.parent / "fork", now=lambda: NOON),
+    "score": scorable_run,
     "calibrate": lambda folder: subject(folder, folder.parent),
     "regate": _regated,
     "rescore": _rescored,

@@ -17,6 +17,7 @@ from skillopt_es.engine.differences import (
     CheckReport,
     Mismatch,
     all_of,
+    came_out_otherwise,
     cannot_go_on,
     differences,
     mismatch,
@@ -91,7 +92,7 @@ def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | No
             if derived == event:
                 return None
             if isinstance(derived, SkillScored):
-                return mismatch(recorded, "", differences(event, derived))
+                return came_out_otherwise(recorded, differences(event, derived))
     return mismatch(recorded, "has no place in an evaluation, or nothing was tried before it")
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from attrs import define, field
 from attrs import evolve as replace
 
-from skillopt_es.engine.differences import ILLEGAL, CheckReport, Mismatch, all_of, cannot_go_on, mismatch
+from skillopt_es.engine.differences import ILLEGAL, CheckReport, Mismatch, all_of, came_out_otherwise, cannot_go_on
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.programs import Program, Refusal
 from skillopt_es.engine.scores import mean_score
@@ -101,7 +101,7 @@ class Recheck:
             try:
                 problem = self._checked(recorded.event)
                 if problem:
-                    self.problems.append(mismatch(recorded, problem))
+                    self.problems.append(came_out_otherwise(recorded, said=problem))
                 self.state = classic(evolve(self.state, recorded.event))
             except ILLEGAL as error:
                 if not self.problems:  # in a log whose events all followed so far, it is ours to fix
@@ -127,12 +127,12 @@ class Recheck:
 
     def _same(self, what: str, recorded: object, wanted: object) -> str:
         self.derived += 1
-        return "" if recorded == wanted else f"does not follow from the evidence: {what} is {recorded}, not {wanted}"
+        return "" if recorded == wanted else f"{what} is {recorded}, not {wanted}"
 
     def _same_text(self, recorded: str, *wanted: str) -> str:
         """That a text is one of those that follow, by our rules or by the original's."""
         self.derived += 1
-        return "" if recorded in wanted else f"does not follow from the evidence: {unlike(recorded, wanted[-1])}"
+        return "" if recorded in wanted else unlike(recorded, wanted[-1])
 
     def _scored(self, event: SkillScored) -> str:
         rows = self.state.rollouts.get(event.place)
@@ -142,8 +142,7 @@ class Recheck:
         self.derived += 1
         if abs(mean.hard - event.score.hard) < _NEAR and abs(mean.soft - event.score.soft) < _NEAR:
             return ""
-        means = f"the results at {event.place} have {_means(mean)}, recorded is {_means(event.score)}"
-        return f"does not follow from the evidence: {means}"
+        return f"the results at {event.place} have {_means(mean)}, recorded is {_means(event.score)}"
 
     def _built(self, event: CandidateBuilt) -> str:
         step = self.state.program.step
@@ -267,6 +266,10 @@ IMPORTED: Program[Classic] = replace(
         "start": Refusal("is what the original trained", hint="`skillopt-es import` reads its results"),
         "resume": _READ_ONLY,
         "fork": _READ_ONLY,
+        "score": Refusal(
+            "was imported: its settings are another trainer's, so its target cannot be asked from here",
+            hint="`skillopt-es export` writes its skill, and `skillopt-es eval CONFIG --skill FILE` scores that",
+        ),
         "calibrate": Refusal(
             "was imported: which items are for validation is not in its log",
             hint="`skillopt-es eval` scores its skill on your own data",
