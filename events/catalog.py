@@ -20,7 +20,6 @@ from skillopt_es.events.values import (
     Draft,
     Edit,
     EditReport,
-    Evidence,
     FailurePattern,
     GateVerdict,
     ImportedBatch,
@@ -31,6 +30,7 @@ from skillopt_es.events.values import (
     NoteReport,
     Outcome,
     Pair,
+    PatchSource,
     Purpose,
     Redaction,
     Rewrite,
@@ -218,7 +218,7 @@ class PatchProposed(Event):
 
     patch: str
     step: int
-    kind: Evidence
+    kind: PatchSource
     items: tuple[str, ...]
     result: Literal["edits", "suggestions", "draft", "notes", "nothing", "unusable", "failed"]
     edits: tuple[Edit, ...] = ()

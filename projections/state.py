@@ -31,7 +31,7 @@ from skillopt_es.events.values import Json, Measured, Proposal, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.seal import Looks
 
-Rollouts = Ledger[str, RolloutCompleted]
+RolloutsByItem = Ledger[str, RolloutCompleted]
 
 
 Kind = Literal["initial_skill", "step", "slow_update", "slow_update_placeholder", "appendix", "unknown"]
@@ -90,12 +90,12 @@ class Measurement:
     """
     The evaluations of one skill that the gate may look at, the first one first.
 
-    `value` is what the stated score counts. `told` is one more evaluation, which decided nothing.
+    `value` is what the stated score counts. `fresh` is one more evaluation, which decided nothing, made to be reported.
     """
 
     drawn: tuple[Drawn, ...]
     value: float | None
-    told: Drawn | None = None
+    fresh: Drawn | None = None
 
     @property
     def score(self) -> Score:
@@ -120,8 +120,8 @@ class Measurement:
     @property
     def stated(self) -> Score:
         """The skill's score: of the evaluation that decided nothing, else the mean over all of them."""
-        if self.told is not None:
-            return self.told.score
+        if self.fresh is not None:
+            return self.fresh.score
         if self.draws == 1:
             return self.score
         scores = [drawn.score for drawn in self.drawn]
@@ -180,7 +180,7 @@ class RunState(Generic[S_co]):
     standings: Mapping[str, Standing] = field(factory=dict)
     built: CandidateBuilt | None = None
     steps_done: int = 0
-    rollouts: Mapping[str, Rollouts] = field(factory=dict)
+    rollouts: Mapping[str, RolloutsByItem] = field(factory=dict)
     scored: Mapping[str, SkillScored] = field(factory=dict)
     measured: Ledger[str, Measurement] = field(factory=Ledger)
     types: Mapping[str, str] = field(factory=dict)

@@ -48,14 +48,14 @@ from skillopt_es.projections.state import proposals_in
 
 
 @frozen(kw_only=True)
-class Held:
-    """Who holds a place: the skill that is current or best, by hash, and its value if it was measured."""
+class Holder:
+    """The skill that is current or best, by hash, and its value if it was measured."""
 
     skill: str = ""
     value: float | None = None
 
-    def measured(self, event: SkillScored, stated: float | None) -> Held:
-        """The same once its skill is measured for the first time, or once more."""
+    def measured(self, event: SkillScored, stated: float | None) -> Holder:
+        """The same holder once its skill is measured for the first time, or once more."""
         changed = event.skill == self.skill and (self.value is None or event.draw != 1)
         return evolve(self, value=stated) if changed else self
 
@@ -92,8 +92,8 @@ class Summary:
     step: int = 0
     steps: int = 0
     initial: str = ""
-    current: Held = field(factory=Held)
-    best: Held = field(factory=Held)
+    current: Holder = field(factory=Holder)
+    best: Holder = field(factory=Holder)
     resumed: int = 0
     lines: tuple[StepLine | EpochLine, ...] = ()
     evaluations: tuple[EvaluationLine, ...] = ()
@@ -146,7 +146,7 @@ def summarize(events: Iterable[Event]) -> Summary:
 
 
 def _started(summary: Summary, event: RunStarted) -> Summary:
-    holder = Held(skill=event.skill.hash)
+    holder = Holder(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
     return evolve(
         summary,
@@ -166,7 +166,7 @@ def _resumed(summary: Summary, _: RunResumed) -> Summary:
 
 def _forked(summary: Summary, event: RunForked) -> Summary:
     current, best = (
-        evolve(holder, value=event.values.get(holder.skill, holder.value)) for holder in (summary.current, summary.best)
+        evolve(place, value=event.values.get(place.skill, place.value)) for place in (summary.current, summary.best)
     )
     evaluations = tuple(
         evolve(line, value=event.values.get(line.skill, line.value)) if line.purpose == "selection" else line
@@ -229,7 +229,7 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
     if event.skill.hash == summary.current.skill:
         return summary
     value = summary.current.value if event.stale_from else event.value
-    return _placed(summary, event, Held(skill=event.skill.hash, value=value))
+    return _placed(summary, event, Holder(skill=event.skill.hash, value=value))
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
@@ -245,7 +245,7 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
     return evolve(summary, open=evolve(summary.open, applied=applied))
 
 
-def _placed(summary: Summary, event: Event, holder: Held) -> Summary:
+def _placed(summary: Summary, event: Event, holder: Holder) -> Summary:
     held = moved({"current": summary.current, "best": summary.best}, event, holder)
     return evolve(summary, current=held["current"], best=held["best"])
 
@@ -253,7 +253,7 @@ def _placed(summary: Summary, event: Event, holder: Held) -> Summary:
 def _gated(summary: Summary, event: CandidateGated) -> Summary:
     verdict, value = event.verdict, event.verdict.candidate_value
     own = summary.selections(event.candidate)
-    candidate = Held(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
+    candidate = Holder(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
     summary = _placed(summary, event, candidate)
     return _end_step(summary, event.step, verdict.action, value, verdict.current_value, bound=not verdict.exact)
 
@@ -296,7 +296,7 @@ def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
         return summary
     verdict = event.verdict
     kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
-    holder = Held(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
+    holder = Holder(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
     return _placed(summary, event, holder)
 
 
@@ -323,7 +323,7 @@ def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
 
 
 def _promoted(summary: Summary, event: BestPromoted) -> Summary:
-    return _placed(summary, event, Held(skill=event.skill, value=event.value))
+    return _placed(summary, event, Holder(skill=event.skill, value=event.value))
 
 
 def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
@@ -356,7 +356,7 @@ def _step_imported(summary: Summary, event: StepImported) -> Summary:
 def _gap(summary: Summary, event: GapFound) -> Summary:
     summary = evolve(summary, gaps=(*summary.gaps, event))
     if event.skill is not None:
-        summary = _placed(summary, event, Held(skill=event.skill.hash))
+        summary = _placed(summary, event, Holder(skill=event.skill.hash))
     if event.step is None:
         return summary
     known = summary.open.imported

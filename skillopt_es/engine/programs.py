@@ -18,7 +18,7 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.engine.consult import Asking
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Task, Unit
 from skillopt_es.errors import ConfigError
@@ -33,9 +33,9 @@ PROGRAMS = "skillopt_es.programs"
 S = TypeVar("S")
 Handler = Callable[..., RunState[S]]
 """The state after an event of one type: `(state, event)`; the core has not changed yet."""
-Decision = Callable[[RunState[S], RunData, Evidence], Event]
+Decision = Callable[[RunState[S], RunData, RecordedTexts], Event]
 """A pure function from recorded facts to the event that states what follows from them."""
-Question = Callable[[Any, RunState[S], RunData, Evidence], Asking[Any]]
+Question = Callable[[Any, RunState[S], RunData, RecordedTexts], Asking[Any]]
 """What is asked of the optimizer for one job, how its reply is read, and the event that states the answer. Pure."""
 
 

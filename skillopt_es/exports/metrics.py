@@ -20,7 +20,7 @@ from skillopt_es.projections.imported_usage import UsageThere, usage_there
 from skillopt_es.projections.lines import StepLine, outcome_of
 from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.usage import RunUsage, Usage, usage_of
+from skillopt_es.projections.usage import RunUsage, UsageSums, usage_of
 from skillopt_es.runs.run_settings import Settings, settings_in, shareable
 
 
@@ -144,7 +144,7 @@ def _counted(usage: RunUsage, there: UsageThere | None, step: int | None = None)
     yield from ((key, float(value)) for key, value in named if value is not None)
 
 
-def _counts(usage: Usage) -> Iterator[tuple[str, float]]:
+def _counts(usage: UsageSums) -> Iterator[tuple[str, float]]:
     """Calls, tokens and money as far as they are known."""
     yield "calls", float(usage.calls)
     yield "failed_calls", float(usage.failed)
