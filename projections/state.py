@@ -31,7 +31,7 @@ from skillopt_es.events.values import Json, Measured, Proposal, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.seal import Looks
 
-Rollouts = Ledger[str, RolloutCompleted]
+RolloutsByItem = Ledger[str, RolloutCompleted]
 
 
 Kind = Literal["initial_skill", "step", "slow_update", "slow_update_placeholder", "appendix", "unknown"]
@@ -90,7 +90,7 @@ class Measurement:
     """
     The selection evaluations of one skill: the first with its score and each item's own, and the `further` ones.
 
-    `value` is what the stated score counts. `told` is an evaluation that decided nothing.
+    `value` is what the stated score counts. `fresh` is an evaluation that decided nothing, made to be reported.
     """
 
     score: Score
@@ -98,7 +98,7 @@ class Measurement:
     place: str
     items: Mapping[str, Measured]
     further: tuple[Drawn, ...] = ()
-    told: Drawn | None = None
+    fresh: Drawn | None = None
 
     @property
     def draws(self) -> int:
@@ -108,8 +108,8 @@ class Measurement:
     @property
     def stated(self) -> Score:
         """The skill's score: of the evaluation that decided nothing, else the mean over all of them."""
-        if self.told is not None:
-            return self.told.score
+        if self.fresh is not None:
+            return self.fresh.score
         if not self.further:
             return self.score
         scores = [self.score, *(drawn.score for drawn in self.further)]
@@ -168,7 +168,7 @@ class RunState(Generic[S_co]):
     standings: Mapping[str, Standing] = field(factory=dict)
     built: CandidateBuilt | None = None
     steps_done: int = 0
-    rollouts: Mapping[str, Rollouts] = field(factory=dict)
+    rollouts: Mapping[str, RolloutsByItem] = field(factory=dict)
     scored: Mapping[str, SkillScored] = field(factory=dict)
     measured: Ledger[str, Measurement] = field(factory=Ledger)
     types: Mapping[str, str] = field(factory=dict)

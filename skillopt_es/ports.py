@@ -177,7 +177,7 @@ StepKind = Literal["message", "reasoning", "command", "file", "tool", "error"]
 
 
 @frozen(kw_only=True)
-class Step:
+class AgentStep:
     """One thing that an agent did or said on its way to the answer; `ok` is None where it does not say."""
 
     kind: StepKind
@@ -199,7 +199,7 @@ class ChatReply:
     request_id: str = ""
     latency_ms: int = 0
     tries: tuple[Try, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[AgentStep, ...] = ()
 
 
 class CallFailed(Exception):
@@ -514,13 +514,13 @@ def seen_by_code(environment: Environment, answers: Answers) -> str:
     return environment.seen_by_code(answers) if isinstance(environment, Walled) else ""
 
 
-Job = Callable[[], Awaitable[T]]
+AsyncCall = Callable[[], Awaitable[T]]
 
 
 class Executor(Protocol):
     """Runs many jobs at once and hands results back in the order of the plan."""
 
-    def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
+    def stream(self, jobs: Sequence[AsyncCall[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
         """Results in the jobs' order, in lists as the next ones become ready; at most `workers` run at once."""
         ...
 

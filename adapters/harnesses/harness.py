@@ -40,13 +40,13 @@ from skillopt_es.adapters.models.slots import Clock
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.adapters.sandboxes.start import NOT_HIDDEN, WHY_NOT_HIDDEN
 from skillopt_es.ports import (
+    AgentStep,
     Answers,
     CallFailed,
     ChatReply,
     ChatRequest,
     FailureKind,
     ModelSettings,
-    Step,
     Try,
     Wait,
     may_try_again,
@@ -306,7 +306,7 @@ class Harness:
         steps = [evolve(step, text=clean(step.text), output=clean(step.output)) for step in transcript.steps]
         if len(steps) > MOST_STEPS:
             half = MOST_STEPS // 2
-            cut = Step(kind="message", text=f"[… {len(steps) - 2 * half} steps cut …]")
+            cut = AgentStep(kind="message", text=f"[… {len(steps) - 2 * half} steps cut …]")
             steps = [*steps[:half], cut, *steps[-half:]]
         return ChatReply(
             text=clean(transcript.answer or ""),

@@ -28,7 +28,7 @@ from skillopt_es.engine.differences import (
     mapping_differences,
     mismatch,
 )
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.perform import Ports, perform
 from skillopt_es.engine.programs import Program, program_of
@@ -78,7 +78,7 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
     executor = REAL_WORLD.executor(lambda: False)
     texts = _Noticing(log, log.erasures.texts)
     ports = Ports(
-        calls=RecordedCalls(journal, texts), evidence=Evidence(texts, journal), executor=executor, rollouts=None
+        calls=RecordedCalls(journal, texts), evidence=RecordedTexts(texts, journal), executor=executor, rollouts=None
     )
     walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
     wrong = await walk.all(first, first.event, events)

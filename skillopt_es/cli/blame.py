@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from skillopt_es.deploy.facts import Which
     from skillopt_es.events.values import Json
     from skillopt_es.projections.prices import Prices
-    from skillopt_es.projections.usage import Usage
+    from skillopt_es.projections.usage import UsageSums
     from skillopt_es.runs.lookup import Moment
     from skillopt_es.runs.reading import Reading
 
@@ -134,7 +134,7 @@ def _until(at: Moment | None, reading: Reading) -> int | None:
     return None if at is None else seq_of(reading, at)
 
 
-def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, Usage]:
+def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, UsageSums]:
     """What the calls of each slot came to, failed attempts too."""
     from skillopt_es.events.journal import Journal
     from skillopt_es.projections.usage import usage_of

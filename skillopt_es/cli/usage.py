@@ -23,7 +23,7 @@ from skillopt_es.presenting.numbers import (
     shown_value,
 )
 from skillopt_es.projections.imported_usage import UsageThere, together
-from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, Usage
+from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 from skillopt_es.runs.reading import Reading
 
@@ -103,7 +103,7 @@ def _as_json(spent: Spent) -> dict[str, Json]:
     }
 
 
-def _groups(usage: RunUsage) -> dict[str, list[tuple[str, Usage]]]:
+def _groups(usage: RunUsage) -> dict[str, list[tuple[str, UsageSums]]]:
     return {
         "stage": list(usage.by_stage.items()),
         "role": list(usage.by_role.items()),
@@ -117,17 +117,17 @@ def _groups(usage: RunUsage) -> dict[str, list[tuple[str, Usage]]]:
     }
 
 
-def _numbered(groups: Mapping[int | None, Usage]) -> list[tuple[str, Usage]]:
+def _numbered(groups: Mapping[int | None, UsageSums]) -> list[tuple[str, UsageSums]]:
     """By number; what lies outside, such as the baseline and the tests, comes last."""
     inside = sorted((number, group) for number, group in groups.items() if number is not None)
     return _outside_last([(str(number), group) for number, group in inside], groups.get(None))
 
 
-def _outside_last(inside: list[tuple[str, Usage]], outside: Usage | None) -> list[tuple[str, Usage]]:
+def _outside_last(inside: list[tuple[str, UsageSums]], outside: UsageSums | None) -> list[tuple[str, UsageSums]]:
     return inside if outside is None else [*inside, ("outside", outside)]
 
 
-def _row(name: str, usage: Usage, currency: str) -> tuple[str, ...]:
+def _row(name: str, usage: UsageSums, currency: str) -> tuple[str, ...]:
     counts = (usage.calls, usage.failed, usage.tries)
     tokens = (shown_tokens(getattr(usage, kind)) for kind in KINDS)
     return (name, *(f"{count:,}" for count in counts), *tokens, *([shown_cost(usage.cost)] if currency else []))
@@ -171,7 +171,7 @@ def print_improvement(reading: Reading, used: Spent, *, as_json: bool) -> None:
         _print_page(found, used)
 
 
-def _tokens(usage: Usage) -> Tally:
+def _tokens(usage: UsageSums) -> Tally:
     return usage.input + usage.output
 
 
@@ -205,7 +205,7 @@ def _units(found: Improvement) -> list[tuple[str, float]]:
     return [("point", found.points), ("line", found.lines), ("edit", found.edits)]
 
 
-def _each(usage: Usage, number: float, currency: str) -> str:
+def _each(usage: UsageSums, number: float, currency: str) -> str:
     """What one of so many cost, on the whole; a dash where there is none."""
     if number <= 0:
         return "-"
@@ -233,7 +233,7 @@ def _stretch_row(each: Stretch, money: bool) -> tuple[str, ...]:
     return (each.name, each.verdict.replace("_", " "), *counts, *own, *so_far)
 
 
-def _spent_cells(usage: Usage, found: Improvement, money: bool) -> tuple[str, ...]:
+def _spent_cells(usage: UsageSums, found: Improvement, money: bool) -> tuple[str, ...]:
     tokens = _tokens(usage)
     own = (shown_tokens(tokens), *([shown_cost(usage.cost)] if money else []))
     share = (_shared_tokens(tokens, found.points), *([_shared_cost(usage.cost, found.points)] if money else []))
@@ -257,7 +257,7 @@ def _improvement_json(found: Improvement, used: Spent) -> dict[str, Json]:
     }
 
 
-def _each_json(usage: Usage, number: float) -> Json:
+def _each_json(usage: UsageSums, number: float) -> Json:
     tokens, cost = _tokens(usage).known, usage.cost.known
     return {
         "tokens": None if tokens is None else tokens / number,

@@ -12,7 +12,7 @@ from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.places import Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import CallRef, Role, text_digest
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, Step, ToolCall, Try
+from skillopt_es.ports import AgentStep, CallFailed, ChatReply, ChatRequest, Message, ToolCall, Try
 
 
 @frozen
@@ -21,7 +21,7 @@ class Exchange:
 
     sent: tuple[str, ...]
     answer: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[AgentStep, ...] = ()
 
 
 @frozen
@@ -89,20 +89,20 @@ def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
     return parsed["text"], tuple(ToolCall(**call) for call in parsed["tool_calls"])
 
 
-def steps_text(steps: Sequence[Step]) -> str:
+def steps_text(steps: Sequence[AgentStep]) -> str:
     """The steps as one text; what says nothing is left out."""
     rows = [{key: value for key, value in asdict(step).items() if value not in (None, "")} for step in steps]
     return json.dumps(rows, sort_keys=True, separators=(",", ":"))
 
 
-def steps_of(text: str) -> tuple[Step, ...]:
+def steps_of(text: str) -> tuple[AgentStep, ...]:
     """The steps, read back; where they were erased, one that says so."""
     if isinstance(text, ErasedText):
-        return (Step(kind="message", text=text),)
-    return tuple(Step(**row) for row in json.loads(text))
+        return (AgentStep(kind="message", text=text),)
+    return tuple(AgentStep(**row) for row in json.loads(text))
 
 
-def shown_step(step: Step) -> str:
+def shown_step(step: AgentStep) -> str:
     """One step for a reader: what was done, what came of it, and whether it failed."""
     did = f"$ {step.text}" if step.kind == "command" else step.text
     if step.kind not in ("command", "tool", "message"):

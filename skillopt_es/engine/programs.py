@@ -18,11 +18,11 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.engine.consult import Asking
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Task, Unit
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import CandidateGated, Event, Recorded, RunStarted, StepSkipped
+from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RunStarted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Purpose
@@ -33,9 +33,9 @@ PROGRAMS = "skillopt_es.programs"
 S = TypeVar("S")
 Handler = Callable[..., RunState[S]]
 """The state after an event of one type: `(state, event)`; the core has not changed yet."""
-Decision = Callable[[RunState[S], RunData, Evidence], Event]
+Decision = Callable[[RunState[S], RunData, RecordedTexts], Event]
 """A pure function from recorded facts to the event that states what follows from them."""
-Question = Callable[[Any, RunState[S], RunData, Evidence], Asking[Any]]
+Question = Callable[[Any, RunState[S], RunData, RecordedTexts], Asking[Any]]
 """What is asked of the optimizer for one job, how its reply is read, and the event that states the answer. Pure."""
 
 
@@ -138,7 +138,7 @@ class Program(Generic[S]):
     place: Callable[[RunState[S]], Place] = field(default=_place)
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
-    milestones: tuple[type[Event], ...] = (CandidateGated, StepSkipped)
+    milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)
     steps: Callable[[TrainConfig, int], tuple[int, int]] = field(default=lambda train, items: (1, train.num_epochs))
     plan: Callable[[RunData, int, int], tuple[Part, ...]] = steps_plan

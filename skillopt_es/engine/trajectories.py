@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from skillopt_es.engine.call_records import Exchange, shown_step
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
@@ -64,7 +64,7 @@ class Trajectory:
     answers: tuple[str, ...] = ()
 
 
-def unpacked(row: RolloutCompleted, evidence: Evidence, *, trace: bool = True) -> Trajectory:
+def unpacked(row: RolloutCompleted, evidence: RecordedTexts, *, trace: bool = True) -> Trajectory:
     """The trajectory of a rollout, whole; without `trace` an agent's answers stand alone."""
     stored = evidence.text(row.trajectory)
     if isinstance(stored, ErasedText):
@@ -89,7 +89,7 @@ def _text(at: str | list[int], exchanges: Sequence[Exchange]) -> str:
     return exchanges[call].sent[message[0]] if message else exchanges[call].answer
 
 
-def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: str, run: RunData) -> str:
+def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, skill: str, run: RunData) -> str:
     """One rollout as the optimizer sees it; the skill, which it sees elsewhere, is left out."""
     trace = run.config.target_model.agent_trace
     records = unpacked(row, evidence, trace=trace).records if row.trajectory else ()

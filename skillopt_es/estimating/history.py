@@ -18,13 +18,14 @@ from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
-    CandidateGated,
+    STEP_ENDS,
     EpochCompleted,
     Recorded,
     RunCompleted,
     RunForked,
     RunStarted,
-    StepSkipped,
+    ended_step,
+    names_of,
 )
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
@@ -34,13 +35,7 @@ from skillopt_es.sessions.accounts import minutes_of
 
 _MOST_RUNS = 5
 _MOST_LOOKED_AT = 20
-_TYPES = (
-    "RunForked",
-    "CandidateGated",
-    "StepSkipped",
-    "EpochCompleted",
-    "RunCompleted",
-)
+_TYPES = names_of((RunForked, *STEP_ENDS, EpochCompleted, RunCompleted))
 
 
 @define
@@ -80,14 +75,14 @@ class _Progress:
 
     def saw(self, recorded: Recorded) -> None:
         match recorded.event:
-            case CandidateGated() | StepSkipped():
-                self.steps += 1
             case EpochCompleted():
                 self.epochs += 1
             case RunCompleted():
                 self.complete = True
             case RunForked():
                 self.usable = False
+            case event if ended_step(event) is not None:
+                self.steps += 1
 
 
 def past_runs(directory: Path, run: RunData) -> list[PastRun]:

@@ -10,7 +10,7 @@ from attrs import field, frozen
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.evaluations import begun_draw, measure, selection, units_of
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task
+from skillopt_es.engine.tasks import AddUp, Evaluation, Rollouts, Task
 from skillopt_es.errors import SettingRefused
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
@@ -138,9 +138,9 @@ def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluatio
     order = tuple(item for item in run_order(evaluation.items, theirs, run.worth) if item not in before)
     waiting, whole = next_wave(order, here, run.config.evaluation.early_stop_wave)
     if not waiting:
-        return Score(evaluation)
+        return AddUp(evaluation)
     if whole and cannot_win(rule, current, candidate, _begun({**before, **here}), evaluation.items, run.worth):
-        return Score(replace(evaluation, stopped=True))
+        return AddUp(replace(evaluation, stopped=True))
     return Rollouts(tuple(units_of(evaluation, waiting)))
 
 

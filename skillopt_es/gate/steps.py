@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from skillopt_es.engine.evaluations import measure, test_evaluations
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import Decision, program_at
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Task
@@ -76,7 +76,7 @@ def final_task(state: AnyState, run: RunData) -> Task:
     return testing or Decide("complete_run")
 
 
-def _promote_best(state: AnyState, run: RunData, evidence: Evidence) -> Event:
+def _promote_best(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
     assert state.current is not None
     assert state.best is not None
     value = state.measured[state.current.skill.hash].value
@@ -89,11 +89,11 @@ def _promote_best(state: AnyState, run: RunData, evidence: Evidence) -> Event:
     )
 
 
-def _open_test(state: AnyState, run: RunData, evidence: Evidence) -> Event:
+def _open_test(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
     return SealedTestOpened(look=state.looks.count + 1, by="final")
 
 
-def _complete_run(state: AnyState, run: RunData, evidence: Evidence) -> Event:
+def _complete_run(state: AnyState, run: RunData, evidence: RecordedTexts) -> Event:
     assert state.current is not None
     assert state.best is not None
     best, final = state.best.skill.hash, state.current.skill.hash

@@ -29,7 +29,7 @@ from skillopt_es.projections.fates import Fate
 from skillopt_es.projections.intervals import Interval
 from skillopt_es.projections.item_results import Turned
 from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.usage import KINDS, Tally, Usage
+from skillopt_es.projections.usage import KINDS, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 
 _converter = Converter()
@@ -48,6 +48,11 @@ def plain_fields(value: object) -> dict[str, Json]:
 def plain_score(score: Score) -> dict[str, Json]:
     """A score whose means are null when nothing was measured."""
     return {**plain_fields(score), **({"hard": None, "soft": None} if score.measured == 0 else {})}
+
+
+def plain_origin(forked: RunForked | None) -> Json:
+    """Which run a fork was made of, and where; null for a run that is none."""
+    return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
 
 
 def _hook(cls: type, shape: Callable[[Any], Json]) -> None:
@@ -75,7 +80,7 @@ def _tagged(kind: str, word: str) -> Callable[[Any], Json]:
     return shape
 
 
-def _usage(usage: Usage) -> dict[str, Json]:
+def _usage(usage: UsageSums) -> dict[str, Json]:
     """Calls, tokens and money; null for what no call reported."""
     tokens: dict[str, Json] = {}
     for kind in KINDS:
@@ -109,12 +114,11 @@ def _look(look: SealedTestOpened) -> Json:
 _hook(Path, str)
 _hook(Decimal, float)
 _hook(SkillOptError, str)
-_hook(Usage, _usage)
+_hook(UsageSums, _usage)
 _hook(Spent, _spent)
 _hook(Interval, lambda interval: [interval.low, interval.high])
 _hook(Seen, lambda seen: {"seq": seen.seq, "type": type(seen.event).__name__, "data": plain_payload(seen.event)})
 _hook(Looks, lambda looks: {"count": looks.count, "opened": [_look(look) for look in looks.opened]})
-_hook(RunForked, lambda forked: {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq})
 for _proposal in (Edit, Suggestion, Draft):
     _hook(_proposal, _tagged("type", _proposal.__name__.lower()))
 for _outcome, _word in ((Measured, "measured"), (Failed, "failed"), (NotRun, "not_run")):

@@ -13,13 +13,13 @@ from skillopt_es.engine.programs import check_allowed
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     SKILL_TYPES,
+    STEP_ENDS,
     AppendixWritten,
-    CandidateGated,
     EpochCompleted,
-    GapFound,
     Recorded,
     RunStarted,
-    StepSkipped,
+    ended_step,
+    names_of,
     skills_in,
 )
 from skillopt_es.events.journal import CallRow, Journal
@@ -118,11 +118,12 @@ def _known_seq(log: Events, number: int) -> int:
 
 def _end_of_step(log: Events, number: int) -> int:
     last = end = 0
-    for recorded in log.read(types=("CandidateGated", "StepSkipped", "AppendixWritten", "GapFound")):
-        assert isinstance(recorded.event, CandidateGated | StepSkipped | AppendixWritten | GapFound)
-        if recorded.event.step is None:
+    for recorded in log.read(types=names_of((*STEP_ENDS, AppendixWritten))):
+        event = recorded.event
+        step = event.step if isinstance(event, AppendixWritten) else ended_step(event)
+        if step is None:
             continue
-        last = recorded.event.step
+        last = step
         if last > number:
             break
         end = recorded.seq if last == number else 0

@@ -20,7 +20,7 @@ from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Trainer, Work
 from skillopt_es.engine.perform import Ports
@@ -205,7 +205,7 @@ def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Sess
 
 
 def _wired(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, purse: Purse | None) -> Work:
-    run, evidence = stage.run, Evidence(writer.log, writer.journal)
+    run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
 
     def reached() -> Reached | None:
         return None if purse is None else purse.reached
@@ -242,7 +242,7 @@ def _calls(
     world: OpenWorld,
     session: Session,
     purse: Purse | None,
-    evidence: Evidence,
+    evidence: RecordedTexts,
     stopping: Callable[[], bool],
 ) -> LiveCalls:
     def seen(row: CallRow) -> None:

@@ -8,7 +8,7 @@ from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import draw_seed
-from skillopt_es.engine.tasks import Rollouts, Score, Task
+from skillopt_es.engine.tasks import AddUp, Rollouts, Task
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
 from skillopt_es.gate.draws import Contest, draw_task, judged, known_of, leads
@@ -134,7 +134,7 @@ def test_a_wave_begins_where_the_current_text_did_worst_and_goes_on_with_what_is
     assert items(draw_task(here(state, {"v0": "1", "v2": "0"}), run, CONTEST)) == ["v1", "v3"]
     assert items(draw_task(here(state, {"v0": "1", "v2": "0", "v3": "0"}), run, CONTEST)) == ["v1"]
     task = draw_task(here(state, dict.fromkeys(ITEMS, "1")), run, CONTEST)
-    assert isinstance(task, Score)
+    assert isinstance(task, AddUp)
     assert (task.evaluation.place, task.evaluation.items, task.evaluation.stopped) == ("e1/s2/gate", ITEMS, False)
 
 
@@ -143,7 +143,7 @@ def test_a_candidate_that_cannot_win_is_stopped_between_two_waves_only(run_of: R
     run, state = run_of("evaluation.sel_env_num=4", *WAVES), state_of({"current": measured("0011")})
     lost = here(state, {"v0": "0", "v1": "0"})
     task = draw_task(lost, run, CONTEST)
-    assert isinstance(task, Score)
+    assert isinstance(task, AddUp)
     assert (task.evaluation.place, task.evaluation.stopped) == ("e1/s2/gate", True)
     assert items(draw_task(here(state, {"v0": "0", "v1": "0", "v2": "0"}), run, CONTEST)) == ["v3"]
     open_yet = here(state, {"v0": "0", "v1": "1"})
@@ -154,7 +154,7 @@ def test_an_item_that_failed_can_win_nothing(run_of: RunOf) -> None:
     """It is not measured, and not to be measured any more."""
     run, state = run_of("evaluation.sel_env_num=4", *WAVES), state_of({"current": measured("0011")})
     task = draw_task(here(state, {"v0": "-", "v1": "-"}), run, CONTEST)
-    assert isinstance(task, Score)
+    assert isinstance(task, AddUp)
     assert task.evaluation.stopped
 
 
@@ -164,7 +164,7 @@ def test_a_draw_that_was_begun_elsewhere_goes_on_with_the_items_that_are_left(ru
     part = begun(state, {"v0": "1", "v1": "1"})
     assert items(draw_task(part, run, CONTEST)) == ["v2", "v3"]
     assert items(draw_task(here(part, {"v2": "0"}), run, CONTEST)) == ["v3"]
-    assert isinstance(draw_task(here(part, {"v2": "0", "v3": "1"}), run, CONTEST), Score)
+    assert isinstance(draw_task(here(part, {"v2": "0", "v3": "1"}), run, CONTEST), AddUp)
 
 
 def test_a_draw_begun_elsewhere_that_cannot_win_decides(run_of: RunOf) -> None:
@@ -201,7 +201,7 @@ def test_a_second_draw_is_run_in_waves_too(run_of: RunOf) -> None:
     assert units(task) == [("e1/s2/gate/d2", item, CANDIDATE.hash, seeds(run, 2)) for item in ("v0", "v2")]
     lost = here(both, {"v0": "0", "v2": "0"}, "e1/s2/gate/d2")
     task = draw_task(lost, run, CONTEST)
-    assert isinstance(task, Score)
+    assert isinstance(task, AddUp)
     assert (task.evaluation.place, task.evaluation.draw, task.evaluation.stopped) == ("e1/s2/gate/d2", 2, True)
 
 
@@ -226,7 +226,7 @@ def test_a_text_adds_its_own_bonus(run_of: RunOf) -> None:
     )
     state, lost = state_of({"current": measured("0011")}), {"v0": "0", "v1": "0"}
     assert run.bonus(dense) > run.bonus(CANDIDATE) == run.bonus(CURRENT)
-    assert isinstance(draw_task(here(state, lost), run, CONTEST), Score)
+    assert isinstance(draw_task(here(state, lost), run, CONTEST), AddUp)
     assert items(draw_task(here(state, lost), run, evolve(CONTEST, candidate=dense))) == ["v2", "v3"]
 
 

@@ -14,7 +14,7 @@ from support.command import command, environment
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import program_named
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
@@ -75,7 +75,7 @@ def test_classic_is_a_program(name: str, tmp_path: Path) -> None:
 TIMES = count()
 
 
-def forgetful(state: ClassicState, run: RunData, evidence: Evidence) -> Event:
+def forgetful(state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
     """A decision that is another one each time."""
     planned = CLASSIC.decisions["plan_epoch"](state, run, evidence)
     return evolve(planned, meta_skill=f"time {next(TIMES)}")

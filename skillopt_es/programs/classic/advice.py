@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
@@ -30,7 +30,7 @@ _TITLES = {
 
 
 def propose_slow_update(
-    job: SlowUpdateJob, state: ClassicState, run: RunData, evidence: Evidence
+    job: SlowUpdateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
 ) -> Asking[AdviceReply]:
     """The guidance and the skill it would make, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
@@ -84,7 +84,9 @@ def _read_guidance(text: str, *, guard: LeakGuard) -> AdviceReply | Unusable:
     return Unusable(f"refused_leak: it copies {leak}; say it so that it holds for other items, too") if leak else found
 
 
-def write_meta_skill(job: MetaSkillJob, state: ClassicState, run: RunData, evidence: Evidence) -> Asking[AdviceReply]:
+def write_meta_skill(
+    job: MetaSkillJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> Asking[AdviceReply]:
     """The optimizer's memory for the next epoch, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
     assert state.program.epoch is not None
@@ -135,7 +137,9 @@ def _skills(state: ClassicState) -> tuple[str, ...]:
     return previous, skill_section(state.program.epoch.last_skill, "Skill that was compared with it"), now
 
 
-def _comparison_section(compared: tuple[Compared, ...], state: ClassicState, run: RunData, evidence: Evidence) -> str:
+def _comparison_section(
+    compared: tuple[Compared, ...], state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> str:
     assert state.program.epoch is not None
     assert state.program.epoch.last_skill is not None
     counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import Evidence as Recordings
+from skillopt_es.engine.evidence import RecordedTexts as Recordings
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import PatchesMerged
-from skillopt_es.events.values import Draft, Edit, Evidence, Proposal, Suggestion
+from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Suggestion
 from skillopt_es.programs.classic.jobs import MergeJob
 from skillopt_es.programs.classic.modes import Group, mode_of
 from skillopt_es.programs.classic.prompt_text import memory_section, question, skill_section
@@ -30,7 +30,7 @@ def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: Recordings
     mode = mode_of(run.config.optimizer)
     groups = _groups(job, step)
     labels = dict(labelled for _, group in groups for labelled in group)
-    source: Evidence = "success" if job.group == "success" else "failure"
+    source: PatchSource = "success" if job.group == "success" else "failure"
     request = question(
         run.config,
         slot=job.merge,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import AppendixConsolidated
 from skillopt_es.programs.classic.jobs import ConsolidateJob
@@ -16,7 +16,7 @@ from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
 
 
 def consolidate(
-    job: ConsolidateJob, state: ClassicState, run: RunData, evidence: Evidence
+    job: ConsolidateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
 ) -> Asking[ConsolidationReply]:
     """The shorter list, or the old one and why."""
     step = state.program.step

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal, get_args
 
 from skillopt_es.engine import sampling
-from skillopt_es.engine.evidence import Evidence as Recordings
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import Decision
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
@@ -23,7 +23,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Evidence, Measured, Minibatch
+from skillopt_es.events.values import Measured, Minibatch, PatchSource
 from skillopt_es.gate.draws import too_large
 from skillopt_es.gate.steps import FINAL_DECISIONS, candidate_gated
 from skillopt_es.programs.classic.appendix import extension, fate_of_notes, written
@@ -92,7 +92,7 @@ def _plan_minibatches(state: ClassicState, run: RunData) -> Event:
     return MinibatchesPlanned(step=step.number, groups=tuple(groups))
 
 
-def _groups(place: Place, kind: Evidence, items: list[str], run: RunData) -> list[Minibatch]:
+def _groups(place: Place, kind: PatchSource, items: list[str], run: RunData) -> list[Minibatch]:
     return [
         Minibatch(id=place.analyst(kind, index), kind=kind, place=place, items=chunk)
         for index, chunk in enumerate(sampling.chunks(items, run.config.gradient.minibatch_size))
@@ -192,11 +192,11 @@ def judge(name: str, state: ClassicState, run: RunData) -> Event:
     return _BY_FACTS[name](state, run)
 
 
-def _by_facts(name: str, state: ClassicState, run: RunData, evidence: Recordings) -> Event:
+def _by_facts(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
     return _BY_FACTS[name](state, run)
 
 
-def _guarded(name: str, state: ClassicState, run: RunData, evidence: Recordings) -> Event:
+def _guarded(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
     return _WITH_A_GUARD[name](state, run, guard_of_step(state, run, evidence))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import LearningRateChosen
@@ -16,7 +16,7 @@ from skillopt_es.replies.answers import LEARNING_RATE_SCHEMA, LearningRateReply,
 
 
 def choose_learning_rate(
-    job: LearningRateJob, state: ClassicState, run: RunData, evidence: Evidence
+    job: LearningRateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
 ) -> Asking[LearningRateReply]:
     """The optimizer's number, at most what there is; 0 with the reason when it gives none."""
     step = state.program.step

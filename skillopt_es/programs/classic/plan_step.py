@@ -7,7 +7,7 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Questions, Task
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Evidence
+from skillopt_es.events.values import PatchSource
 from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.gate.stale import counts_as_measured
 from skillopt_es.gate.steps import candidate_contest
@@ -137,7 +137,7 @@ def merge_plan(step: StepState, place: Place, batch_size: int) -> tuple[tuple[Jo
     return (MergeJob(merge=final, group="final", level=0, inputs=tuple(tops)),), ""
 
 
-def _group_plan(step: StepState, kind: Evidence, place: Place, batch_size: int) -> tuple[list[Job], str]:
+def _group_plan(step: StepState, kind: PatchSource, place: Place, batch_size: int) -> tuple[list[Job], str]:
     """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
     assert step.groups is not None
     nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]

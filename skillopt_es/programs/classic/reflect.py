@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import shown
 from skillopt_es.events.catalog import PatchProposed
@@ -33,7 +33,7 @@ from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
 
 
-def analyse(job: AnalyseJob, state: ClassicState, run: RunData, evidence: Evidence) -> Asking[PatchReply]:
+def analyse(job: AnalyseJob, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
     """The analyst's patch, or why there is none."""
     step = state.program.step
     assert step is not None
@@ -94,7 +94,7 @@ def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "note
     return "notes" if reply.notes else "nothing"
 
 
-def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidence: Evidence) -> ChatRequest:
+def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidence: RecordedTexts) -> ChatRequest:
     """The question to one analyst."""
     assert state.current is not None
     assert state.program.epoch is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.catalog import SkillRewritten
@@ -16,7 +16,7 @@ from skillopt_es.programs.classic.state import ClassicState, proposals_of
 from skillopt_es.replies.drafts import REWRITE_SCHEMA, RewriteReply, read_rewrite
 
 
-def rewrite(job: RewriteJob, state: ClassicState, run: RunData, evidence: Evidence) -> Asking[RewriteReply]:
+def rewrite(job: RewriteJob, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Asking[RewriteReply]:
     """The new text as the optimizer wrote it, or why there is none."""
     step = state.program.step
     assert step is not None

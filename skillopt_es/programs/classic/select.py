@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import EditsRanked
 from skillopt_es.programs.classic.jobs import RankJob
@@ -15,7 +15,7 @@ from skillopt_es.programs.classic.state import ClassicState, proposals_of
 from skillopt_es.replies.answers import RANKING_SCHEMA, RankingReply, read_ranking
 
 
-def rank(job: RankJob, state: ClassicState, run: RunData, evidence: Evidence) -> Asking[RankingReply]:
+def rank(job: RankJob, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Asking[RankingReply]:
     """The optimizer's choice, or the first of the pool when it makes none; nothing when it could not be reached."""
     step = state.program.step
     assert step is not None

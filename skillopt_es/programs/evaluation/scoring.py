@@ -21,7 +21,7 @@ from skillopt_es.events.values import CallRef, Measured, Score, Split
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import AnyState
-from skillopt_es.projections.usage import Usage, usage_of
+from skillopt_es.projections.usage import UsageSums, usage_of
 
 Progress = Callable[[Split, int, int], None]
 
@@ -40,7 +40,7 @@ class SplitResult:
     by_type: Mapping[str, Score]
     pause: RunPaused | None
     rows: tuple[RolloutCompleted, ...]
-    usage: Usage
+    usage: UsageSums
     made: int
 
     @property
