@@ -138,10 +138,8 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         partial[event.skill, event.draw] = Partial(place=event.place, rows=rows)
         return replace(state, partial=partial, rollouts=rollouts)
     items = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    if known is None:
-        known = Measurement(score=event.score, value=event.value, place=event.place, items=items)
-    else:
-        known = _drawn_again(known, event, Drawn(score=event.score, place=event.place, items=items))
+    drawn = Drawn(score=event.score, place=event.place, items=items)
+    known = Measurement(drawn=(drawn,), value=event.value) if known is None else _drawn_again(known, event, drawn)
     return replace(
         state,
         measured=_put(state.measured, event.skill, known),
@@ -180,7 +178,7 @@ def _drawn_again(known: Measurement, event: SkillScored, drawn: Drawn) -> Measur
     value = known.value
     if known.fresh is None and value is not None and event.value is not None:
         value += (event.value - value) / (known.draws + 1)
-    return replace(known, further=(*known.further, drawn), value=value)
+    return replace(known, drawn=(*known.drawn, drawn), value=value)
 
 
 def _with_score(standing: Standing, skill: str, known: Measurement) -> Standing:

@@ -245,8 +245,8 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
     return evolve(summary, open=evolve(summary.open, applied=applied))
 
 
-def _placed(summary: Summary, event: Event, place: Holder) -> Summary:
-    held = moved({"current": summary.current, "best": summary.best}, event, place)
+def _placed(summary: Summary, event: Event, holder: Holder) -> Summary:
+    held = moved({"current": summary.current, "best": summary.best}, event, holder)
     return evolve(summary, current=held["current"], best=held["best"])
 
 

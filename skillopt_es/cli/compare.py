@@ -12,7 +12,7 @@ from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import folded_width, print_json, print_table, table_width
 from skillopt_es.cli.terminal import print_error, print_hanging, say, width
 from skillopt_es.events.values import Json, Score
-from skillopt_es.presenting.documents import plain, plain_score
+from skillopt_es.presenting.documents import plain, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def _as_json(each: Side) -> Json:
         "run": each.name,
         "folder": str(each.folder),
         "status": each.status,
-        "forked_from": plain(each.forked),
+        "forked_from": plain_origin(each.forked),
         "changed": {} if each.forked is None else {setting.key: setting.value for setting in each.forked.overrides},
         "step": each.step,
         "steps": each.steps,

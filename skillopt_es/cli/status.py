@@ -23,7 +23,7 @@ from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, sa
 from skillopt_es.counting import counted
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
-from skillopt_es.presenting.documents import plain, plain_fields, plain_score
+from skillopt_es.presenting.documents import plain, plain_fields, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import is_sealed, looks_words
@@ -158,7 +158,7 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "cost": each.cost,
         "test_scores": {name: plain_score(scored.score) for name, scored in _tests(summary).items()},
         "last_written": each.written,
-        "forked_from": plain(summary.forked),
+        "forked_from": plain_origin(summary.forked),
         "retracted": [item for event in summary.retracted for item in event.items],
         "erased": [item for event in summary.erased for item in event.items],
         "imported": None if summary.imported is None else summary.imported.source,

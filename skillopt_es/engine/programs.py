@@ -62,6 +62,10 @@ def _where(state: AnyState) -> str:
     return f"step {min(state.steps_done + 1, state.started.total_steps)}/{state.started.total_steps}"
 
 
+def _place(state: AnyState) -> Place:
+    return Place.of_step(state.steps_done + 1, state.steps_done + 1)
+
+
 _TRYING: Mapping[Purpose, str] = {
     "selection": "scoring on the validation items",
     "train": "trying training items",
@@ -113,7 +117,8 @@ class Program(Generic[S]):
     `evolve` has a function for each event that changes the program's part of the state; the core is changed after it.
     `decisions` are named by the tasks of `next_task`, `questions` are found by the type of a task's job. `answers` are
     the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
-    says what cannot be decided by other settings than it was begun with, `ahead` what would be tried next if the task
+    says what cannot be decided by other settings than it was begun with, `place` where the open step is recorded,
+    `doubts` why its candidate rests on nothing that anybody vouches for, `ahead` what would be tried next if the task
     at hand came to nothing, and `milestones` are the events after which the log's head is noted outside of it.
 
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
@@ -130,6 +135,8 @@ class Program(Generic[S]):
     answers: Mapping[type[Event], Answered] = field(factory=dict)
     stage: Callable[[RunState[S]], Hashable] = field(default=lambda state: state.steps_done)
     under_way: Callable[[RunState[S]], str]
+    place: Callable[[RunState[S]], Place] = field(default=_place)
+    doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
     milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)

@@ -104,9 +104,9 @@ def _sides(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]
 def _side(known: Measurement | None, skill: SkillTree, place: Place, run: RunData) -> Side:
     if known is None:
         return Side(bonus=run.bonus(skill))
-    drawn = [(known.place, known.items), *((each.place, each.items) for each in known.further)]
-    earlier = sum(not place.holds(at) for at, _ in drawn)
-    return Side(draws=tuple(_in_order(items, run) for _, items in drawn), known=earlier, bonus=run.bonus(skill))
+    earlier = sum(not place.holds(each.place) for each in known.drawn)
+    draws = tuple(_in_order(each.items, run) for each in known.drawn)
+    return Side(draws=draws, known=earlier, bonus=run.bonus(skill))
 
 
 def _in_order(items: Draw, run: RunData) -> Draw:

@@ -88,3 +88,16 @@ def shown_usage(usage: UsageSums, currency: str) -> str:
     """Calls, tokens and money in one line; a plus behind a lower bound, a dash for what is not known at all."""
     tokens = f"{counted(usage.calls, 'call')}, {shown_tokens(usage.input)} tokens in, {shown_tokens(usage.output)} out"
     return f"{tokens}, {currency} {shown_cost(usage.cost)}" if currency else tokens
+
+
+def change(value: float) -> str:
+    """A difference, with its sign."""
+    if abs(value) < 1e-9:
+        return "no difference"
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def chance(probability: float) -> str:
+    """A probability in as many digits as say something, on one line."""
+    said = "p < 0.0001" if probability < 0.0001 else f"p = {probability:.2g}"
+    return said.replace(" ", "\N{NO-BREAK SPACE}")

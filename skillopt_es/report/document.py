@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from skillopt_es.audit.headlines import Accepted, Difference, Headline
 from skillopt_es.events.values import Json, Measured
+from skillopt_es.presenting.claims import said
 from skillopt_es.presenting.documents import plain
 from skillopt_es.projections.intervals import Paired
 from skillopt_es.projections.item_results import Results
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.page import headlines_of
-from skillopt_es.report.scores import said
 
 
 def document(facts: Facts) -> dict[str, Json]:

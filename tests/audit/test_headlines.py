@@ -9,11 +9,11 @@ from attrs import evolve
 from skillopt_es.audit.headlines import headlines
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.values import Measured, Outcome, Score
+from skillopt_es.presenting.claims import said
 from skillopt_es.projections.intervals import Paired
 from skillopt_es.projections.item_results import ItemResults
 from skillopt_es.projections.lineage import Lineage
 from skillopt_es.projections.summary import Holder, Summary
-from skillopt_es.report.scores import said
 
 SUMMARY = Summary(
     status="running", steps=4, initial="old", best=Holder(skill="new", value=1.0), current=Holder(skill="new")

@@ -137,6 +137,7 @@ def test_the_command_trains_and_reads_it(leave_out: Path, tmp_path: Path) -> Non
         (("replay", "mine", "--check"), "ok: 12 decisions derived again"),
         (("explain", "mine", "step", "2"), "step 2: reject"),
         (("lineage", "mine"), "step 1"),
+        (("regate", "mine", "--set", "evaluation.gate_rule=paired"), "all 4 are as recorded"),
         (("log", "mine"), "CandidateBuilt"),
         (("estimate", "config.yaml"), "gate"),
         (("verify", "mine"), "mine"),

@@ -18,7 +18,8 @@ from skillopt_es.programs.classic.planner import next_task
 from skillopt_es.programs.classic.reflect import analyse
 from skillopt_es.programs.classic.rewrite import rewrite
 from skillopt_es.programs.classic.select import rank
-from skillopt_es.programs.classic.state import Classic, ClassicState, initial, under_way
+from skillopt_es.programs.classic.state import Classic, ClassicState, initial, open_step, under_way
+from skillopt_es.programs.classic.taint import untrusted_parts
 from skillopt_es.programs.classic.words import WORDS
 
 
@@ -82,6 +83,8 @@ CLASSIC: Program[Classic] = Program(
     },
     stage=_stage,
     under_way=under_way,
+    place=lambda state: open_step(state)[1],
+    doubts=untrusted_parts,
     ahead=units_ahead,
     milestones=(*events.STEP_ENDS, events.EpochCompleted),
     words=WORDS,
