@@ -8,8 +8,8 @@ upcast in `upcasts.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from collections.abc import Iterable, Mapping
+from typing import ClassVar, Literal, get_args, get_type_hints
 
 from attrs import field, frozen
 
@@ -22,9 +22,7 @@ from skillopt_es.events.values import (
     EditReport,
     Evidence,
     FailurePattern,
-    GateAction,
-    GateMetric,
-    GateRule,
+    GateVerdict,
     ImportedBatch,
     ImportedUsage,
     Json,
@@ -55,7 +53,11 @@ class Event:
 
 @frozen(kw_only=True)
 class RunStarted(Event):
-    """A run began: everything that was decided before the first call; `guide` is what analysts are told of tasks."""
+    """
+    A run began: everything that was decided before the first call; `guide` is what analysts are told of tasks.
+
+    `program` is the way in which it is trained.
+    """
 
     software: str
     config: Mapping[str, Json]
@@ -66,6 +68,7 @@ class RunStarted(Event):
     total_steps: int
     notes: tuple[str, ...] = ()
     guide: str = ""
+    program: str = "classic"
 
 
 @frozen(kw_only=True)
@@ -339,41 +342,13 @@ class CandidateBuilt(Event):
 
 @frozen(kw_only=True)
 class CandidateGated(Event):
-    """
-    The candidate met the current skill on the validation items, and this is the verdict.
+    """The candidate met the current skill on the validation items, and this is the verdict."""
 
-    The scores are means over `draws` draws of the candidate and `current_draws` of the current skill; `error` is the
-    standard error of their difference under a rule that measures it. `reason` says what the verdict rests on, where
-    that is more than one draw against one. Unless `exact`, the candidate's numbers are the most that they could be.
-    `stale_from` is the skill whose score stood in for the current one's, where
-    that was never measured.
-    """
+    VERSION: ClassVar[int] = 2
 
     step: int
     candidate: str
-    action: GateAction
-    metric: GateMetric
-    candidate_score: Score
-    candidate_value: float
-    current_score: Score | None
-    current_value: float | None
-    best_value: float | None
-    compared: int | None
-    won: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
-    known_from: str = ""
-    stale_from: str = ""
-    rule: GateRule = "strict"
-    reason: str = ""
-    draws: int = 1
-    current_draws: int = 1
-    error: float | None = None
-    exact: bool = True
-
-    @property
-    def alone(self) -> bool:
-        """Whether there was nothing to compare with: the current skill had never been measured."""
-        return self.current_score is None and self.current_value is None
+    verdict: GateVerdict
 
 
 @frozen(kw_only=True)
@@ -451,36 +426,15 @@ class SlowUpdateApplied(Event):
     What became of an epoch's guidance, and the skill that is current afterwards.
 
     Without guidance it is `postponed`: asked for again later; or `no_content`: an imported run did without.
-    `stale_from` is the skill whose score goes on to stand for a text that was not measured, or was compared with.
     """
 
+    VERSION: ClassVar[int] = 2
+
     epoch: int
-    action: Literal[
-        "placeholder",
-        "force_accept",
-        "accept",
-        "accept_new_best",
-        "reject",
-        "indecisive",
-        "unchanged",
-        "postponed",
-        "no_content",
-    ]
     skill: SkillTree
+    verdict: GateVerdict
     guidance: str = ""
     candidate: str = ""
-    candidate_score: Score | None = None
-    candidate_value: float | None = None
-    current_value: float | None = None
-    best_value: float | None = None
-    known_from: str = ""
-    stale_from: str = ""
-    rule: GateRule = "strict"
-    reason: str = ""
-    draws: int = 1
-    current_draws: int = 1
-    error: float | None = None
-    exact: bool = True
 
 
 @frozen(kw_only=True)
@@ -630,6 +584,26 @@ CATALOG: tuple[type[Event], ...] = (
 BY_NAME: Mapping[str, type[Event]] = {event.__name__: event for event in CATALOG}
 
 
+def names_of(kinds: Iterable[type[Event]]) -> tuple[str, ...]:
+    """The names of some types of event, as a log is asked for them."""
+    return tuple(kind.__name__ for kind in kinds)
+
+
+def _skill_fields(kind: type[Event]) -> tuple[str, ...]:
+    return tuple(name for name, hint in get_type_hints(kind).items() if SkillTree in (hint, *get_args(hint)))
+
+
+_SKILL_FIELDS = {kind: names for kind in CATALOG if (names := _skill_fields(kind))}
+SKILL_TYPES = names_of(_SKILL_FIELDS)
+"""The events that can have a whole skill."""
+
+
+def skills_in(event: Event) -> tuple[SkillTree, ...]:
+    """The skills that an event has in full."""
+    found = (getattr(event, name) for name in _SKILL_FIELDS.get(type(event), ()))
+    return tuple(skill for skill in found if skill is not None)
+
+
 @frozen(kw_only=True)
 class Recorded:
     """An event as it stands in the log."""
@@ -639,3 +613,4 @@ class Recorded:
     event: Event
     hash: str
     prev_hash: str = field(repr=False)
+    version: int = field(default=0, repr=False)

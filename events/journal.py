@@ -20,6 +20,7 @@ from skillopt_es.events.bulk import Cell, Row
 from skillopt_es.events.chain import call_hash, row_hash
 from skillopt_es.events.codec import canonical_json, clean_text
 from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.places import STARTS_SQL
 from skillopt_es.events.reader import Columns, Reader
 from skillopt_es.events.requests import Form, RecordedRequest, join_request, request_digest
 from skillopt_es.events.values import CallRef, Json, raw_digest
@@ -211,7 +212,7 @@ def queries(log_format: int) -> Queries:
         charges=f"select n, tries, {'ahead, repeats' if remarks else 'null, null'},"
         f" slot, role, stage, outcome, {', '.join(_TOKENS)}, error_kind, form, texts {_JOINED}"
         f" where n > ? and n <= ? and (? or not ({plain})) order by n limit ?",
-        sums=f"select min(n), stage, role, ({_START}) as start, count(*),"
+        sums=f"select min(n), stage, role, ({STARTS_SQL}) as start, count(*),"
         f" {', '.join(f'sum({name})' for name in _TOKENS)} {_JOINED}"
         f" where n > ? and n <= ? and {plain} and stage is not null"
         f" group by stage, role, start, {', '.join(f'{name} is null' for name in _TOKENS)} order by 1",
@@ -250,11 +251,6 @@ def _lowered(call: FinishedCall) -> str:
 
 # --- a call and its row ----------------------------------------------------------------------------------------------
 
-_START = (
-    "select case when a = 0 or b = 0 or instr(substr(slot, a + b + 1), '/') = 0 then slot"
-    " else substr(slot, 1, a + b + instr(substr(slot, a + b + 1), '/') - 1) end"
-    " from (select a, instr(substr(slot, a + 1), '/') as b from (select instr(slot, '/') as a))"
-)
 # What `FinishedCall.digest` covers, but for the digest of the request, which stands between the two.
 _ASKED = "json_array(slot, role, stage, model)"
 _CAME = (

@@ -181,7 +181,14 @@ class EventLog:
         if not (intact or (type(data) is str and self.erasures.left(seq, data))):
             raise LogDamaged(f"event {seq} ({name}) was changed after it was recorded", seq=seq)
         event = decode(name, version, data, lambda digest: str(self.text(digest)), seq=seq)
-        return Recorded(seq=seq, recorded_at=recorded_at, event=event, hash=hash_.hex(), prev_hash=prev_hash.hex())
+        return Recorded(
+            seq=seq,
+            recorded_at=recorded_at,
+            event=event,
+            hash=hash_.hex(),
+            prev_hash=prev_hash.hex(),
+            version=version,
+        )
 
 
 def read_run(reader: Reader) -> RunInfo:

@@ -28,6 +28,13 @@ _ITEM = "/item/"
 DEEPEST = 3
 """How many parts a site can have."""
 
+STARTS_SQL = (
+    "select case when a = 0 or b = 0 or instr(substr(slot, a + b + 1), '/') = 0 then slot"
+    " else substr(slot, 1, a + b + instr(substr(slot, a + b + 1), '/') - 1) end"
+    " from (select a, instr(substr(slot, a + 1), '/') as b from (select instr(slot, '/') as a))"
+)
+"""A column `slot` as `starts(DEEPEST)` gives it."""
+
 
 class Place(str):
     """Where in a run something happened, or where a call was made."""

@@ -13,11 +13,11 @@ from pathlib import Path
 from skillopt_es.events.anchor import Anchor, write_anchor
 from skillopt_es.events.blobs import KnownDigests, put_blobs
 from skillopt_es.events.bulk import Cell, insert_rows
+from skillopt_es.events.chain import first_break
 from skillopt_es.events.ends import EndProblem, said_ends
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.faults import QUERY_ERRORS, sqlite_fault
 from skillopt_es.events.group import Record, Result, Tail, Write, plan_group
-from skillopt_es.events.links import first_break
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.log import RunInfo
 from skillopt_es.events.requests import FORMS_QUERY, Form

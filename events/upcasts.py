@@ -9,7 +9,11 @@ default in its version.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import cast
 
+from attrs import evolve
+
+from skillopt_es.events.catalog import Event, SlowUpdateApplied
 from skillopt_es.events.errors import LogDamaged, LogTooNew
 from skillopt_es.events.values import Json
 
@@ -17,13 +21,70 @@ Payload = dict[str, Json]
 Upcast = Callable[[Payload], Payload]
 Upcasts = Mapping[tuple[str, int], Upcast]
 
+_MOVED = (
+    "action",
+    "metric",
+    "candidate_score",
+    "candidate_value",
+    "current_score",
+    "current_value",
+    "best_value",
+    "compared",
+    "won",
+    "lost",
+    "known_from",
+    "stale_from",
+    "rule",
+    "reason",
+    "draws",
+    "current_draws",
+    "error",
+    "exact",
+)
+
+
+def _with_verdict(payload: Payload) -> Payload:
+    """The fields of the verdict as one value, which says whether the text became the best one."""
+    verdict = {name: payload[name] for name in _MOVED if name in payload}
+    return {
+        **{name: value for name, value in payload.items() if name not in verdict},
+        "verdict": {**verdict, "new_best": verdict["action"] == "accept_new_best"},
+    }
+
+
+def _gated_with_verdict(payload: Payload) -> Payload:
+    """A text that was forced became the best one if it counted more than the best before."""
+    lifted = _with_verdict(payload)
+    value, best = payload["candidate_value"], payload["best_value"]
+    if payload["action"] == "force_accept" and (best is None or _number(value) > _number(best)):
+        return {**lifted, "verdict": {**cast("Payload", lifted["verdict"]), "new_best": True}}
+    return lifted
+
+
+def _number(value: Json) -> float:
+    if isinstance(value, int | float):
+        return value
+    raise ValueError(f"must be a number, not {value!r:.80}")
+
 
 def _paused_by_key(payload: Payload) -> Payload:
     """A budget's pause named its limit at the beginning of its message, and nowhere else."""
     return {**payload, "key": str(payload["message"]).split()[0]} if payload["reason"] == "budget" else payload
 
 
-UPCASTS: Upcasts = {("RunPaused", 1): _paused_by_key}
+UPCASTS: Upcasts = {
+    ("RunPaused", 1): _paused_by_key,
+    ("CandidateGated", 1): _gated_with_verdict,
+    ("SlowUpdateApplied", 1): _with_verdict,
+}
+
+
+def as_said(event: Event, version: int) -> Event:
+    """The event with no more in it than its `version` could say, so that one derived anew can be compared with it."""
+    if isinstance(event, SlowUpdateApplied) and version == 1:
+        less = evolve(event.verdict, metric=None, current_score=None, compared=None, won=(), lost=())
+        return evolve(event, verdict=less)
+    return event
 
 
 def upcast(name: str, version: int, current: int, payload: Payload, upcasts: Upcasts = UPCASTS) -> Payload:

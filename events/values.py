@@ -36,7 +36,11 @@ GateMetric = Literal["hard", "soft", "mixed"]
 GateRule = Literal["strict", "confirm", "paired"]
 GateNoise = Literal["items", "families"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]
-NOT_TAKEN: frozenset[str] = frozenset({"reject", "indecisive"})  # the verdicts that keep the current skill
+Ungated = Literal["placeholder", "unchanged", "postponed", "no_content"]
+"""What becomes of an epoch's guidance that meets no gate."""
+Decided = Literal[GateAction, Ungated]
+TAKEN: frozenset[str] = frozenset({"accept_new_best", "accept", "force_accept", "placeholder"})
+BY_GATE: frozenset[str] = frozenset({"accept_new_best", "accept", "reject", "indecisive"})
 Cause = Literal["", "defect", "lapse"]
 AppendixOrder = Literal["measured", "upstream"]
 REFUSED_LEAK = "refused_leak"
@@ -113,6 +117,59 @@ class Score:
     soft: float = field(validator=_finite)
     measured: int | None
     unmeasured: int | None = 0
+
+
+@frozen(kw_only=True)
+class GateVerdict:
+    """
+    What was decided about a text that would be current, and on what evidence; None and "" are what there is not.
+
+    The scores are means over `draws` draws of the candidate and `current_draws` of the current skill; `error` is the
+    standard error of their difference under a rule that measures it. `reason` says what the verdict rests on, where
+    that is more than one draw against one. Unless `exact`, the candidate's numbers are the most that they could be.
+    `known_from` is where the candidate had been measured before. `stale_from` is the skill whose score stood in for the
+    current one's, or goes on to stand for the candidate. Without `compared`, nobody counted which items turned.
+    """
+
+    action: Decided
+    new_best: bool = False
+    metric: GateMetric | None = None
+    candidate_score: Score | None = None
+    candidate_value: float | None = None
+    current_score: Score | None = None
+    current_value: float | None = None
+    best_value: float | None = None
+    compared: int | None = None
+    won: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    known_from: str = ""
+    stale_from: str = ""
+    rule: GateRule = "strict"
+    reason: str = ""
+    draws: int = 1
+    current_draws: int = 1
+    error: float | None = None
+    exact: bool = True
+
+    @property
+    def taken(self) -> bool:
+        """Whether the text became the current skill."""
+        return self.action in TAKEN
+
+    @property
+    def by_gate(self) -> bool:
+        """Whether it was compared, and could have been refused."""
+        return self.action in BY_GATE
+
+    @property
+    def alone(self) -> bool:
+        """Whether there was nothing to compare with: the current skill had never been measured."""
+        return self.current_score is None and self.current_value is None
+
+
+def exceeds(value: float, best: float | None) -> bool:
+    """Whether a text that was taken without a comparison becomes the best one: it counts more, or nothing was known."""
+    return best is None or value > best
 
 
 @frozen

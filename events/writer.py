@@ -126,9 +126,7 @@ class RunWriter:
         """What was missing at the log's end when it was opened, and was accepted; usually nothing."""
         return self._store.lost
 
-    async def append(
-        self, events: Sequence[Event], *, expected: int, texts: Sequence[str] = (), cause: str | None = None
-    ) -> int:
+    async def append(self, events: Sequence[Event], *, expected: int, texts: Sequence[str] = ()) -> int:
         """
         The number of the log's last event, once these are durable after event `expected`.
 
@@ -140,7 +138,7 @@ class RunWriter:
         blobs = self._text_rows(texts) | {
             digest: blob_row(digest, raw) for digest, raw in lifted if digest not in known
         }
-        return cast("int", await self._ask(Append(encoded, expected, cause, blobs)))
+        return cast("int", await self._ask(Append(encoded, expected, None, blobs)))
 
     async def record(self, call: FinishedCall, texts: Sequence[str] = (), files: Sequence[bytes] = ()) -> CallRow:
         """The journal's entry, once it and the texts and files it refers to are durable."""

@@ -1,5 +1,5 @@
 """
-What led to each step's verdict, joined by id: analysts' patches, merges, ranking, rewrite, candidate, gate.
+What led to each step's verdict and to each epoch's end, joined by id: patches, merges, ranking, candidate, gate.
 
 A chain holds what has been recorded of its step so far; a step that is open has an open chain.
 """
@@ -19,41 +19,29 @@ from skillopt_es.events.catalog import (
     AppendixWritten,
     CandidateBuilt,
     CandidateGated,
+    ComparisonDrawn,
+    ComparisonExtended,
     EditsRanked,
     Event,
     GapFound,
     LearningRateChosen,
+    MetaSkillWritten,
     MinibatchesPlanned,
     PatchesMerged,
     PatchProposed,
     Recorded,
     RunStarted,
     SkillRewritten,
+    SlowUpdateApplied,
+    SlowUpdateProposed,
     StepSkipped,
+    names_of,
 )
-from skillopt_es.events.values import NOT_TAKEN, CallRef, EditReport, Proposal
+from skillopt_es.events.values import CallRef, EditReport, GateVerdict, Proposal
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.wording import by_wording, same_words
 
 E_co = TypeVar("E_co", bound=Event, covariant=True)
-
-CHAIN_TYPES = (
-    "RunStarted",
-    "MinibatchesPlanned",
-    "PatchProposed",
-    "AppendixExtended",
-    "AppendixConsolidated",
-    "PatchesMerged",
-    "LearningRateChosen",
-    "EditsRanked",
-    "SkillRewritten",
-    "CandidateBuilt",
-    "CandidateGated",
-    "StepSkipped",
-    "AppendixWritten",
-    "GapFound",
-)
-"""The events that chains are made of."""
 
 
 @frozen
@@ -85,9 +73,14 @@ class Chain:
     gap: Seen[GapFound] | None = None
 
     @property
+    def verdict(self) -> GateVerdict | None:
+        """What the gate said of its candidate; None for a step whose candidate met no gate."""
+        return None if self.gated is None else self.gated.event.verdict
+
+    @property
     def taken(self) -> bool:
         """Whether its candidate became the current skill."""
-        return self.gated is not None and self.gated.event.action not in NOT_TAKEN
+        return self.verdict is not None and self.verdict.taken
 
     @property
     def analysts_unknown(self) -> bool:
@@ -241,6 +234,8 @@ _JOINED: Mapping[type[Event], Callable[..., Chain]] = {
     AppendixWritten: lambda chain, seen: evolve(chain, written=seen),
     GapFound: lambda chain, seen: evolve(chain, gap=seen),
 }
+CHAIN_TYPES = names_of((RunStarted, *_JOINED))
+"""The events that chains are made of."""
 
 
 def _step_of(event: Event) -> int | None:
@@ -273,3 +268,44 @@ def chains(records: Iterable[Recorded]) -> Mapping[int, Chain]:
     for recorded in records:
         builder.add(recorded)
     return builder.chains
+
+
+@frozen(kw_only=True)
+class EpochEnd:
+    """The end of one epoch, as far as it has been recorded; advice that failed is asked for again, and judged later."""
+
+    epoch: int
+    drawn: Seen[ComparisonDrawn] | None = None
+    extended: tuple[Seen[ComparisonExtended], ...] = ()
+    proposed: tuple[Seen[SlowUpdateProposed], ...] = ()
+    applied: tuple[Seen[SlowUpdateApplied], ...] = ()
+    meta: tuple[Seen[MetaSkillWritten], ...] = ()
+
+    @property
+    def events(self) -> tuple[Seen[Event], ...]:
+        """All that was recorded of it, in order."""
+        drawn = () if self.drawn is None else (self.drawn,)
+        there: tuple[Seen[Event], ...] = (*drawn, *self.extended, *self.proposed, *self.applied, *self.meta)
+        return tuple(sorted(there, key=lambda seen: seen.seq))
+
+
+def epoch_ends(records: Iterable[Recorded]) -> Mapping[int, EpochEnd]:
+    """The end of every epoch that has come to it; from all of a run's events, or those of END_TYPES."""
+    ends: dict[int, EpochEnd] = {}
+    for recorded in records:
+        join = _ENDS.get(type(recorded.event))
+        if join is not None:
+            epoch = int(getattr(recorded.event, "epoch"))  # noqa: B009 -- all that are joined have one
+            ends[epoch] = join(ends.get(epoch) or EpochEnd(epoch=epoch), Seen(recorded.seq, recorded.event))
+    return ends
+
+
+_ENDS: Mapping[type[Event], Callable[..., EpochEnd]] = {
+    ComparisonDrawn: lambda end, seen: evolve(end, drawn=seen),
+    ComparisonExtended: lambda end, seen: evolve(end, extended=(*end.extended, seen)),
+    SlowUpdateProposed: lambda end, seen: evolve(end, proposed=(*end.proposed, seen)),
+    SlowUpdateApplied: lambda end, seen: evolve(end, applied=(*end.applied, seen)),
+    MetaSkillWritten: lambda end, seen: evolve(end, meta=(*end.meta, seen)),
+}
+END_TYPES = names_of(_ENDS)
+"""The events that ends of epochs are made of."""

@@ -7,6 +7,7 @@ from typing import Literal
 
 from attrs import frozen
 
+from skillopt_es.events.values import GateVerdict
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.wording import same_words
 
@@ -102,18 +103,27 @@ def _end(chain: Chain, name: str) -> tuple[Reason, str]:
     return verdict_of(chain)
 
 
+def values_of(verdict: GateVerdict) -> str:
+    """The current text's value and the candidate's; `-` for what was never measured."""
+    values = (verdict.current_value, verdict.candidate_value)
+    before, after = ("-" if each is None else f"{each:.4f}" for each in values)
+    return f"{before} -> {'' if verdict.exact else 'at most '}{after}"
+
+
+def reason_of(verdict: GateVerdict) -> str:
+    """What the verdict rests on, to be said after its values; empty where they say it."""
+    return f", {verdict.reason.replace('_', ' ')}" if verdict.reason else ""
+
+
 def verdict_of(chain: Chain) -> tuple[Reason, str]:
     """What became of everything in a step's candidate."""
-    if chain.gated is None:
+    verdict = chain.verdict
+    if verdict is None:
         return _without_verdict(chain)
-    event = chain.gated.event
-    before = "-" if event.current_value is None else f"{event.current_value:.4f}"
-    most = "" if event.exact else "at most "
-    turned = "not compared" if event.alone else f"won {len(event.won)}, lost {len(event.lost)}"
-    values = f"{before} -> {most}{event.candidate_value:.4f}, {turned}"
-    values += f", {event.reason.replace('_', ' ')}" if event.reason else ""
-    if event.action == "indecisive":
-        return "indecisive", f"step {chain.step}: {values}, {event.draws} draws"
+    turned = "not compared" if verdict.alone else f"won {len(verdict.won)}, lost {len(verdict.lost)}"
+    values = f"{values_of(verdict)}, {turned}{reason_of(verdict)}"
+    if verdict.action == "indecisive":
+        return "indecisive", f"step {chain.step}: {values}, {verdict.draws} draws"
     return ("taken" if chain.taken else "rejected"), f"step {chain.step}: {values}"
 
 

@@ -13,8 +13,7 @@ from collections.abc import Mapping, Sequence
 from attrs import field, frozen
 
 from skillopt_es.events.values import Measured, Outcome
-from skillopt_es.projections.families import families_of
-from skillopt_es.projections.item_results import Results
+from skillopt_es.projections.item_results import Results, families_of
 
 NO_TYPES: Mapping[str, str] = {}
 

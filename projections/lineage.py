@@ -25,39 +25,13 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateApplied,
     StepSkipped,
+    names_of,
 )
-from skillopt_es.events.values import NOT_TAKEN
+from skillopt_es.events.values import TAKEN, Decided, GateVerdict
+from skillopt_es.projections.standings import moved
 
 Kind = Literal["initial", "candidate", "guidance", "notes"]
-Verdict = Literal[
-    "",
-    "accept_new_best",
-    "accept",
-    "force_accept",
-    "reject",
-    "indecisive",
-    "too_large",
-    "untrusted_only",
-    "placeholder",
-    "written",
-    "unchanged",
-]
-
-TYPES = (
-    "RunStarted",
-    "RunForked",
-    "EvidenceRetracted",
-    "SkillScored",
-    "CandidateBuilt",
-    "CandidateGated",
-    "StepSkipped",
-    "SlowUpdateApplied",
-    "AppendixWritten",
-    "BestPromoted",
-)
-"""The events that a lineage is made of."""
-
-TAKEN: frozenset[str] = frozenset({"accept_new_best", "accept", "force_accept", "placeholder", "written"})
+Verdict = Literal[Decided, "", "too_large", "untrusted_only", "written"]
 
 
 @frozen(kw_only=True)
@@ -90,7 +64,7 @@ class Node:
     @property
     def taken(self) -> bool:
         """Whether it became the current skill (the initial one always was)."""
-        return self.kind == "initial" or self.verdict in TAKEN
+        return self.kind == "initial" or self.verdict in TAKEN or self.verdict == "written"
 
 
 @frozen(kw_only=True)
@@ -126,10 +100,16 @@ class _Growing:
     """The lineage while it is read."""
 
     nodes: dict[str, Node] = field(factory=dict)
-    current: str = ""
-    best: str = ""
-    epoch: int = 0
+    held: dict[str, str] = field(factory=dict)
     forks: list[Branch] = field(factory=list)
+
+    @property
+    def current(self) -> str:
+        return self.held.get("current", "")
+
+    @property
+    def best(self) -> str:
+        return self.held.get("best", "")
 
 
 def lineage(records: Iterable[Recorded]) -> Lineage:
@@ -147,7 +127,7 @@ def lineage(records: Iterable[Recorded]) -> Lineage:
 def _started(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, RunStarted)
     growing.nodes["start"] = Node(name="start", kind="initial", skill=event.skill.hash, parent="", seq=seq)
-    growing.current = growing.best = "start"
+    growing.held = moved(growing.held, event, "start")
 
 
 def _forked(growing: _Growing, event: Event, seq: int) -> None:
@@ -181,24 +161,8 @@ def _built(growing: _Growing, event: Event, seq: int) -> None:
 def _gated(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, CandidateGated)
     name = f"step {event.step}"
-    growing.nodes[name] = evolve(
-        growing.nodes[name],
-        verdict=event.action,
-        value=event.candidate_value,
-        against=event.current_value,
-        won=event.won,
-        lost=event.lost,
-        stale_from=event.stale_from,
-        reason=event.reason,
-        draws=event.draws,
-        bound=not event.exact,
-    )
-    if event.action in NOT_TAKEN:
-        return
-    growing.current = name
-    better = event.best_value is None or event.candidate_value > event.best_value
-    if event.action == "accept_new_best" or (event.action == "force_accept" and better):
-        growing.best = name
+    growing.nodes[name] = _judged(growing.nodes[name], event.verdict)
+    growing.held = moved(growing.held, event, name)
 
 
 def _skipped(growing: _Growing, event: Event, seq: int) -> None:
@@ -213,19 +177,28 @@ def _skipped(growing: _Growing, event: Event, seq: int) -> None:
 
 def _guided(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, SlowUpdateApplied)
-    if event.action == "postponed" or event.action == "unchanged" or event.action == "no_content":
+    if event.verdict.action in ("postponed", "unchanged", "no_content"):
         return
-    verdict: Verdict = event.action
     name = f"epoch {event.epoch}"
-    _grow(growing, Node(name=name, kind="guidance", skill=event.candidate or event.skill.hash, parent=growing.current,
-                        seq=seq, epoch=event.epoch, verdict=verdict, value=event.candidate_value,
-                        against=event.current_value, stale_from=event.stale_from, reason=event.reason,
-                        draws=event.draws, bound=not event.exact))  # fmt: skip
-    if event.action in NOT_TAKEN:
-        return
-    growing.current = name
-    if event.action == "accept_new_best":
-        growing.best = name
+    node = Node(name=name, kind="guidance", skill=event.candidate or event.skill.hash, parent=growing.current, seq=seq,
+                epoch=event.epoch)  # fmt: skip
+    _grow(growing, _judged(node, event.verdict))
+    growing.held = moved(growing.held, event, name)
+
+
+def _judged(node: Node, verdict: GateVerdict) -> Node:
+    return evolve(
+        node,
+        verdict=verdict.action,
+        value=verdict.candidate_value,
+        against=verdict.current_value,
+        won=verdict.won,
+        lost=verdict.lost,
+        stale_from=verdict.stale_from,
+        reason=verdict.reason,
+        draws=verdict.draws,
+        bound=not verdict.exact,
+    )
 
 
 def _noted(growing: _Growing, event: Event, seq: int) -> None:
@@ -234,13 +207,14 @@ def _noted(growing: _Growing, event: Event, seq: int) -> None:
     _grow(growing, Node(name=name, kind="notes", skill=event.skill.hash, parent=growing.current, seq=seq,
                         step=event.step, verdict="written", value=event.value,
                         stale_from=event.stale_from))  # fmt: skip
-    growing.current = name
+    growing.held = moved(growing.held, event, name)
 
 
 def _promoted(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, BestPromoted)
-    growing.best = growing.current
-    growing.nodes[growing.current] = evolve(growing.nodes[growing.current], promoted=True)
+    name = growing.current
+    growing.held = moved(growing.held, event, name)
+    growing.nodes[name] = evolve(growing.nodes[name], promoted=True)
 
 
 def _grow(growing: _Growing, node: Node) -> None:
@@ -261,3 +235,5 @@ _HANDLERS = {
     AppendixWritten: _noted,
     BestPromoted: _promoted,
 }
+TYPES = names_of(_HANDLERS)
+"""The events that a lineage is made of."""

@@ -7,7 +7,7 @@ from typing import Literal, get_args
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.values import NOT_TAKEN, GateAction, Score
+from skillopt_es.events.values import TAKEN, GateAction, Score
 
 
 @frozen(kw_only=True)
@@ -64,7 +64,7 @@ class EvaluationLine:
 Outcome = Literal["accepted", "rejected", "indecisive", "skipped", "unknown"]
 
 _OUTCOMES: dict[str, Outcome] = {
-    **dict.fromkeys(sorted({*get_args(GateAction)} - NOT_TAKEN), "accepted"),
+    **dict.fromkeys(sorted(TAKEN.intersection(get_args(GateAction))), "accepted"),
     "reject": "rejected",
     "indecisive": "indecisive",
     "unknown": "unknown",

@@ -8,9 +8,9 @@ from typing import Literal
 from attrs import frozen
 
 from skillopt_es.events.catalog import Recorded, SlowUpdateApplied, SlowUpdateProposed
-from skillopt_es.events.values import Draft, Edit, Proposal
+from skillopt_es.events.values import Draft, Edit, GateVerdict, Proposal
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
-from skillopt_es.projections.fates import Reason, fates_of, note_fates
+from skillopt_es.projections.fates import Reason, fates_of, note_fates, reason_of, values_of
 from skillopt_es.projections.state import proposals_in
 
 NOT_TAKEN_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied")
@@ -68,9 +68,9 @@ def not_taken(records: Iterable[Recorded]) -> Refused:
                 guided[event.epoch] = recorded.seq, event
                 if event.result != "guidance":
                     rows.append(_advice(recorded.seq, event, event.result, event.note))
-            case SlowUpdateApplied(action="reject" | "indecisive") as event:
-                why: Why = "rejected" if event.action == "reject" else "indecisive"
-                rows.append(_advice(*guided[event.epoch], why, _values(event)))
+            case SlowUpdateApplied(verdict=GateVerdict(action="reject" | "indecisive") as verdict) as event:
+                why: Why = "rejected" if verdict.action == "reject" else "indecisive"
+                rows.append(_advice(*guided[event.epoch], why, values_of(verdict) + reason_of(verdict)))
     rows += [row for chain in builder.chains.values() for row in of_step(chain)]
     return Refused(
         rows=tuple(sorted(rows, key=lambda row: row.seq)),
@@ -118,10 +118,3 @@ def _advice(seq: int, event: SlowUpdateProposed, why: Why, detail: str) -> NotTa
     return NotTaken(kind="guidance" if event.guidance else "reply", id=f"epoch {event.epoch}", seq=seq,
                     epoch=event.epoch, step=None, reason=why, detail=detail, text=event.guidance,
                     items=items)  # fmt: skip
-
-
-def _values(event: SlowUpdateApplied) -> str:
-    before, after = ("-" if each is None else f"{each:.4f}" for each in (event.current_value, event.candidate_value))
-    most = "" if event.exact else "at most "
-    reason = f", {event.reason.replace('_', ' ')}" if event.reason else ""
-    return f"{before} -> {most}{after}{reason}"

@@ -44,7 +44,7 @@ class Ledger(Mapping[K, V], Generic[K, V]):
         return entry is not None and entry[0] < self._size
 
     def __iter__(self) -> Iterator[K]:
-        return islice(self._entries, self._size)
+        return iter(tuple(islice(self._entries, self._size)))  # a newer version may grow while this one is walked
 
     def __len__(self) -> int:
         return self._size

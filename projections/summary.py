@@ -38,44 +38,13 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TextsErased,
     TrainingStopped,
+    names_of,
 )
-from skillopt_es.events.values import NOT_TAKEN, Score
+from skillopt_es.events.values import GateVerdict, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
+from skillopt_es.projections.standings import moved
 from skillopt_es.projections.state import proposals_in
-
-OVERVIEW: tuple[str, ...] = (
-    "RunStarted",
-    "RunResumed",
-    "RunForked",
-    "EvidenceRetracted",
-    "TextsErased",
-    "RunPaused",
-    "EpochPlanned",
-    "SkillScored",
-    "CandidateGated",
-    "StepSkipped",
-    "AppendixWritten",
-    "SlowUpdateApplied",
-    "TrainingStopped",
-    "EpochCompleted",
-    "BestPromoted",
-    "SealedTestOpened",
-    "RunCompleted",
-    "RunImported",
-    "StepImported",
-    "GapFound",
-)
-"""The types of event that say where a run stands; all others only add numbers to its lines."""
-DETAILS: tuple[str, ...] = (
-    *OVERVIEW,
-    "PatchProposed",
-    "AppendixExtended",
-    "EditsRanked",
-    "CandidateBuilt",
-    "MetaSkillWritten",
-)
-"""All types of event that a summary looks at."""
 
 
 @frozen(kw_only=True)
@@ -128,7 +97,7 @@ class Summary:
     lines: tuple[StepLine | EpochLine, ...] = ()
     evaluations: tuple[EvaluationLine, ...] = ()
     open: OpenStep = field(factory=OpenStep)
-    slow: SlowUpdateApplied | None = None
+    slow: GateVerdict | None = None
     meta_skill: str = ""
     completed: RunCompleted | None = None
     looks: Looks = field(factory=Looks)
@@ -258,7 +227,7 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
     if event.skill.hash == summary.current.skill:
         return summary
     value = summary.current.value if event.stale_from else event.value
-    return evolve(summary, current=Place(skill=event.skill.hash, value=value))
+    return _placed(summary, event, Place(skill=event.skill.hash, value=value))
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
@@ -274,18 +243,17 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
     return evolve(summary, open=evolve(summary.open, applied=applied))
 
 
+def _placed(summary: Summary, event: Event, place: Place) -> Summary:
+    held = moved({"current": summary.current, "best": summary.best}, event, place)
+    return evolve(summary, current=held["current"], best=held["best"])
+
+
 def _gated(summary: Summary, event: CandidateGated) -> Summary:
-    value, best = event.candidate_value, event.best_value
-    new_best = event.action == "accept_new_best" or (event.action == "force_accept" and (best is None or value > best))
+    verdict, value = event.verdict, event.verdict.candidate_value
     own = summary.selections(event.candidate)
     candidate = Place(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
-    kept = event.action in NOT_TAKEN
-    summary = evolve(
-        summary,
-        current=summary.current if kept else candidate,
-        best=candidate if new_best else summary.best,
-    )
-    return _end_step(summary, event.step, event.action, value, event.current_value, bound=not event.exact)
+    summary = _placed(summary, event, candidate)
+    return _end_step(summary, event.step, verdict.action, value, verdict.current_value, bound=not verdict.exact)
 
 
 def _skipped(summary: Summary, event: StepSkipped) -> Summary:
@@ -321,13 +289,13 @@ def _end_step(
 
 
 def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
-    summary = evolve(summary, slow=event)
+    summary = evolve(summary, slow=event.verdict)
     if event.skill.hash == summary.current.skill:
         return summary
-    kept = event.stale_from and event.action in ("placeholder", "force_accept")
-    place = Place(skill=event.skill.hash, value=summary.current.value if kept else event.candidate_value)
-    best = place if event.action == "accept_new_best" else summary.best
-    return evolve(summary, current=place, best=best)
+    verdict = event.verdict
+    kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
+    place = Place(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
+    return _placed(summary, event, place)
 
 
 def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:
@@ -353,7 +321,7 @@ def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
 
 
 def _promoted(summary: Summary, event: BestPromoted) -> Summary:
-    return evolve(summary, best=Place(skill=event.skill, value=event.value))
+    return _placed(summary, event, Place(skill=event.skill, value=event.value))
 
 
 def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
@@ -386,7 +354,7 @@ def _step_imported(summary: Summary, event: StepImported) -> Summary:
 def _gap(summary: Summary, event: GapFound) -> Summary:
     summary = evolve(summary, gaps=(*summary.gaps, event))
     if event.skill is not None:
-        summary = evolve(summary, current=Place(skill=event.skill.hash))
+        summary = _placed(summary, event, Place(skill=event.skill.hash))
     if event.step is None:
         return summary
     known = summary.open.imported
@@ -421,3 +389,8 @@ _HANDLERS: Mapping[type[Event], Callable[..., Summary]] = {
     StepImported: _step_imported,
     GapFound: _gap,
 }
+_NUMBERS = {PatchProposed, AppendixExtended, EditsRanked, CandidateBuilt, MetaSkillWritten}
+DETAILS = names_of(_HANDLERS)
+"""All types of event that a summary looks at."""
+OVERVIEW = names_of(kind for kind in _HANDLERS if kind not in _NUMBERS)
+"""Those that say where a run stands; all others only add numbers to its lines."""

@@ -1,46 +1,55 @@
 """
-Ordinary tables of a run for SQL and spreadsheets: steps, evaluations, rollouts, edits, calls, and two views.
+Ordinary tables of one or several runs for SQL and spreadsheets: sqlite-utils and Datasette find keys, views and texts.
 
-They go into a file of their own, never into the log, and are made anew each time: delete them whenever you like.
+They go into a file of their own, never into a log, and are made anew each time: delete them whenever you like. Every
+table has a column `run`, but for `skills`, which name themselves by their content.
 """
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
+from itertools import chain, starmap
 from pathlib import Path
 
 from sqlite_utils import Database
 
-from skillopt_es.events.catalog import (
-    CandidateBuilt,
-    CandidateGated,
-    EditsRanked,
-    PatchesMerged,
-    PatchProposed,
-    Recorded,
-    RolloutCompleted,
-    RunForked,
-    SkillScored,
-    StepSkipped,
-)
-from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.places import Place
-from skillopt_es.events.values import Draft, Edit, Failed, Measured, NotRun, Proposal, Suggestion
-from skillopt_es.projections.lines import StepLine
-from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.summary import summarize
-
-TABLES_FILE = "projections.db"
-
-Cell = str | int | float | None
-Row = dict[str, Cell]
+from skillopt_es.projections.table_rows import (
+    EDIT_TYPES,
+    Row,
+    call_rows,
+    edit_rows,
+    evaluation_row,
+    rollout_row,
+    run_row,
+    skill_rows,
+    skill_texts,
+    step_row,
+    trajectory_row,
+    written_texts,
+)
 
 _COLUMNS: Mapping[str, Mapping[str, type]] = {
+    "skills": {"hash": str, "main": str, "files": int, "characters": int},
+    "runs": {
+        "run": str,
+        "run_id": str,
+        "parent_id": str,
+        "created_at": str,
+        "status": str,
+        "software": str,
+        "initial": str,
+        "best": str,
+        "best_value": float,
+        "config": str,
+    },
     "steps": {
+        "run": str,
         "step": int,
         "epoch": int,
         "train_hard": float,
@@ -57,6 +66,7 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "bound": int,
     },
     "evaluations": {
+        "run": str,
         "seq": int,
         "place": str,
         "epoch": int,
@@ -74,6 +84,7 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "not_run": int,
     },
     "rollouts": {
+        "run": str,
         "seq": int,
         "place": str,
         "epoch": int,
@@ -92,6 +103,7 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "trajectory": str,
     },
     "edits": {
+        "run": str,
         "id": str,
         "step": int,
         "made_by": str,
@@ -108,6 +120,7 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "verdict": str,
     },
     "calls": {
+        "run": str,
         "n": int,
         "slot": str,
         "place": str,
@@ -130,203 +143,104 @@ _COLUMNS: Mapping[str, Mapping[str, type]] = {
         "inherited": int,
         "recorded_at": str,
     },
+    "texts": {
+        "id": int,
+        "run": str,
+        "kind": str,
+        "ref": str,
+        "epoch": int,
+        "step": int,
+        "item": str,
+        "text": str,
+    },
 }
-_KEYS = {"steps": "step", "evaluations": "seq", "rollouts": "seq", "edits": "id", "calls": "n"}
+_KEYS = {
+    "skills": ("hash",),
+    "runs": ("run",),
+    "steps": ("run", "step"),
+    "evaluations": ("run", "seq"),
+    "rollouts": ("run", "seq"),
+    "edits": ("run", "id"),
+    "calls": ("run", "n"),
+    "texts": ("id",),
+}
+_RUN = ("run", "runs", "run")
+_SKILL = ("skill", "skills", "hash")
+_FOREIGN = {
+    "runs": (("initial", "skills", "hash"), ("best", "skills", "hash")),
+    "steps": (_RUN,),
+    "evaluations": (_RUN, _SKILL),
+    "rollouts": (_RUN, _SKILL),
+    "edits": (_RUN,),
+    "calls": (_RUN,),
+    "texts": (_RUN,),
+}
 _VIEWS = {
-    "items": "select item, purpose, count(*) as tries, avg(hard) as hard, avg(soft) as soft,"
-    " sum(outcome <> 'measured') as unmeasured from rollouts group by item, purpose",
-    "applied_edits": "select * from edits where chosen and status like 'applied%' order by step, id",
+    "items": "select run, item, purpose, count(*) as tries, avg(hard) as hard, avg(soft) as soft,"
+    " sum(outcome <> 'measured') as unmeasured from rollouts group by run, item, purpose",
+    "applied_edits": "select * from edits where chosen and status like 'applied%' order by run, step, id",
+    "run_scores": "select run, place, split, draw, hard, soft, value, measured, unmeasured from evaluations"
+    " where place = 'baseline' or place like 'final/%' or place like 'eval/%' order by run, seq",
+    "spending": "select run, role, stage, count(*) as calls, sum(input_tokens) as input_tokens,"
+    " sum(output_tokens) as output_tokens, sum(outcome = 'failed') as failed"
+    " from calls where not inherited and not repeats group by run, role, stage",
 }
 
+Trajectories = Callable[[EventLog], Iterable[tuple[Recorded, str]]]
+"""The rollouts of a run, each with the text of its trajectory."""
 
-def rebuild_tables(log: EventLog, path: Path | None = None) -> Path:
-    """Writes the tables of a log to a file (default: `projections.db` beside the log), replacing it; the file."""
-    path = log.path.with_name(TABLES_FILE) if path is None else path
+
+def no_trajectories(log: EventLog) -> Iterable[tuple[Recorded, str]]:
+    """None of them: they are most of what a log holds."""
+    return ()
+
+
+def rebuild_tables(logs: Sequence[EventLog], path: Path, trajectories: Trajectories = no_trajectories) -> Path:
+    """Writes the tables of logs to a file, replacing it, with the trajectories that are wanted; the file."""
     draft = path.with_name(f"{path.name}.new")
     draft.unlink(missing_ok=True)
     try:
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             connection.execute("pragma journal_mode = off")
             connection.execute("pragma synchronous = off")
-            _fill(Database(connection, execute_plugins=False), log)
+            _write(Database(connection, execute_plugins=False), logs, trajectories)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
     return path
 
 
-def _fill(database: Database, log: EventLog) -> None:
-    contents: Mapping[str, Iterable[Row]] = {
-        "steps": map(_step, summarize(recorded.event for recorded in log.read()).step_lines),
-        "evaluations": map(_evaluation, log.read(types={"SkillScored"})),
-        "rollouts": map(_rollout, log.read(types={"RolloutCompleted"})),
-        "edits": _edits(log.read(types=_EDIT_TYPES)),
-        "calls": _calls(log),
-    }
-    for name, rows in contents.items():
-        database.table(name).create(dict(_COLUMNS[name]), pk=_KEYS[name])
-        database.table(name).insert_all(rows, batch_size=500)
+def _write(database: Database, logs: Sequence[EventLog], trajectories: Trajectories) -> None:
+    for name, columns in _COLUMNS.items():
+        key = _KEYS[name]
+        database.table(name).create(
+            dict(columns), pk=key[0] if len(key) == 1 else key, foreign_keys=list(_FOREIGN.get(name, ()))
+        )
+    for name, log in zip(_names(logs), logs, strict=True):
+        _fill(database, name, log, trajectories)
+    database.index_foreign_keys()
     for name, sql in _VIEWS.items():
         database.create_view(name, sql)
+    database.table("texts").enable_fts(["text"], tokenize="porter")
 
 
-def _step(line: StepLine) -> Row:
-    return {
-        "step": line.step,
-        "epoch": line.epoch,
-        "train_hard": line.train.hard if line.train else None,
-        "train_soft": line.train.soft if line.train else None,
-        "proposed": line.proposed,
-        "merged": line.merged,
-        "chosen": line.chosen,
-        "applied": line.applied,
-        "notes": line.notes,
-        "candidate": line.candidate,
-        "current": line.current,
-        "verdict": line.verdict,
-        "best": line.best,
-        "bound": int(line.bound),
+def _names(logs: Sequence[EventLog]) -> list[str]:
+    """What each run is called in the tables: by its name, and where two have the same by its id, too."""
+    times = Counter(log.run.name for log in logs)
+    return [log.run.name if times[log.run.name] == 1 else f"{log.run.name} {log.run.run_id}" for log in logs]
+
+
+def _fill(database: Database, run: str, log: EventLog, trajectories: Trajectories) -> None:
+    searched = starmap(trajectory_row, trajectories(log))
+    contents: Mapping[str, Iterable[Row]] = {
+        "runs": [run_row(log.run, log.read())],
+        "steps": map(step_row, summarize(recorded.event for recorded in log.read()).step_lines),
+        "evaluations": map(evaluation_row, log.read(types={"SkillScored"})),
+        "rollouts": map(rollout_row, log.read(types={"RolloutCompleted"})),
+        "edits": edit_rows(log.read(types=EDIT_TYPES)),
+        "calls": call_rows(log),
+        "texts": chain(skill_texts(log.read()), written_texts(log.read()), searched),
     }
-
-
-def _evaluation(recorded: Recorded) -> Row:
-    event = recorded.event
-    assert isinstance(event, SkillScored)
-    where = Place(event.place)
-    return {
-        "seq": recorded.seq,
-        "place": event.place,
-        "epoch": where.epoch,
-        "step": where.step,
-        "purpose": event.purpose,
-        "split": event.split,
-        "skill": event.skill,
-        "hard": event.score.hard,
-        "soft": event.score.soft,
-        "measured": event.score.measured,
-        "unmeasured": event.score.unmeasured,
-        "value": event.value,
-        "draw": event.draw,
-        "exact": int(event.exact),
-        "not_run": len(event.not_run),
-    }
-
-
-def _rollout(recorded: Recorded) -> Row:
-    event = recorded.event
-    assert isinstance(event, RolloutCompleted)
-    where, outcome = Place(event.place), event.outcome
-    measured = outcome if isinstance(outcome, Measured) else None
-    return {
-        "seq": recorded.seq,
-        "place": event.place,
-        "epoch": where.epoch,
-        "step": where.step,
-        "purpose": event.purpose,
-        "item": event.item,
-        "task_type": event.task_type,
-        "skill": event.skill,
-        "outcome": _KINDS[type(outcome)],
-        "hard": measured.hard if measured else None,
-        "soft": measured.soft if measured else None,
-        "turns": event.turns,
-        "failure": event.failure,
-        "detail": event.detail,
-        "prediction": event.prediction,
-        "trajectory": event.trajectory,
-    }
-
-
-def _calls(log: EventLog) -> Iterator[Row]:
-    """Every call; those of a fork's parent are marked."""
-    forks = [recorded.event for recorded in log.read(types={"RunForked"})]
-    inherited = max((event.inherited for event in forks if isinstance(event, RunForked)), default=0)
-    for row in Journal(log.reader).read():
-        yield {**_call(row), "inherited": int(row.n <= inherited)}
-
-
-def _call(row: CallRow) -> Row:
-    call = row.call
-    where = Place(call.slot)
-    return {
-        "n": row.n,
-        "slot": call.slot,
-        "place": where.site,
-        "epoch": where.epoch,
-        "step": where.step,
-        "attempt": row.attempt,
-        "role": call.role,
-        "stage": call.stage,
-        "outcome": call.outcome,
-        "finish": call.finish,
-        "reply_model": call.reply_model,
-        "input_tokens": call.input_tokens,
-        "output_tokens": call.output_tokens,
-        "cached_tokens": call.cached_tokens,
-        "reasoning_tokens": call.reasoning_tokens,
-        "latency_ms": call.latency_ms,
-        "error": call.error_kind,
-        "ahead": int(call.ahead),
-        "repeats": int(bool(call.repeats)),
-        "recorded_at": row.recorded_at,
-    }
-
-
-_KINDS: Mapping[type, str] = {Measured: "measured", Failed: "failed", NotRun: "not_run"}
-_EDIT_TYPES = frozenset(
-    {"PatchProposed", "PatchesMerged", "EditsRanked", "CandidateBuilt", "CandidateGated", "StepSkipped"}
-)
-
-
-def _edits(events: Iterable[Recorded]) -> Iterator[Row]:
-    """Every proposal of analysts and merges, with its fate; those of an open step have no verdict yet."""
-    rows: dict[str, Row] = {}
-    for recorded in events:
-        match recorded.event:
-            case PatchProposed(patch=maker) | PatchesMerged(merge=maker) as made:
-                rows.update(_edit_rows(maker, made))
-            case EditsRanked(chosen=chosen):
-                for edit in chosen:
-                    rows[edit]["chosen"] = 1
-            case CandidateBuilt(reports=reports):
-                for report in reports:
-                    rows[report.edit].update(status=report.status, note=report.note)
-            case CandidateGated(action=verdict) | StepSkipped(reason=verdict):
-                yield from ({**row, "verdict": verdict} for row in rows.values())
-                rows = {}
-    yield from rows.values()
-
-
-def _edit_rows(maker: str, made: PatchProposed | PatchesMerged) -> dict[str, Row]:
-    return {
-        proposal.id: {
-            "id": proposal.id,
-            "step": made.step,
-            "made_by": maker,
-            **_what(proposal),
-            "support": proposal.support,
-            "source": proposal.source,
-            "origins": json.dumps(proposal.origins),
-            "chosen": 0,
-            "status": None,
-            "note": None,
-            "verdict": None,
-        }
-        for proposal in proposals_in(made)
-    }
-
-
-def _what(proposal: Proposal) -> Row:
-    """What a proposal asks for; a suggestion or a draft has no target."""
-    match proposal:
-        case Edit():
-            return {
-                "op": proposal.op,
-                "target": proposal.target,
-                "content": proposal.content,
-                "file": proposal.file,
-            }
-        case Suggestion():
-            return {"op": proposal.kind, "target": "", "content": proposal.instruction, "file": ""}
-        case Draft():
-            return {"op": "draft", "target": "", "content": proposal.text, "file": ""}
+    database.table("skills").insert_all(skill_rows(log.read()), ignore=True)
+    for name, rows in contents.items():
+        database.table(name).insert_all(({"run": run, **row} for row in rows), batch_size=500)

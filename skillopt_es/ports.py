@@ -6,9 +6,9 @@ The trainer knows nothing else about them; adapters implement these Protocols an
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
+from typing import Generic, Literal, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, runtime_checkable
 
 from attrs import field, frozen
 
@@ -16,6 +16,7 @@ from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Json, Outcome, Role, SkillTree, Stage, Trust, digest_of
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 MessageRole = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "tools", "refused", "filtered", "other"]
@@ -612,6 +613,43 @@ class EnvironmentSettings:
     shared_keys: tuple[str, ...] = ()
 
 
+MODELS = "skillopt_es.models"
+"""The entry points of providers."""
+
 OpenModel = Callable[[ModelSettings, Mapping[str, str]], ChatModel]
+
+
+@frozen(kw_only=True)
+class Provider(Generic[P]):
+    """
+    What an entry point of `skillopt_es.models` names: a function that opens a model, and what is special about it.
+
+    `takes` are the settings that other backends refuse, such as `thinking`. `may_think` says that it is up to the
+    server whether a model thinks, where nobody says so. `system` is its name in traces, if it is not the backend's; an
+    `agent` is asked once and asks its model as often as it likes. A bare function is a provider without any of these.
+    """
+
+    open: Callable[P, ChatModel]
+    takes: frozenset[str] = frozenset()
+    may_think: bool = False
+    system: str = ""
+    agent: bool = False
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> ChatModel:
+        """The model, ready to be asked."""
+        return self.open(*args, **kwargs)
+
+
+def provider(
+    *, takes: Iterable[str] = (), may_think: bool = False, system: str = "", agent: bool = False
+) -> Callable[[Callable[P, ChatModel]], Provider[P]]:
+    """Makes a provider of the function that opens its models."""
+
+    def made(opener: Callable[P, ChatModel]) -> Provider[P]:
+        return Provider(open=opener, takes=frozenset(takes), may_think=may_think, system=system, agent=agent)
+
+    return made
+
+
 OpenEnvironment = Callable[[EnvironmentSettings], Environment]
 OpenExecutor = Callable[[Callable[[], bool]], Executor]

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from sqlite_utils import Database
+from support.doc_commands import shell_commands
 
+from skillopt_es.cli.main import main
 from skillopt_es.events.catalog import CandidateGated
 from skillopt_es.events.log import EventLog
 from skillopt_es.projections.tables import rebuild_tables
@@ -21,10 +28,68 @@ EXAMPLES = re.findall(r"^```sql( log)?\n(.*?)^```", PAGE.read_text(encoding="utf
 
 
 @pytest.fixture(scope="module")
+def two_runs(demo_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the tables of the demo and of a fork of it, exported as the page says."""
+    folder = tmp_path_factory.mktemp("two")
+    make_fork(demo_run, step_end(demo_run, 4), folder / "second", now=lambda: datetime.now(UTC))
+    words = [str(demo_run), str(folder / "second"), "--format", "sqlite", "--out", str(folder / "runs.db")]
+    with pytest.raises(SystemExit) as done:
+        main(["export", *words, "--trajectories"])
+    assert done.value.code == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "command", [each.line for each in shell_commands("docs/sql.md") if "sqlite-utils" in each.line]
+)
+def test_sqlite_utils_finds_what_it_knows(command: str, two_runs: Path) -> None:
+    """Its own command, as the page types it."""
+    assert sqlite_utils(two_runs, *shlex.split(command)[1:])
+
+
+def sqlite_utils(folder: Path, *words: str) -> str:
+    """What `sqlite-utils` prints."""
+    line = [sys.executable, "-m", "sqlite_utils", *words]
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+def test_runs_lie_side_by_side_in_one_database(two_runs: Path) -> None:
+    """Each row is that of one run, a skill that both have is one row, and a search finds whole texts of either."""
+    rows = json.loads(sqlite_utils(two_runs, "query", "runs.db", "select run, count(*) as n from steps group by run"))
+    assert [row["run"] for row in rows] == ["demo", "second"]
+    assert rows[0]["n"] > rows[1]["n"] == 4
+    shared = "select count(distinct run) as runs from evaluations where skill = (select initial from runs limit 1)"
+    assert json.loads(sqlite_utils(two_runs, "query", "runs.db", shared)) == [{"runs": 2}]
+    kinds = "select distinct kind from texts order by kind"
+    found = [row["kind"] for row in json.loads(sqlite_utils(two_runs, "query", "runs.db", kinds))]
+    assert found == ["edit", "guidance", "memory", "skill", "trajectory"]
+    hit = json.loads(sqlite_utils(two_runs, "search", "runs.db", "texts", "dates", "--limit", "1"))
+    assert {"run", "kind", "ref", "text"} <= hit[0].keys()
+    with closing(sqlite3.connect(two_runs / "runs.db")) as connection:
+        database = Database(connection)
+        named = {(key.table, key.column, key.other_table) for table in database.tables for key in table.foreign_keys}
+    assert {("steps", "run", "runs"), ("rollouts", "skill", "skills"), ("runs", "best", "skills")} <= named
+
+
+def test_one_run_is_not_put_there_twice(demo_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor is a copy of it; two runs of one name have their ids beside it."""
+    with pytest.raises(SystemExit) as done:
+        main(["export", str(demo_run), str(demo_run), "--format", "sqlite", "--out", str(tmp_path / "x.db")])
+    assert done.value.code != 0
+    assert "are the same run" in capsys.readouterr().err
+    other = make_fork(demo_run, step_end(demo_run, 2), tmp_path / demo_run.name, now=lambda: datetime.now(UTC)).folder
+    with EventLog.open(demo_run) as one, EventLog.open(other) as two:
+        tables = rebuild_tables([one, two], tmp_path / "x.db")
+        names = {f"{log.run.name} {log.run.run_id}" for log in (one, two)}
+    with closing(sqlite3.connect(tables)) as database:
+        assert {row[0] for row in database.execute("select distinct run from steps")} == names
+
+
+@pytest.fixture(scope="module")
 def tables(demo_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The demo's tables."""
+    """The demo's tables, under the name that the page has for it."""
     with EventLog.open(demo_run) as log:
-        return rebuild_tables(log, tmp_path_factory.mktemp("sql") / "run.db")
+        return rebuild_tables([log], tmp_path_factory.mktemp("sql") / "run.db")
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
@@ -40,7 +105,7 @@ def test_what_a_step_cost_is_a_forks_own(demo_run: Path, tmp_path: Path) -> None
     """By the example of the page and by that of the log: a fork that has done nothing has cost nothing."""
     make_fork(demo_run, step_end(demo_run, 4), tmp_path / "fork", now=lambda: datetime.now(UTC))
     with EventLog.open(tmp_path / "fork") as log:
-        file = rebuild_tables(log)
+        file = rebuild_tables([log], tmp_path / "run.db")
         inherited = spent(tmp_path / "fork").inherited
     for where, sql in EXAMPLES:
         if "count(*) as calls" in sql:

@@ -7,8 +7,8 @@ from pathlib import Path, PurePosixPath
 
 from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
 from skillopt_es.adapters.benchmarks.tables import Row, looked_up, named, table_files, text_of
+from skillopt_es.adapters.environments.csv_rows import texts_of
 from skillopt_es.adapters.environments.data import RawItem
-from skillopt_es.adapters.environments.quoted_lists import texts_of
 from skillopt_es.errors import DataError
 
 _IMAGES = {b"\x89PNG\r\n\x1a\n": ".png", b"\xff\xd8\xff": ".jpg"}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from skillopt_es.adapters.benchmarks.plan import Benchmark, Fields, Found, Source
 from skillopt_es.adapters.benchmarks.tables import Row, looked_up, table_files, text_of
+from skillopt_es.adapters.environments.csv_rows import texts_of
 from skillopt_es.adapters.environments.data import RawItem
-from skillopt_es.adapters.environments.quoted_lists import texts_of
 from skillopt_es.errors import DataError
 
 

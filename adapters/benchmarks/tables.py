@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import cast
 
 from skillopt_es.adapters.benchmarks.plan import Fields
-from skillopt_es.adapters.environments.csv_rows import read_csv_rows
+from skillopt_es.adapters.environments.csv_rows import read_csv_rows, texts_of
 from skillopt_es.adapters.environments.data import RawItem, read_rows
-from skillopt_es.adapters.environments.quoted_lists import texts_of
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 

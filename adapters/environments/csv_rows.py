@@ -1,11 +1,15 @@
-"""Reading CSV files with a header: every cell is text, and an error names file and line."""
+"""CSV files with a header: every cell is text, an error names file and line; and lists that a cell holds as text."""
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
+import json
+import re
 import sys
 from pathlib import Path
+from typing import cast
 
 from skillopt_es.adapters.environments.data import text_of
 from skillopt_es.errors import DataError
@@ -48,3 +52,30 @@ def _row(where: str, names: list[str], cells: list[str]) -> dict[str, Json]:
             hint="put double quotes around a cell that has a comma in it",
         )
     return {name: cell for name, cell in zip(names, cells, strict=True) if name}
+
+
+_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})"
+_TEXT = rf"""(?:'(?:[^'\\\n]|{_ESCAPE})*'|"(?:[^"\\\n]|{_ESCAPE})*")"""
+_PYTHON_LIST = re.compile(rf"\[\s*{_TEXT}(?:\s*,\s*{_TEXT})*\s*\]")
+
+
+def texts_of(value: object) -> list[str] | None:
+    """A list of texts, also one that a CSV cell holds as JSON or Python; None when it is no such list."""
+    if isinstance(value, str):
+        value = _literal(value)
+    if not isinstance(value, list) or not value or not all(isinstance(each, str) for each in value):
+        return None
+    return [str(each) for each in value]
+
+
+def _literal(cell: str) -> object:
+    """
+    What a cell says that is a list in JSON or Python.
+
+    Nothing else is evaluated: a bare 1,000 would become two numbers, and `['a' 'b']`, as arrays are printed, one text.
+    """
+    cell = cell.strip()
+    try:
+        return cast(object, json.loads(cell)) if cell.startswith("[") else None
+    except json.JSONDecodeError:
+        return cast(object, ast.literal_eval(cell)) if _PYTHON_LIST.fullmatch(cell) else None

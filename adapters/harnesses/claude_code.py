@@ -10,7 +10,7 @@ from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, 
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, short, shown, text_in, total
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage
+from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage, provider
 
 _READ = ("Skill", "Read", "Grep", "Glob")
 _EDIT = (*_READ, "Edit", "Write")
@@ -20,6 +20,7 @@ _TOOLS: Mapping[Access, tuple[str, ...]] = {"none": (), "read": _READ, "edit": _
 _MODE: Mapping[Access, str] = {"none": "dontAsk", "read": "dontAsk", "edit": "acceptEdits", "full": "bypassPermissions"}
 
 
+@provider(system="anthropic", agent=True)
 def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel:
     """Claude Code as a model; raises ConfigError when it is not installed."""
     return Harness(ClaudeCode(), settings, environ)

@@ -10,7 +10,7 @@ from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, 
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, short, shown, text_in
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage
+from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage, provider
 
 _SANDBOX: Mapping[Access, str] = {
     "none": "read-only",
@@ -21,6 +21,7 @@ _SANDBOX: Mapping[Access, str] = {
 _KEY = "CODEX_API_KEY"
 
 
+@provider(system="openai", agent=True)
 def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel:
     """Codex as a model; raises ConfigError when it is not installed."""
     return Harness(Codex(), settings, environ)

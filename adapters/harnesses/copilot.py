@@ -10,7 +10,7 @@ from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, 
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, shown, text_in, total
 from skillopt_es.events.values import Role
-from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage
+from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage, provider
 
 _READ = ("view", "grep", "glob", "skill")
 _EDIT = (*_READ, "create", "edit", "apply_patch")
@@ -20,6 +20,7 @@ _WEB = "web_fetch"
 _USAGE = "usage.json"
 
 
+@provider(system="github.copilot", agent=True)
 def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel:
     """Copilot as a model; raises ConfigError when it is not installed."""
     return Harness(Copilot(), settings, environ)

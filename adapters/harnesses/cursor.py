@@ -10,7 +10,7 @@ from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, shown, text_in
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.events.values import Role
-from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage
+from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage, provider
 
 _ACCESS: Mapping[Access, tuple[str, ...]] = {
     "read": ("--sandbox", "enabled", "--mode", "ask"),
@@ -20,6 +20,7 @@ _ACCESS: Mapping[Access, tuple[str, ...]] = {
 _CALL = "ToolCall"
 
 
+@provider(agent=True)
 def open_model(settings: ModelSettings, environ: Mapping[str, str]) -> ChatModel:
     """Cursor's agent as a target; raises ConfigError when it is not installed or cannot keep a setting."""
     return Harness(Cursor(), settings, environ)

@@ -19,7 +19,7 @@ from skillopt_es.adapters.models.families import check_anthropic, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.reading import Feature, base64_of, read_reply
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, Message, ModelSettings, Thinking
+from skillopt_es.ports import ChatModel, ChatReply, ChatRequest, Message, ModelSettings, Thinking, provider
 
 PUBLIC = "https://api.anthropic.com"
 VERSION = "2023-06-01"
@@ -35,9 +35,10 @@ _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh"
 _SMALLEST_BUDGET = 1024
 
 
+@provider(takes=["thinking"])
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for what the Messages API cannot do."""
-    refuse_others(settings, frozenset({"thinking"}))
+    refuse_others(settings, open_model.takes)
     check_anthropic(settings)
     settings = evolve(settings, base_url=settings.base_url.strip() or PUBLIC)
     path = "/messages" if settings.base_url.rstrip("/").endswith("/v1") else "/v1/messages"

@@ -16,10 +16,12 @@ from attrs import evolve, frozen
 from skillopt_es.adapters.models.azure_tokens import token_source
 from skillopt_es.adapters.models.credentials import Credential, TokenCache
 from skillopt_es.adapters.models.endpoint import open_endpoint, refused, setting
+from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.families import refuse_others
+from skillopt_es.adapters.models.hints import no_such_model, what_to_check
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.openai import uses_responses, wire_for
-from skillopt_es.ports import ChatModel, ModelSettings
+from skillopt_es.ports import ChatModel, ModelSettings, provider
 
 SCOPE = "https://cognitiveservices.azure.com/.default"
 _HOSTS = (
@@ -30,13 +32,20 @@ _HOSTS = (
     ".openai.azure.cn",
 )
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}(-preview)?")
+_SIGN_IN = {
+    "azure_cli": "run `az login` with an account of this tenant",
+    "managed_identity": "check model.managed_identity_client_id and the identity of this machine",
+    "workload_identity": "check AZURE_CLIENT_ID, AZURE_TENANT_ID and the federated token",
+    "service_principal": "check AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
+}
 _V1 = ("", "v1", "preview", "latest")
-_TAKEN = frozenset({"protocol", "api_version", "auth_mode", "ad_scope", "managed_identity_client_id", "allow_hosts"})
+_TAKEN = ("protocol", "api_version", "auth_mode", "ad_scope", "managed_identity_client_id", "allow_hosts")
 
 
+@provider(takes=_TAKEN, system="azure.ai.openai")
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for an unusable address, version or way to sign in."""
-    refuse_others(settings, _TAKEN)
+    refuse_others(settings, open_model.takes)
     if not settings.base_url.strip():
         raise refused(
             settings,
@@ -64,7 +73,29 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
     )
     identity = identity_of(at, f"azure-{api}", settings.base_url, api_version=settings.api_version)
     shown = evolve(settings, auth_mode=mode)
-    return HttpModel(shown, identity=identity, wire=wire, endpoint=endpoint, credential=credential, outside=outside)
+    return HttpModel(
+        shown,
+        identity=identity,
+        wire=wire,
+        endpoint=endpoint,
+        credential=credential,
+        own_hint=lambda failed, hint: _hint(failed, hint, shown),
+        outside=outside,
+    )
+
+
+def _hint(failed: Failure, hint: str, settings: ModelSettings) -> str:
+    """What may be wrong on Azure alone: the sign-in, and the version of the interface."""
+    if failed.closed:
+        return hint
+    if failed.kind == "auth" and settings.auth_mode in _SIGN_IN:
+        return f"{_SIGN_IN[settings.auth_mode]}; it needs the role Cognitive Services OpenAI User on the resource"
+    if failed.kind != "config":
+        return hint
+    version = f"{setting(settings.role, 'api_version')} (now {settings.api_version!r})"
+    if "api version" in failed.message.lower().replace("-", " "):
+        return f"change {version}"
+    return what_to_check(settings, f"{version}, ") if no_such_model(failed) else hint
 
 
 @frozen

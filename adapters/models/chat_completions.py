@@ -4,7 +4,7 @@ Chat Completions (`POST {base_url}/chat/completions`), the wire format of OpenAI
     body = ChatWire(...).body(request)                      pure
     answer = ChatWire(...).read(status, headers, body)      pure: a ChatReply, or a Failure as a value
 
-What compatible servers do otherwise is data of the wire: the name of the token field, extra fields, inline thoughts.
+What compatible servers do otherwise is data of the wire: the token field, extra fields, inline thoughts, odd errors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Literal
 
 from attrs import field, frozen
 
-from skillopt_es.adapters.models.chat_reply import parse_reply
+from skillopt_es.adapters.models.chat_reply import OddError, no_odd_error, parse_reply
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.reading import Feature, data_uri
 from skillopt_es.events.values import Json
@@ -41,6 +41,7 @@ class ChatWire:
     schemas: bool = True
     stream: bool = False
     split_thinking: bool = False
+    odd_error: OddError = no_odd_error
     extra: Mapping[str, Json] = field(factory=dict)
 
     @property
@@ -79,7 +80,7 @@ class ChatWire:
 
     def read(self, status: int, headers: Mapping[str, str], body: bytes) -> ChatReply | Failure:
         """The model's answer, or what went wrong instead."""
-        return parse_reply(status, headers, body, split_thinking=self.split_thinking)
+        return parse_reply(status, headers, body, split_thinking=self.split_thinking, odd_error=self.odd_error)
 
 
 def token_field(settings: ModelSettings, usual: TokenField = CURRENT) -> TokenField:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve
 
@@ -31,13 +31,29 @@ _FINISHES: Mapping[object, FinishReason] = {
 _THOUGHT = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 
 
+OddError = Callable[[Object], ErrorBody | None]
+
+
+def no_odd_error(parsed: Object) -> None:
+    """Most providers report errors as OpenAI does, or by their status."""
+
+
 def parse_reply(
-    status: int, headers: Mapping[str, str], body: bytes, *, split_thinking: bool = False
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    split_thinking: bool = False,
+    odd_error: OddError = no_odd_error,
 ) -> ChatReply | Failure:
-    """The model's answer, or what went wrong instead; `split_thinking` takes inline thoughts out of it."""
+    """
+    The model's answer, or what went wrong instead.
+
+    `split_thinking` takes inline thoughts out of it; `odd_error` finds the error where this provider alone puts it.
+    """
 
     def read(status: int, headers: Mapping[str, str], parsed: Object) -> ChatReply | Failure:
-        found = _read(status, parsed, headers, split_thinking=split_thinking)
+        found = _read(status, parsed, headers, odd_error(parsed), split_thinking=split_thinking)
         return found if isinstance(found, ChatReply) else evolve(found, usage=_usage(as_object(parsed.get("usage"))))
 
     return read_reply(status, headers, body, read, assemble)
@@ -60,7 +76,7 @@ def assemble(events: Sequence[ServerEvent]) -> Object | None:
             return None
         if chunk.get("error"):
             return {"error": chunk["error"]}
-        whole |= {name: chunk[name] for name in ("id", "model", "usage", "base_resp") if chunk.get(name)}
+        whole |= {name: value for name, value in chunk.items() if value and name != "choices"}
         for choice in map(as_object, as_list(chunk.get("choices"))[:1]):
             finish = choice.get("finish_reason") or finish
             delta = as_object(choice.get("delta"))
@@ -81,12 +97,12 @@ def _add_tool(tools: dict[object, dict[str, str]], part: Object) -> None:
 
 
 def _read(
-    status: int, parsed: Object, headers: Mapping[str, str], *, split_thinking: bool = False
+    status: int, parsed: Object, headers: Mapping[str, str], odd: ErrorBody | None, *, split_thinking: bool
 ) -> ChatReply | Failure:
     request_id = request_id_in(headers) or as_name(parsed.get("id"))
     choices = parsed.get("choices")
     choice = as_object(choices[0]) if isinstance(choices, list) and choices else NOTHING
-    reported = _reported_error(parsed, choice)
+    reported = _reported_error(parsed, choice) or (None if odd is None else (502, odd))
     if reported is not None:
         return refused_by_endpoint(reported[0], headers, reported[1])
     if choices is not None and not isinstance(choices, list):
@@ -118,15 +134,11 @@ def without_thoughts(text: str) -> str:
 
 
 def _reported_error(parsed: Object, choice: Object) -> tuple[int, ErrorBody] | None:
-    """The error that some gateways put into a 200: OpenRouter with a status as its code, MiniMax with a number."""
+    """The error that some gateways put into a 200, such as OpenRouter, with a status as its code."""
     for place in (choice, parsed):
         error = place.get("error")
         if error and (place is choice or not choice):
             return status_in(as_object(error)), error_in(place)
-    base = as_object(parsed.get("base_resp"))
-    number = base.get("status_code")
-    if number:
-        return 502, ErrorBody(as_text(base.get("status_msg")), frozenset([f"minimax_{number}"]))
     return None
 
 

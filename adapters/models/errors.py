@@ -37,17 +37,12 @@ QUOTA_CODES = frozenset(
         "insufficient_balance",
         "insufficient_credits",
         "payment_required",
-        "minimax_1008",
     }
 )
 CONTEXT_CODES = frozenset({"context_length_exceeded", "request_too_large", "exceed_context_size_error"})
-FILTER_CODES = frozenset(
-    {"content_filter", "content_policy_violation", "moderation_blocked", "minimax_1026", "minimax_1027"}
-)
+FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "moderation_blocked"})
 MODEL_CODES = frozenset({"model_not_found", "deploymentnotfound", "invalid_model"})
-_SLOW_CODES = frozenset({"slow_down", "minimax_1002", "minimax_1039"})
-_AUTH_CODES = frozenset({"minimax_1004", "minimax_2049"})
-_CONFIG_CODES = frozenset({"minimax_2013"})
+_SLOW_CODES = frozenset({"slow_down"})
 # An error inside a 200, mid-stream for example, has no status of its own: its type tells which one it would have had.
 _STATUS_OF = {
     "invalid_request_error": 400,
@@ -117,11 +112,16 @@ class Failure:
 
 @frozen
 class ErrorBody:
-    """An endpoint's own words: what it says, its code and type (lower case), and the field it complains about."""
+    """
+    An endpoint's own words: what it says, its code and type (lower case), and the field it complains about.
+
+    `kind` is known where a provider's own reading of them says it.
+    """
 
     message: str
     codes: frozenset[str] = frozenset()
     param: str = ""
+    kind: FailureKind | None = None
 
     @property
     def text(self) -> str:
@@ -180,15 +180,15 @@ def kind_of(status: int, error: ErrorBody) -> FailureKind:
 
 
 def _kind_by_code(status: int, error: ErrorBody) -> FailureKind | None:
+    if error.kind is not None:
+        return error.kind
     if error.codes & QUOTA_CODES:
         return "quota"
     if error.codes & CONTEXT_CODES or (status in {400, 422} and _CONTEXT_MESSAGE.search(error.message)):
         return "context_length"
     if error.codes & _SLOW_CODES:
         return "rate_limit"
-    if error.codes & _AUTH_CODES:
-        return "auth"
-    return "config" if error.codes & _CONFIG_CODES else None
+    return None
 
 
 def _kind_by_status(status: int) -> FailureKind:

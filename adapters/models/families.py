@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from importlib.metadata import entry_points
 from urllib.parse import urlsplit
 
 from skillopt_es.adapters.models.endpoint import refused
-from skillopt_es.ports import ModelSettings
+from skillopt_es.ports import MODELS, ModelSettings, Provider
 
 _WITHOUT_EFFORT = re.compile(r"(gpt-4|gpt-3\.5|chatgpt-)", re.IGNORECASE)
 _WITHOUT_TEMPERATURE = re.compile(r"(o\d|gpt-5(?!\.\d)|codex-)", re.IGNORECASE)
@@ -68,30 +70,41 @@ def _raise_first(settings: ModelSettings, rules: Iterator[Broken]) -> None:
         raise refused(settings, name, f" is {what}", hint=fix)
 
 
-# The settings that only some backends have, what they are when nobody set them, and whose they are.
-_SPECIAL: Mapping[str, tuple[object, str]] = {
-    "thinking": ("server_default", "anthropic, minimax_chat and qwen_chat"),
-    "protocol": ("auto", "openai and azure_openai"),
-    "region": ("", "minimax_chat"),
-    "api_version": ("", "azure_openai"),
-    "auth_mode": ("auto", "azure_openai"),
-    "ad_scope": ("", "azure_openai"),
-    "managed_identity_client_id": ("", "azure_openai"),
-    "allow_hosts": ("", "azure_openai"),
+# The settings that only some backends have (each says which it takes), and what they are when nobody set them.
+_SPECIAL: Mapping[str, str] = {
+    "thinking": "server_default",
+    "protocol": "auto",
+    "region": "",
+    "api_version": "",
+    "auth_mode": "auto",
+    "ad_scope": "",
+    "managed_identity_client_id": "",
+    "allow_hosts": "",
 }
 
 
 def refuse_others(settings: ModelSettings, taken: frozenset[str]) -> None:
     """Raises ConfigError for a special setting that this backend has no use for."""
-    for name, (unset, owners) in _SPECIAL.items():
+    for name, unset in _SPECIAL.items():
         value = getattr(settings, name)
         if name not in taken and value != unset:
             raise refused(
                 settings,
                 name,
-                f" is {value!r}, but {settings.backend} has no such setting: it is for {owners}",
+                f" is {value!r}, but {settings.backend} has no such setting: it is for {_takers(name)}",
                 hint=f"leave it out, or write it as model.{_other(settings)}_{name} if it is meant for the other role",
             )
+
+
+def _takers(name: str) -> str:
+    """The installed backends that have a setting; one that does not load can have none."""
+    found = []
+    for point in sorted(entry_points(group=MODELS), key=lambda point: point.name):
+        with suppress(ImportError):
+            opener: object = point.load()
+            found += [point.name] if isinstance(opener, Provider) and name in opener.takes else []
+    *others, last = found
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _other(settings: ModelSettings) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.adapters.models.errors import MODEL_CODES, Failure
 from skillopt_es.ports import FailureKind, ModelSettings
@@ -20,12 +22,14 @@ _FIELD_HINTS = {
     "max_output_tokens": "lower env.max_completion_tokens or optimizer.max_completion_tokens",
     "temperature": "see model.temperature: this model may not take it",
 }
-_SIGN_IN = {
-    "azure_cli": "run `az login` with an account of this tenant",
-    "managed_identity": "check model.managed_identity_client_id and the identity of this machine",
-    "workload_identity": "check AZURE_CLIENT_ID, AZURE_TENANT_ID and the federated token",
-    "service_principal": "check AZURE_CLIENT_ID, AZURE_TENANT_ID and AZURE_CLIENT_SECRET",
-}
+
+OwnHint = Callable[[Failure, str], str]
+"""What a provider says about a failure, given what is said of any: that as well, or something else."""
+
+
+def as_for_any(failed: Failure, hint: str) -> str:
+    """Most providers have nothing of their own to say."""
+    return hint
 
 
 def hint_for(failed: Failure, settings: ModelSettings) -> str:
@@ -51,26 +55,27 @@ def _reply_hint(failed: Failure, settings: ModelSettings) -> str:
 
 
 def _auth_hint(settings: ModelSettings) -> str:
-    if settings.auth_mode in _SIGN_IN:
-        return f"{_SIGN_IN[settings.auth_mode]}; it needs the role Cognitive Services OpenAI User on the resource"
     if not settings.api_key_env:
         return f"name the environment variable that holds the key in {setting(settings.role, 'api_key_env')}"
-    where = f"; a key is of one region, and {setting(settings.role, 'region')} is {settings.region or 'global_en'}"
-    key = f"check the key in the environment variable {settings.api_key_env}"
-    return key + where if settings.backend == "minimax_chat" else key
+    return f"check the key in the environment variable {settings.api_key_env}"
 
 
 def _config_hint(failed: Failure, settings: ModelSettings) -> str:
-    if settings.backend == "azure_openai" and "api version" in failed.message.lower().replace("-", " "):
-        return f"change {setting(settings.role, 'api_version')} (now {settings.api_version!r})"
-    if failed.status == 404 or failed.codes & MODEL_CODES:
-        where = setting(settings.role, "base_url")
-        if settings.backend == "azure_openai":
-            where = f"{setting(settings.role, 'api_version')} (now {settings.api_version!r}), {where}"
-        return f"check model.{settings.role} (now {settings.model!r}) and {where} (now {settings.base_url})"
+    if no_such_model(failed):
+        return what_to_check(settings)
     if failed.status is not None and 300 <= failed.status < 400:
         return f"redirects are not followed: write the final address into {setting(settings.role, 'base_url')}"
     complaint = f"{failed.param} {failed.message}"
     named = next((hint for name, hint in _FIELD_HINTS.items() if name in complaint), "")
-    where = setting(settings.role, "base_url")
-    return named or f"check model.{settings.role} (now {settings.model!r}) and {where} (now {settings.base_url})"
+    return named or what_to_check(settings)
+
+
+def what_to_check(settings: ModelSettings, also: str = "") -> str:
+    """The settings that say which model is asked, and where."""
+    where = f"{also}{setting(settings.role, 'base_url')} (now {settings.base_url})"
+    return f"check model.{settings.role} (now {settings.model!r}) and {where}"
+
+
+def no_such_model(failed: Failure) -> bool:
+    """Whether the endpoint says that there is no such model, or nothing at this address."""
+    return failed.status == 404 or bool(failed.codes & MODEL_CODES)

@@ -15,13 +15,12 @@ from collections.abc import Mapping
 
 from attrs import evolve, frozen
 
-from skillopt_es.adapters.models.connections import most_connections
 from skillopt_es.adapters.models.course import Course, Failed, Question
 from skillopt_es.adapters.models.credentials import Credential
 from skillopt_es.adapters.models.endpoint import Endpoint, refused, setting
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
-from skillopt_es.adapters.models.hints import hint_for
+from skillopt_es.adapters.models.hints import OwnHint, as_for_any, hint_for
 from skillopt_es.adapters.models.limits import Limiter
 from skillopt_es.adapters.models.naps import Sleep
 from skillopt_es.adapters.models.reading import ALL_FEATURES, Feature, Wire, has, without
@@ -36,7 +35,7 @@ from skillopt_es.adapters.models.retry import (
     server_wait,
     spent_wait,
 )
-from skillopt_es.adapters.models.slots import Clock
+from skillopt_es.adapters.models.slots import Clock, most_connections
 from skillopt_es.events.values import Json
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest
 
@@ -68,6 +67,7 @@ class HttpModel:
         wire: Wire,
         endpoint: Endpoint,
         credential: Credential | None = None,
+        own_hint: OwnHint = as_for_any,
         outside: Outside = REAL,
     ) -> None:
         _check_extra_body(settings)
@@ -76,6 +76,7 @@ class HttpModel:
         self._wire = wire
         self._endpoint = endpoint
         self._credential = credential
+        self._own_hint = own_hint
         self._outside = outside
         self._clock = outside.clock
         self._redactor = endpoint.redactor
@@ -282,7 +283,7 @@ class HttpModel:
             failed.message,
             status=failed.status,
             request_id=failed.request_id,
-            hint=hint_for(failed, self._settings),
+            hint=self._own_hint(failed, hint_for(failed, self._settings)),
             latency_ms=result.latency_ms,
             tries=tuple(tries),
             perhaps_request=failed.perhaps_request,

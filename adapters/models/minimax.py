@@ -7,19 +7,31 @@ from collections.abc import Mapping
 from attrs import evolve
 
 from skillopt_es.adapters.models import chat_completions
-from skillopt_es.adapters.models.endpoint import open_endpoint, refused
+from skillopt_es.adapters.models.endpoint import open_endpoint, refused, setting
+from skillopt_es.adapters.models.errors import ErrorBody, Failure
 from skillopt_es.adapters.models.families import check_no_effort, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
+from skillopt_es.adapters.models.reading import Object, as_object, as_text
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatModel, ModelSettings
+from skillopt_es.ports import ChatModel, FailureKind, ModelSettings, provider
 
 REGIONS = {"global_en": "https://api.minimax.io/v1", "cn_zh": "https://api.minimaxi.com/v1"}
 _ALWAYS_THINKS = "minimax-m2"
+_KINDS: Mapping[int, FailureKind] = {
+    1002: "rate_limit",
+    1039: "rate_limit",
+    1004: "auth",
+    2049: "auth",
+    1008: "quota",
+    2013: "config",
+}
+_FILTERED = (1026, 1027)
 
 
+@provider(takes=["thinking", "region"], may_think=True, system="minimax")
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for an unknown region or thinking that cannot stop."""
-    refuse_others(settings, frozenset({"thinking", "region"}))
+    refuse_others(settings, open_model.takes)
     check_no_effort(settings)
     base_url = settings.base_url.strip() or _region_url(settings)
     settings = evolve(settings, base_url=base_url)
@@ -32,11 +44,32 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
             schemas=settings.structured_output != "off",
             stream=settings.stream,
             split_thinking=True,
+            odd_error=_error_in,
             extra={"reasoning_split": True, **_thinking(settings)},
         ),
         endpoint=open_endpoint(settings, environ, chat_completions.PATH),
+        own_hint=lambda failed, hint: _hint(failed, hint, settings),
         outside=outside,
     )
+
+
+def _error_in(parsed: Object) -> ErrorBody | None:
+    """The error that stands in a 200 beside an answer, by its number."""
+    base = as_object(parsed.get("base_resp"))
+    number = base.get("status_code")
+    if not number:
+        return None
+    codes = {f"minimax_{number}", *(["content_filter"] if number in _FILTERED else [])}
+    kind = _KINDS.get(number) if isinstance(number, int) else None
+    return ErrorBody(as_text(base.get("status_msg")), frozenset(codes), kind=kind)
+
+
+def _hint(failed: Failure, hint: str, settings: ModelSettings) -> str:
+    """A key is of one region."""
+    if failed.closed or failed.kind != "auth" or not settings.api_key_env:
+        return hint
+    where = f"{setting(settings.role, 'region')} is {settings.region or 'global_en'}"
+    return f"{hint}; a key is of one region, and {where}"
 
 
 def _region_url(settings: ModelSettings) -> str:

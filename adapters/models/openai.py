@@ -9,7 +9,7 @@ from skillopt_es.adapters.models.endpoint import open_endpoint
 from skillopt_es.adapters.models.families import check_openai, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.adapters.models.reading import Wire
-from skillopt_es.ports import ChatModel, ModelSettings
+from skillopt_es.ports import ChatModel, ModelSettings, provider
 
 # Models that exist behind the responses endpoint only, by name or with a dated ending.
 RESPONSES_ONLY = (
@@ -29,9 +29,10 @@ RESPONSES_ONLY = (
 )
 
 
+@provider(takes=["protocol"])
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for an unusable URL, key variable or extra field."""
-    refuse_others(settings, frozenset({"protocol"}))
+    refuse_others(settings, open_model.takes)
     check_openai(settings)
     wire, path, api = wire_for(settings)
     return HttpModel(

@@ -13,12 +13,13 @@ from skillopt_es.adapters.models.endpoint import open_endpoint, refused
 from skillopt_es.adapters.models.families import check_no_effort, refuse_others
 from skillopt_es.adapters.models.http_model import REAL, HttpModel, Outside, identity_of
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatModel, ModelSettings
+from skillopt_es.ports import ChatModel, ModelSettings, provider
 
 
+@provider(takes=["thinking"], may_think=True, system="qwen")
 def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Outside = REAL) -> ChatModel:
     """A model that is ready to be asked; raises ConfigError for what such a server cannot do."""
-    refuse_others(settings, frozenset({"thinking"}))
+    refuse_others(settings, open_model.takes)
     check_no_effort(settings)
     return HttpModel(
         settings,

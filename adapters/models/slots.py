@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from attrs import frozen
 
@@ -145,3 +146,19 @@ def ceiling(seen: Sequence[Seen]) -> int | None:
     above = [one for one in seen if one.level >= best]
     enough = sum(one.refused for one in above) >= max(_FEWEST, (1 - _MOST_WRONG) * len(above))
     return max(1, best - 1) if enough else None
+
+
+# The log and its readers, pipes, the event loop, the files that an environment opens.
+_KEPT_FREE = 32
+_ROLES = 2
+
+
+def most_connections() -> int | None:
+    """As many as one role may have open, so that files are left for all else; None for no limit."""
+    with suppress(ImportError):  # Windows has neither the module nor the limit
+        import resource  # noqa: PLC0415
+
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if allowed != resource.RLIM_INFINITY:
+            return max(1, (allowed - _KEPT_FREE) // _ROLES)
+    return None

@@ -18,14 +18,16 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
+    Event,
     GapFound,
     Recorded,
     RunStarted,
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
-from skillopt_es.events.values import NOT_TAKEN, CallRef, Edit, SkillTree
+from skillopt_es.events.values import CallRef, Edit, SkillTree
 from skillopt_es.projections.chains import CHAIN_TYPES, Chain, ChainBuilder
+from skillopt_es.projections.standings import moved
 from skillopt_es.skill.alignment import align, lines_of
 from skillopt_es.skill.ancestry import Change, Origin, carried, changes
 from skillopt_es.skill.appendix import clean_note
@@ -35,7 +37,6 @@ BLAME_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied", "BestPro
 """The events that a text's lines come from."""
 
 Kind = Literal["initial", "edit", "rewrite", "notes", "guidance", "unknown"]
-_KEPT = NOT_TAKEN | {"unchanged", "postponed", "no_content"}
 
 
 @frozen(kw_only=True)
@@ -76,15 +77,19 @@ class _Walk:
 
     chains: ChainBuilder = field(factory=ChainBuilder)
     advice: dict[int, SlowUpdateProposed] = field(factory=dict)
-    current: Attributed | None = None
-    best: Attributed | None = None
+    held: dict[str, Attributed] = field(factory=dict)
     candidate: Attributed | None = None
     written: Counter[Maker] = field(factory=Counter)
 
-    def take(self, text: Attributed) -> None:
-        """A text becomes the current one; what is new in it counts as written."""
-        before = self.current
-        self.current = text
+    @property
+    def current(self) -> Attributed:
+        """The text that the next one is made from."""
+        return self.held["current"]
+
+    def take(self, event: Event, text: Attributed) -> None:
+        """A text takes the places that the event gives it; what is new in it counts as written."""
+        before = self.held.get("current")
+        self.held = moved(self.held, event, text)
         known = set() if before is None else {maker for makers in before.makers.values() for maker in makers}
         for file, makers in text.makers.items():
             for maker, line in zip(makers, lines_of(text.skill.files[file]), strict=True):
@@ -99,11 +104,11 @@ def blame(records: Iterable[Recorded]) -> Blame | None:
         walk.chains.add(recorded)
         _step(walk, recorded)
         _outside_steps(walk, recorded)
-    if walk.current is None or walk.best is None:
+    if not walk.held:
         return None
     return Blame(
-        current=walk.current,
-        best=walk.best,
+        current=walk.held["current"],
+        best=walk.held["best"],
         chains=walk.chains.chains,
         advice=walk.advice,
         lines_written=walk.written,
@@ -116,18 +121,13 @@ def _step(walk: _Walk, recorded: Recorded) -> None:
         case RunStarted() as event:
             first = Maker(kind="initial", seq=seq)
             makers = {file: (first,) * len(lines_of(text)) for file, text in event.skill.files.items()}
-            walk.take(Attributed(skill=event.skill, makers=makers))
-            walk.best = walk.current
+            walk.take(event, Attributed(skill=event.skill, makers=makers))
         case CandidateBuilt() as event:
-            assert walk.current is not None
             walk.candidate = _built(walk.current, event, seq, walk.chains.chains[event.step])
-        case CandidateGated() as event if event.action not in NOT_TAKEN and walk.candidate is not None:
-            walk.take(walk.candidate)
-            better = event.best_value is None or event.candidate_value > event.best_value
-            if event.action == "accept_new_best" or (event.action == "force_accept" and better):
-                walk.best = walk.current
-        case BestPromoted():
-            walk.best = walk.current
+        case CandidateGated(verdict=verdict) as event if verdict.taken and walk.candidate is not None:
+            walk.take(event, walk.candidate)
+        case BestPromoted() as event:
+            walk.take(event, walk.current)
 
 
 def _outside_steps(walk: _Walk, recorded: Recorded) -> None:
@@ -136,19 +136,14 @@ def _outside_steps(walk: _Walk, recorded: Recorded) -> None:
     match recorded.event:
         case SlowUpdateProposed() as event:
             walk.advice[event.epoch] = event
-        case SlowUpdateApplied() as event if event.action not in _KEPT:
-            assert walk.current is not None
-            walk.take(_aligned(walk.current, event.skill, Maker(kind="guidance", seq=seq, epoch=event.epoch)))
-            if event.action == "accept_new_best":
-                walk.best = walk.current
+        case SlowUpdateApplied(verdict=verdict) as event if verdict.taken:
+            walk.take(event, _aligned(walk.current, event.skill, Maker(kind="guidance", seq=seq, epoch=event.epoch)))
         case AppendixWritten() as event:
-            assert walk.current is not None
             chain = walk.chains.chains[event.step]
             maker = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
-            walk.take(_noted(_aligned(walk.current, event.skill, maker), maker, chain))
+            walk.take(event, _noted(_aligned(walk.current, event.skill, maker), maker, chain))
         case GapFound() as event if event.skill is not None:
-            assert walk.current is not None
-            walk.take(_aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq, step=event.step)))
+            walk.take(event, _aligned(walk.current, event.skill, Maker(kind="unknown", seq=seq, step=event.step)))
 
 
 def _built(current: Attributed, event: CandidateBuilt, seq: int, chain: Chain) -> Attributed:

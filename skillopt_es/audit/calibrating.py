@@ -18,7 +18,7 @@ from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.calibration import Calibration, NotKnown, Null, attempts, calibrate, own_null, together
 from skillopt_es.gate.draws import rule_of
 from skillopt_es.gate.flips import Flips, Tried
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.evaluation import OWN_BUDGET, Evaluated, EvaluationRequest, evaluate, evaluation_name
 from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.scoring import Progress
@@ -31,7 +31,7 @@ class Subject:
 
     folder: Path
     run: RunData
-    state: TrainerState
+    state: AnyState
     evaluations: Path
 
     def skill(self, which: str) -> SkillTree:

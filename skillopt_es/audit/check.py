@@ -8,8 +8,9 @@ is asked of the planner and performed anew, with answers from the journal alone,
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from attrs import define, field, frozen
 from attrs import evolve as changed
@@ -26,16 +27,14 @@ from skillopt_es.engine.differences import (
     mismatch,
 )
 from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.perform import Ports, perform
+from skillopt_es.engine.programs import Program, program_of
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Rollouts, Unit
 from skillopt_es.events.catalog import (
-    EditsRanked,
     Event,
     EvidenceRetracted,
-    LearningRateChosen,
-    MetaSkillWritten,
-    PatchesMerged,
-    PatchProposed,
     Recorded,
     RolloutCompleted,
     RunForked,
@@ -44,41 +43,19 @@ from skillopt_es.events.catalog import (
     RunResumed,
     RunStarted,
     SealedTestOpened,
-    SkillRewritten,
-    SlowUpdateProposed,
     TextsErased,
+    skills_in,
 )
 from skillopt_es.events.errors import LogDamaged, TextErased
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.events.upcasts import as_said
 from skillopt_es.events.values import SkillTree
+from skillopt_es.gate.forks import contradiction, gate_values
 from skillopt_es.interchange.recheck import Recheck
-from skillopt_es.programs.classic.forks import contradiction, gate_values, skills_in, under_way
-from skillopt_es.programs.classic.perform import Ports, perform
-from skillopt_es.programs.classic.planner import next_task
 from skillopt_es.projections.held_out import HeldOut
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve
-from skillopt_es.sessions.start import planned_steps
+from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.sessions.wiring import REAL_WORLD
-
-# Of each answer of the optimizer: what names its question, and what is not there when it could not be reached.
-_QUESTIONS: Mapping[type[Event], tuple[tuple[str, ...], Mapping[str, object]]] = {
-    PatchProposed: (("patch", "step", "items", "kind"), {"edits": (), "suggestions": (), "drafts": (), "notes": ()}),
-    PatchesMerged: (("merge", "step", "group", "level", "inputs"), {"edits": (), "suggestions": (), "drafts": ()}),
-    LearningRateChosen: (("step", "available"), {"budget": 0}),
-    EditsRanked: (("step", "budget", "pool"), {"chosen": ()}),
-    SkillRewritten: (("step",), {"text": "", "changes": ()}),
-    SlowUpdateProposed: (("epoch", "pairs"), {"guidance": "", "candidate": None}),
-    MetaSkillWritten: (("epoch",), {"content": ""}),
-}
-
-
-def _not_reached(event: Event) -> bool:
-    """Whether an event says that the optimizer could not be reached."""
-    if type(event) not in _QUESTIONS:
-        return False
-    return getattr(event, "result", "") == "failed" or bool(getattr(event, "failed", ""))
 
 
 @frozen(kw_only=True)
@@ -189,7 +166,7 @@ class _Walk:
     ports: Ports
     evidence: _Noticing
     redacted: frozenset[int]
-    state: TrainerState = field(factory=TrainerState)
+    state: AnyState = field(factory=RunState[object])
     coming: deque[Unit | Event] = field(factory=deque)
     held_out: HeldOut = field(factory=HeldOut)
     texts: dict[str, SkillTree] = field(factory=dict)
@@ -197,7 +174,12 @@ class _Walk:
     decisions: int = 0
     rollouts: int = 0
     erased: int = 0
-    blind: tuple[int, int] | None = None
+    blind: Hashable = None
+
+    @property
+    def program(self) -> Program[Any]:
+        """How the run is trained."""
+        return program_of(self.run.started)
 
     async def all(self, first: Recorded, started: RunStarted, others: Iterator[Recorded]) -> list[Mismatch]:
         """Every event that does not follow."""
@@ -231,10 +213,8 @@ class _Walk:
     def start(self, recorded: Recorded, event: RunStarted) -> Mismatch | None:
         """The first event: only the number of steps follows from the rest of it."""
         self.texts[event.skill.hash] = event.skill
-        train = self.run.config.train
-        steps = planned_steps(train, len(event.splits.train))
-        wanted = {"steps_per_epoch": steps, "total_steps": steps * train.num_epochs}
-        return self._compared(recorded, wanted)
+        per_epoch, total = self.program.steps(self.run.config.train, len(event.splits.train))
+        return self._compared(recorded, {"steps_per_epoch": per_epoch, "total_steps": total})
 
     def leak(self, recorded: Recorded) -> Mismatch | None:
         """Whether an event lets a validation or test item be evidence; looked at apart from what follows."""
@@ -274,7 +254,7 @@ class _Walk:
 
     def _is_blind(self, recorded: Recorded) -> bool:
         """Whether what is derived in this step goes back to texts that were erased."""
-        here = (self.state.epochs_done, self.state.steps_done)
+        here = self.program.stage(self.state)
         redacted = recorded.seq in self.redacted and not isinstance(recorded.event, RolloutCompleted)
         if self.evidence.missed or redacted:
             self.blind, self.evidence.missed = here, False
@@ -310,10 +290,11 @@ class _Walk:
                 return self._compared(recorded, wanted)
             case Unit() as unit:
                 return mismatch(recorded, f"stands where {unit.item} was to be tried at {unit.place}")
-            case derived if type(event) is type(derived) and _not_reached(event):
+            case derived if type(event) is type(derived) and self.program.unreached(event):
                 # That the optimizer was not there is evidence; asked again later, the same slot has an answer too.
-                same, nothing = _QUESTIONS[type(event)]
-                return self._compared(recorded, {**nothing, **{name: getattr(derived, name) for name in same}})
+                answered = self.program.answers[type(event)]
+                same = {name: getattr(derived, name) for name in answered.names}
+                return self._compared(recorded, {**answered.nothing, **same})
             case derived:
                 return self._derived(recorded, derived)
 
@@ -324,23 +305,24 @@ class _Walk:
         if isinstance(event, TextsErased):
             return True
         if isinstance(event, EvidenceRetracted):
-            return self.state.forked is not None and not under_way(self.state)
+            return self.state.forked is not None and not self.program.under_way(self.state)
         outside = ("interrupt", "error", "handoff", "budget")
         return isinstance(event, RunPaused) and event.reason in outside and self.state.status == "running"
 
     async def _next(self) -> Unit | Event | None:
         """What must be recorded next; None when the run is complete."""
         if not self.coming:
-            task = next_task(self.state, self.run)
+            task = self.program.next_task(self.state, self.run)
             if isinstance(task, Rollouts):
                 self.coming.extend(task.units)
             elif task is not None:
-                async for emission in perform(task, self.state, self.run, self.ports):
+                async for emission in perform(self.program, task, self.state, self.run, self.ports):
                     self.coming.extend(emission.events)
         return self.coming.popleft() if self.coming else None
 
     def _derived(self, recorded: Recorded, derived: Event) -> Mismatch | None:
         self.decisions += 1
+        derived = as_said(derived, recorded.version)
         if recorded.event == derived:
             self._fold(recorded.event)
             return None

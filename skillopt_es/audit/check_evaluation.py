@@ -16,6 +16,7 @@ from skillopt_es.engine.differences import (
     differences,
     mismatch,
 )
+from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.events.catalog import (
@@ -29,8 +30,7 @@ from skillopt_es.events.catalog import (
     TextsErased,
 )
 from skillopt_es.events.places import evaluated
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.projections.state import AnyState, RunState
 
 
 @frozen(kw_only=True)
@@ -54,7 +54,7 @@ def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk
     shares = changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1, max_unanswered_share=1)
     anything = changed(run.config, rollout=shares)
     run = changed(run, config=anything)
-    state = evolve(TrainerState(), run.started)
+    state = evolve(RunState[object](), run.started)
     seen = scored = rollouts = 0
     found: list[Mismatch] = []
     for recorded in events:
@@ -75,7 +75,7 @@ def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk
     return EvaluationWalk(events=seen + 1, decisions=scored, rollouts=rollouts, mismatches=all_of(found))
 
 
-def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch | None:
+def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | None:
     event, skill = recorded.event, run.started.skill
     match event:
         case RunPaused() | RunResumed() | TextsErased() | SealedTestOpened(by="eval"):
@@ -99,5 +99,5 @@ def _problem(recorded: Recorded, state: TrainerState, run: RunData) -> Mismatch 
     return mismatch(recorded, "has no place in an evaluation, or nothing was tried before it")
 
 
-def _sealed(item: str, state: TrainerState, run: RunData) -> bool:
+def _sealed(item: str, state: AnyState, run: RunData) -> bool:
     return run.config.env.seal_test and not state.looks.opened and item in run.started.splits.test

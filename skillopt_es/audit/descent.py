@@ -30,7 +30,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import SLOW, Place
 from skillopt_es.projections.chains import Chain
 from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
-from skillopt_es.projections.item_history import split_in
+from skillopt_es.projections.item_results import split_in
 from skillopt_es.skill.alignment import lines_of
 
 DESCENT_TYPES = (
@@ -44,7 +44,6 @@ DESCENT_TYPES = (
 """The events that descent is read from."""
 
 Kind = Literal["result", "score", "patch", "merge", "proposal", "note", "candidate", "verdict", "guidance", "memory"]
-_GATED = ("accept", "accept_new_best", "reject", "indecisive")
 
 
 @frozen
@@ -164,16 +163,14 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
             most = "" if event.exact else "at most "
             said = f"{most}hard {event.score.hard:.4f}"
             walk.say("score", seq, event.place, said, step=place.step, epoch=place.epoch)
-        case CandidateGated() if event.candidate in walk.skills:
-            turned = (
-                "won" if walk.evidence.item in event.won else "lost" if walk.evidence.item in event.lost else "same"
-            )
-            fate = f"{event.action.replace('_', ' ')}; the item: {turned}"
+        case CandidateGated(verdict=verdict) if event.candidate in walk.skills:
+            item = walk.evidence.item
+            turned = "won" if item in verdict.won else "lost" if item in verdict.lost else "same"
+            fate = f"{verdict.action.replace('_', ' ')}; the item: {turned}"
             walk.say("verdict", seq, f"gate of step {event.step}", fate, step=event.step, epoch=None)
-        case SlowUpdateApplied() if event.action in _GATED and event.candidate in walk.skills:
-            walk.say(
-                "verdict", seq, f"guidance of epoch {event.epoch}", event.action.replace("_", " "), epoch=event.epoch
-            )
+        case SlowUpdateApplied(verdict=verdict) if verdict.by_gate and event.candidate in walk.skills:
+            fate = verdict.action.replace("_", " ")
+            walk.say("verdict", seq, f"guidance of epoch {event.epoch}", fate, epoch=event.epoch)
         case BestPromoted() if event.skill in walk.skills:
             walk.say("verdict", seq, "promotion of the final skill", "promoted", epoch=None)
 
@@ -194,7 +191,7 @@ def _advice(walk: _Walk, recorded: Recorded) -> None:
                 if event.result == "guidance":
                     walk.say("guidance", seq, f"guidance of epoch {event.epoch}", "proposed", epoch=event.epoch)
         case SlowUpdateApplied() if event.epoch in walk.advised:
-            fate = event.action.replace("_", " ")
+            fate = event.verdict.action.replace("_", " ")
             walk.say("guidance", seq, f"guidance of epoch {event.epoch}", fate, epoch=event.epoch)
         case MetaSkillWritten() if event.epoch in walk.compared and event.result == "written":
             if event.epoch in walk.advised or event.epoch not in walk.paired:

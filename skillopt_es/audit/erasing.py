@@ -18,7 +18,7 @@ from skillopt_es.audit.descent import Evidence
 from skillopt_es.audit.own_words import SHORTEST, OwnWords, own_words
 from skillopt_es.counting import counted
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import RunImported, TextsErased
+from skillopt_es.events.catalog import RunImported, TextsErased, skills_in
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.erase import Eraser
 from skillopt_es.events.erasures import ERASED
@@ -26,8 +26,6 @@ from skillopt_es.events.errors import LogError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json
-from skillopt_es.programs.classic.forks import skills_in
-from skillopt_es.projections.tables import TABLES_FILE
 from skillopt_es.runs.folders import run_folders
 
 _PROSE = frozenset(
@@ -154,7 +152,6 @@ def erase_evidence(
             seq = log.head().seq + 1
             eraser.erase(event, payloads)
         info = log.run
-        (folder / TABLES_FILE).unlink(missing_ok=True)  # made anew from the log when it is asked for
         eraser.wipe()
     return Erased(
         run=folder.name,

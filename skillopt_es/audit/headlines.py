@@ -11,12 +11,11 @@ from typing import Literal
 
 from attrs import frozen
 
-from skillopt_es.events.catalog import CandidateGated, SkillScored
-from skillopt_es.events.values import Outcome
+from skillopt_es.events.catalog import SkillScored
+from skillopt_es.events.values import GateVerdict, Outcome
 from skillopt_es.projections.chains import Chain
-from skillopt_es.projections.families import families_of
 from skillopt_es.projections.intervals import Interval, Paired, draws, hard_means, paired, wilson, wilson_by_family
-from skillopt_es.projections.item_results import ItemResults, Results
+from skillopt_es.projections.item_results import ItemResults, Results, families_of
 from skillopt_es.projections.lineage import Lineage
 from skillopt_es.projections.summary import Summary
 
@@ -211,16 +210,16 @@ def _differences(scores: Sequence[Headline], scored: _Scored) -> Iterable[Differ
 
 def _candidates(steps: Iterable[Chain], scored: _Scored) -> Iterable[Accepted]:
     for chain in steps:
-        gate = None if chain.gated is None else chain.gated.event
+        gate = chain.verdict
         if gate is not None and chain.taken and gate.compared is not None and gate.current_score is not None:
             yield Accepted(step=chain.step, epoch=None, paired=_at_gate(gate, chain, scored))
 
 
-def _at_gate(gate: CandidateGated, chain: Chain, scored: _Scored) -> Paired:
+def _at_gate(gate: GateVerdict, chain: Chain, scored: _Scored) -> Paired:
     """The items that turned, in as many draws of both texts; without these, as the verdict has them."""
     if chain.built is not None:
         before = scored.deciding(gate.stale_from or chain.built.event.parent)
-        pair = scored.compared(before, scored.deciding(gate.candidate)[: gate.draws])
+        pair = scored.compared(before, scored.deciding(chain.built.event.candidate.hash)[: gate.draws])
         if pair is not None:
             return pair
     return Paired(items=gate.compared or 0, won=gate.won, lost=gate.lost)

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping
 from attrs import evolve, frozen
 
 from skillopt_es.audit.blame import Attributed, Blame, Maker, advice_behind, calls_behind
-from skillopt_es.events.catalog import CandidateGated, SlowUpdateProposed
+from skillopt_es.events.catalog import SlowUpdateProposed
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Proposal
+from skillopt_es.events.values import GateVerdict, Proposal
 from skillopt_es.projections.trust import Attempts, Support, attempts_of, label, patches_behind, support_of
 from skillopt_es.projections.usage import Usage
 from skillopt_es.skill.alignment import lines_of
@@ -56,7 +56,7 @@ class Behind:
     proposals: tuple[Proposal, ...]
     patches: tuple[str, ...]
     items: tuple[str, ...]
-    gate: CandidateGated | None
+    gate: GateVerdict | None
     cost: Cost
     unsaid: tuple[str, ...] = ()
     unplaced: tuple[str, ...] = ()
@@ -117,7 +117,7 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, Usage], lines_of_slo
         proposals=tuple(evolve(chain.proposals[name], origins=chain.sources[name]) for name in names),
         patches=patches,
         items=chain.items_behind(patches),
-        gate=chain.gated.event if chain.gated is not None else None,
+        gate=chain.verdict,
         cost=cost,
         unsaid=tuple(merge for merge in chain.unsaid if merge in makers),
         unplaced=tuple(name for name in names if chain.unplaced(name)),

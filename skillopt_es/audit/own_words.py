@@ -14,13 +14,12 @@ from attrs import define, field
 
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.events.blobs import stored_text
-from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.catalog import RolloutCompleted, skills_in
 from skillopt_es.events.errors import LogDamaged
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, hex_digest, text_digest
-from skillopt_es.programs.classic.forks import skills_in
 
 SHORTEST = 8
 """The fewest characters of a line that is looked for in other texts: shorter ones stand in too many by chance."""

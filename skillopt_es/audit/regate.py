@@ -14,6 +14,7 @@ from typing import Literal
 from attrs import define, evolve, field
 
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
+from skillopt_es.engine.fold import evolve as after
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score, most_score
 from skillopt_es.events.catalog import (
@@ -31,20 +32,23 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateApplied,
     StepSkipped,
+    skills_in,
 )
-from skillopt_es.events.values import NOT_TAKEN, Outcome, SkillTree
-from skillopt_es.gate.draws import Contest, final_contest, guidance_contest, judged, step_contest, too_large
+from skillopt_es.events.values import Outcome, SkillTree
+from skillopt_es.gate.draws import Contest, judged, too_large
+from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.rules import MoreDraws
 from skillopt_es.gate.stale import counts_as_measured
 from skillopt_es.gate.verdicts import is_better
+from skillopt_es.programs.classic.contests import final_contest, guidance_contest, step_contest
 from skillopt_es.programs.classic.decisions import judge
-from skillopt_es.programs.classic.forks import gate_values, skills_in
+from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch, beginning, classic
 from skillopt_es.programs.classic.taint import untrusted_guidance, untrusted_parts
-from skillopt_es.projections.state import TrainerState, at_owed_epoch
-from skillopt_es.projections.trainer import evolve as after
+from skillopt_es.projections.standings import placed
+from skillopt_es.projections.state import AnyState
 
 Judgement = CandidateGated | SlowUpdateApplied
-RunAt = Callable[[TrainerState], RunData]
+RunAt = Callable[[AnyState], RunData]
 
 
 def regate(records: Iterable[Recorded], run_at: RunAt, graded: Regraded = AS_RECORDED) -> Regated:
@@ -75,8 +79,8 @@ class _Walk:
 
     run_at: RunAt
     graded: Regraded = AS_RECORDED
-    recorded: TrainerState = field(factory=TrainerState)
-    other: TrainerState = field(factory=TrainerState)
+    recorded: ClassicState = field(factory=beginning)
+    other: ClassicState = field(factory=beginning)
     run: RunData | None = None
     texts: dict[str, SkillTree] = field(factory=dict)
     verdicts: list[Verdict] = field(factory=list)
@@ -91,9 +95,9 @@ class _Walk:
         event = recorded.event
         self.texts.update({skill.hash: skill for skill in skills_in(event)})
         followed = self._followed(recorded.seq, event)
-        self.recorded = after(self.recorded, event)
+        self.recorded = classic(after(self.recorded, event))
         if followed is not None:
-            self.other = after(self.other, followed)
+            self.other = classic(after(self.other, followed))
         if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
             self.run = self.run_at(self.recorded)
 
@@ -180,15 +184,19 @@ class _Walk:
 
     def _refusal(self) -> Literal["", "too_large", "untrusted_only"]:
         """Why the rule refuses the open step's candidate untried; empty when it does not."""
-        assert self.other.step is not None
-        built = self.other.step.built
+        assert self.other.program.step is not None
+        built = self.other.built
         if built is None or not self._run.config.evaluation.use_gate:
             return ""
-        if counts_as_measured(self.other, self._run, built.candidate):
+        if self._as_current(built.candidate):
             return ""
         if too_large(self._run, built.candidate):
             return "too_large"
         return "untrusted_only" if untrusted_parts(self.other, self._run) else ""
+
+    def _as_current(self, candidate: SkillTree) -> bool:
+        assert self.other.current is not None
+        return counts_as_measured(self.other, self._run, self.other.current, candidate)
 
     def _gated(self, seq: int, event: CandidateGated) -> Event:
         refusal = self._refusal()
@@ -200,33 +208,32 @@ class _Walk:
         derived = judge("gate_candidate", self.other, self._run)
         assert isinstance(derived, CandidateGated)
         self._judged(seq, "candidate", event.step, event, derived, _outcome(event) != _outcome(derived))
-        if self.told is None and event.action == "reject" and _shown(event) != _shown(derived):
+        if self.told is None and event.verdict.action == "reject" and _shown(event) != _shown(derived):
             self.told = event.step
         return derived
 
     def _refused(self, seq: int, event: CandidateGated, reason: Literal["too_large", "untrusted_only"]) -> Event:
         """What the rule refuses untried is no candidate of the other history."""
-        taken, _ = _outcome(event)
+        recorded = event.verdict
         self._say(
-            Verdict(seq=seq, kind="candidate", number=event.step, recorded=event.action, derived=reason, changed=taken)
-        )
+            Verdict(seq=seq, kind="candidate", number=event.step, recorded=recorded.action, derived=reason,
+                    changed=recorded.taken)
+        )  # fmt: skip
         size = too_large(self._run, self.texts[event.candidate])
         detail = size if reason == "too_large" else untrusted_parts(self.other, self._run)
         return StepSkipped(step=event.step, reason=reason, detail=detail)
 
     def _guided(self, seq: int, event: SlowUpdateApplied) -> Event:
         """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""
-        if event.action not in ("accept", "accept_new_best", "reject", "indecisive"):
-            return (
-                evolve(event, candidate_value=self._value(event)) if self._same_current() else self._with_epoch(event)
-            )
+        if not event.verdict.by_gate:
+            return self._put_in(event)
         why = self._missing(event.candidate, gated=True)
         if why:
             return self._unknown(seq, "guidance", event.epoch, event, why)
-        late = self.other.owed is not None and event.epoch == self.other.owed.epoch.number
+        late = self.other.program.owed is not None and event.epoch == self.other.program.owed.epoch.number
         derived = judge("apply_late_slow_update" if late else "apply_slow_update", self.other, self._run)
         assert isinstance(derived, SlowUpdateApplied)
-        self._judged(seq, "guidance", event.epoch, event, derived, event.action != derived.action)
+        self._judged(seq, "guidance", event.epoch, event, derived, event.verdict.action != derived.verdict.action)
         return derived
 
     def _judged(
@@ -237,18 +244,24 @@ class _Walk:
                 seq=seq,
                 kind=kind,
                 number=number,
-                recorded=recorded.action,
-                derived=derived.action,
+                recorded=recorded.verdict.action,
+                derived=derived.verdict.action,
                 changed=changed,
-                value=derived.candidate_value,
-                against=derived.current_value,
-                bound=not derived.exact,
+                value=derived.verdict.candidate_value,
+                against=derived.verdict.current_value,
+                bound=not derived.verdict.exact,
             )
         )
 
-    def _value(self, event: SlowUpdateApplied) -> float | None:
-        known = self.other.measured.get(event.candidate)
-        return None if known is None or event.candidate_value is None else known.value
+    def _put_in(self, event: SlowUpdateApplied) -> Event:
+        """Guidance that met no gate; in another history the current text stays as it is, and the guidance settled."""
+        assert self.other.current is not None
+        if not self._same_current():
+            verdict = evolve(event.verdict, action="unchanged", stale_from="")
+            return evolve(event, skill=self.other.current.skill, verdict=verdict)
+        known, recorded = self.other.measured.get(event.candidate), event.verdict.candidate_value
+        value = None if known is None or recorded is None else known.value
+        return evolve(event, verdict=evolve(event.verdict, candidate_value=value))
 
     def _noted(self, event: AppendixWritten) -> Event:
         if not self._same_current():
@@ -262,11 +275,6 @@ class _Walk:
         assert self.other.current is not None
         return evolve(event, skill=self.other.current.skill)
 
-    def _with_epoch(self, event: SlowUpdateApplied) -> Event:
-        """Another history's current text stays as it is; the epoch's guidance counts as settled."""
-        assert self.other.current is not None
-        return evolve(event, action="unchanged", skill=self.other.current.skill, stale_from="")
-
     def _same_current(self) -> bool:
         assert self.other.current is not None
         assert self.recorded.current is not None
@@ -276,11 +284,10 @@ class _Walk:
         """Which result the other rule would need and the run never had; empty when it has all."""
         current = self.other.current
         assert current is not None
-        step = self.other.step
-        built = None if gated or step is None else step.built
+        built = None if gated else self.other.built
         if gated and self._refused_unseen(candidate):
             return ""
-        if built is not None and counts_as_measured(self.other, self._run, built.candidate):
+        if built is not None and self._as_current(built.candidate):
             return ""
         compares = gated or self._run.config.evaluation.use_gate
         in_part = compares and not current.stale_from and (candidate, 1) in self.other.partial
@@ -299,9 +306,9 @@ class _Walk:
             return step_contest(self.other)
         return guidance_contest(self._at_guidance(), self.texts[candidate])
 
-    def _at_guidance(self) -> TrainerState:
+    def _at_guidance(self) -> ClassicState:
         """The state as the guidance under way sees it, that of a finished epoch included."""
-        owed = self.other.owed
+        owed = self.other.program.owed
         late = owed is not None and owed.epoch.proposed is not None
         return at_owed_epoch(self.other) if late else self.other
 
@@ -332,7 +339,7 @@ class _Walk:
                 derived = None
             elif is_better(self.other, run, final_contest(self.other)):
                 derived = "promote"
-                self.other = evolve(self.other, best=current)
+                self.other = placed(self.other, best=current)
         self._say(
             Verdict(
                 seq=seq,
@@ -355,7 +362,7 @@ class _Walk:
                 seq=seq,
                 kind=kind,
                 number=number,
-                recorded=event.action,
+                recorded=event.verdict.action,
                 derived=None,
                 changed=None,
                 value=None if known is None else known.value,
@@ -371,7 +378,7 @@ class _Walk:
         self.parted = self.parted or verdict.changed is True
 
 
-def _outcomes(state: TrainerState, event: SkillScored) -> list[Outcome]:
+def _outcomes(state: ClassicState, event: SkillScored) -> list[Outcome]:
     """What was run of an evaluation, here and where the same draw was begun."""
     begun = state.partial.get((event.skill, event.draw)) if event.begun_at else None
     rows = {**(_NONE if begun is None else begun.rows), **state.rollouts.get(event.place, _NONE)}
@@ -384,12 +391,11 @@ def _may_promote(run: RunData) -> bool:
 
 def _shown(event: CandidateGated) -> tuple[str, str]:
     """The scores of a refused candidate as later analysts of its epoch read them."""
-    before = "" if event.current_value is None else f"{event.current_value:.4f}"
-    return before, f"{event.candidate_value:.4f}"
+    values = (event.verdict.current_value, event.verdict.candidate_value)
+    before, after = ("" if each is None else f"{each:.4f}" for each in values)
+    return before, after
 
 
 def _outcome(event: CandidateGated) -> tuple[bool, bool]:
     """Whether a verdict takes the candidate, and as the best; what a rule calls it is no difference."""
-    better = event.best_value is None or event.candidate_value > event.best_value
-    best = event.action == "accept_new_best" or (event.action == "force_accept" and better)
-    return event.action not in NOT_TAKEN, best
+    return event.verdict.taken, event.verdict.new_best

@@ -13,21 +13,14 @@ from skillopt_es.config import any_overrides, recorded_config
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import RunImported, RunStarted
-from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
-from skillopt_es.programs.classic.forks import GATE_KEYS
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.runs.moments import Events
+from skillopt_es.gate.forks import GATE_KEYS
+from skillopt_es.projections.state import AnyState
+from skillopt_es.runs.lookup import Events
 
 
-def regated(folder: Path, overrides: Sequence[str] = ()) -> Regated:
+def regated(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
     """What the rule with these `--set` texts would have decided in a run; raises ConfigError for what is no rule."""
-    with EventLog.open(folder) as log:
-        return regated_log(log, folder, overrides)
-
-
-def regated_log(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
-    """The same of a log that is open, as far as it can be read."""
     changed = _rule(overrides)
     first = [recorded.event for recorded in log.read(until=2)]
     if not first or not isinstance(first[0], RunStarted):
@@ -39,7 +32,7 @@ def regated_log(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
             f"{folder.name} was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"
         )
 
-    def run_at(state: TrainerState) -> RunData:
+    def run_at(state: AnyState) -> RunData:
         assert state.started is not None
         run = recorded_run(state.started, folder, state.overrides)
         if not changed:

@@ -21,6 +21,7 @@ from skillopt_es.config import any_overrides, recorded_config
 from skillopt_es.config.whereabouts import asked_from_here
 from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
+from skillopt_es.engine.fold import evolve as after
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.sampling import comparison_seed
@@ -35,6 +36,7 @@ from skillopt_es.events.catalog import (
     RunImported,
     RunResumed,
     RunStarted,
+    skills_in,
 )
 from skillopt_es.events.errors import SkillOptError, TextErased
 from skillopt_es.events.journal import CallRow, Journal
@@ -43,10 +45,8 @@ from skillopt_es.events.places import SLOW, Place
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Failed, Json, Measured, Outcome, Role, SkillTree
 from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, FailureKind, Item, can_regrade
-from skillopt_es.programs.classic.forks import skills_in
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve as after
-from skillopt_es.runs.moments import Events
+from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.opening import OpenData, environment_of
 from skillopt_es.sessions.wiring import REAL_WORLD, World
@@ -77,16 +77,10 @@ class Rescoring:
     regated: Regated
 
 
-async def rescored(folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD) -> Rescoring:
-    """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
-    with EventLog.open(folder) as log:
-        return await rescored_log(log, log, folder, overrides, world=world)
-
-
-async def rescored_log(
+async def rescored(
     events: Events, log: EventLog, folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD
 ) -> Rescoring:
-    """The same of a log that is open, as far as its events can be read."""
+    """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
     changed = _settings(overrides)
     tried = _tried(events, folder)
     started, overridden = tried.state.started, tried.state.overrides
@@ -137,7 +131,7 @@ def _check_environment(environment: Environment) -> None:
 
 
 def _as_it_was(folder: Path) -> RunAt:
-    def run_at(state: TrainerState) -> RunData:
+    def run_at(state: AnyState) -> RunData:
         assert state.started is not None
         return recorded_run(state.started, folder, state.overrides)
 
@@ -160,13 +154,13 @@ class _Try:
 @frozen
 class _Tried:
     rollouts: tuple[_Try, ...]
-    state: TrainerState
+    state: AnyState
     last: RunData
 
 
 def _tried(log: Events, folder: Path) -> _Tried:
     """All rollouts of a run that asked somebody, each with the skill, the seed and the settings of its time."""
-    state, rollouts = TrainerState(), list[_Try]()
+    state, rollouts = RunState[object](), list[_Try]()
     texts: dict[str, SkillTree] = {}
     seeds: dict[str, int] = {}
     run: RunData | None = None
@@ -189,7 +183,7 @@ def _tried(log: Events, folder: Path) -> _Tried:
     return _Tried(tuple(rollouts), state, run)
 
 
-def _seeds(event: EpochPlanned, state: TrainerState) -> Iterator[tuple[str, int]]:
+def _seeds(event: EpochPlanned, state: AnyState) -> Iterator[tuple[str, int]]:
     """The seed of each place of an epoch's training."""
     assert state.started is not None
     per_epoch = state.started.steps_per_epoch

@@ -16,7 +16,7 @@ from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, usage_
 from skillopt_es.projections.lines import outcome_of, stated_score
 from skillopt_es.projections.summary import Summary
 from skillopt_es.runs.durations import durations, moments_of
-from skillopt_es.runs.liveness import Status
+from skillopt_es.runs.folders import Status
 from skillopt_es.runs.overview import Detailed, Spent, detailed
 from skillopt_es.runs.reading import Reading
 from skillopt_es.runs.run_settings import settings_in, text_of

@@ -6,14 +6,19 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from attrs import define, field
 
-from skillopt_es.cassettes.answers import RecordedModel, Recordings
 from skillopt_es.cassettes.file import Cassette, read_cassette
 from skillopt_es.cassettes.freezing import thaw
 from skillopt_es.config import RunConfig, load_config
+from skillopt_es.engine.call_records import read_answer, recorded_request, steps_of
+from skillopt_es.errors import CassetteMiss
+from skillopt_es.events.journal import FinishedCall
+from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Role, Split
+from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, FinishReason, Usage
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest, evaluate
 from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.session import start
@@ -79,3 +84,136 @@ class Playing:
 
 def _session() -> Session:
     return Session(now=lambda: _BEGAN, clock=lambda: 0.0)
+
+
+_SHOWN = 60  # characters of a line that differs
+
+
+@define(eq=False)
+class Recordings:
+    """
+    The calls of a cassette, by place and by request.
+
+    The same request at another place has the same answer: an evaluation may ask what a training run has asked.
+    `misses` are the sentences of what was asked in vain, also when somebody caught the error.
+    """
+
+    cassette: Cassette
+    name: str
+    misses: list[str] = field(factory=list)
+    _by_slot: dict[tuple[str, str], list[FinishedCall]] = field(factory=dict, init=False)
+    _by_request: dict[tuple[str, RecordedRequest], list[FinishedCall]] = field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        for each in self.cassette.log.calls:
+            call = each.call
+            self._by_slot.setdefault((call.role, call.slot), []).append(call)
+            self._by_request.setdefault((call.role, call.request), []).append(call)
+
+    def model(self, role: Role) -> RecordedModel:
+        """The model of a role."""
+        return RecordedModel(role, self)
+
+    def identity(self, role: Role) -> str:
+        """What the cassette calls the role's model."""
+        calls = (each.call for each in self.cassette.log.calls)
+        return next((call.model for call in calls if call.role == role), f"cassette {role}")
+
+    def reply(self, role: Role, request: ChatRequest) -> ChatReply:
+        """The recorded answer, or the recorded failure; raises CassetteMiss where there is neither."""
+        asked = recorded_request(request)
+        here = self._by_slot.get((role, request.slot), [])
+        same = [call for call in here if call.request == asked] or self._by_request.get((role, asked), [])
+        if not same:
+            self.misses.append(self._difference(role, request, asked, here))
+            raise CassetteMiss(
+                self.misses[-1], hint="a prompt, the data or a setting changed: freeze a run that was made with it"
+            )
+        answered = [call for call in same if call.outcome == "answered"]
+        if answered:
+            return self._read(answered[-1])
+        raise CallFailed(cast(FailureKind, same[-1].error_kind), same[-1].error_message)
+
+    def _read(self, call: FinishedCall) -> ChatReply:
+        text, tool_calls = read_answer(self._text(call.response), call.finish)
+        return ChatReply(
+            text=text,
+            finish=cast(FinishReason, call.finish),
+            tool_calls=tool_calls,
+            usage=Usage(
+                input=call.input_tokens,
+                output=call.output_tokens,
+                cached=call.cached_tokens,
+                reasoning=call.reasoning_tokens,
+            ),
+            model=call.reply_model,
+            request_id=call.request_id,
+            latency_ms=call.latency_ms,
+            steps=steps_of(self._text(call.trace)) if call.trace is not None else (),
+        )
+
+    def _text(self, digest: str | None) -> str:
+        assert digest is not None
+        return self.cassette.texts[digest].decode()
+
+    def _difference(
+        self, role: Role, request: ChatRequest, asked: RecordedRequest, here: Sequence[FinishedCall]
+    ) -> str:
+        """What is asked that the cassette does not know, in one sentence."""
+        if not here:
+            count = sum(1 for each in self.cassette.log.calls if each.call.role == role)
+            return f"{self.name} has no call at {request.slot}, and none of its {count:,} {role} calls asked the same"
+        recorded = here[-1].request
+        differs = self._message_difference(request, recorded) or _part_difference(asked, recorded)
+        return f"{self.name} was asked something else at {request.slot}: {differs}"
+
+    def _message_difference(self, request: ChatRequest, recorded: RecordedRequest) -> str:
+        then = [(role, self._text(digest)) for role, digest in recorded.messages]
+        now = [(message.role, message.content) for message in request.messages]
+        for number, (old, new) in enumerate(zip(then, now, strict=False), 1):
+            if old[0] != new[0]:
+                return f"message {number} is of the {new[0]} and was of the {old[0]}"
+            if old[1] != new[1]:
+                return f"message {number} ({new[0]}), {_line_difference(old[1], new[1])}"
+        return "" if len(then) == len(now) else f"there are {len(now)} messages and there were {len(then)}"
+
+
+def _line_difference(old: str, new: str) -> str:
+    then, now = old.splitlines(), new.splitlines()
+    for number, (before, after) in enumerate(zip(then, now, strict=False), 1):
+        if before != after:
+            start = next(at for at in range(len(before) + len(after)) if before[at : at + 1] != after[at : at + 1])
+            begin = max(0, start - _SHOWN // 3)
+            shown, was = (line[begin : begin + _SHOWN] for line in (after, before))
+            return f"line {number}, is {shown!r} and was {was!r}"
+    return f"has {len(now)} lines and had {len(then)}"
+
+
+def _part_difference(asked: RecordedRequest, recorded: RecordedRequest) -> str:
+    """Which parameter or other part of the request differs."""
+    now, then = asked.params, recorded.params
+    for name in sorted({*now, *then}):
+        if now.get(name) != then.get(name):
+            return f"{name} is {str(now.get(name))[:_SHOWN]} and was {str(then.get(name))[:_SHOWN]}"
+    return "" if asked.images == recorded.images else "its images differ"
+
+
+@define(eq=False)
+class RecordedModel:
+    """A role's model that says what it said then; it can do whatever was asked of it."""
+
+    role: Role
+    recordings: Recordings
+    provides: frozenset[str] = frozenset({"text", "messages", "tools", "images", "image_detail"})
+
+    @property
+    def identity(self) -> str:
+        """The name of the model that answered then."""
+        return self.recordings.identity(self.role)
+
+    async def complete(self, request: ChatRequest) -> ChatReply:
+        """The recorded answer."""
+        return self.recordings.reply(self.role, request)
+
+    async def aclose(self) -> None:
+        """Nothing to give back."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from skillopt_es.events.values import Json
     from skillopt_es.projections.prices import Prices
     from skillopt_es.projections.usage import Usage
-    from skillopt_es.runs.moments import Moment
+    from skillopt_es.runs.lookup import Moment
     from skillopt_es.runs.reading import Reading
 
 _MOST = 50
@@ -71,7 +71,7 @@ def blame_command(
     """
     from skillopt_es.audit.blame import BLAME_TYPES, blame
     from skillopt_es.audit.line_costs import blamed_lines, slots_behind
-    from skillopt_es.deploy.exported import exported_file
+    from skillopt_es.deploy.check import exported_file
     from skillopt_es.projections.prices import recorded_prices
     from skillopt_es.projections.trust import untrusted_attempts
     from skillopt_es.runs.reading import Reading
@@ -129,7 +129,7 @@ def _run_and_file(words: Sequence[str], directory: Path) -> tuple[Path, str]:
 
 
 def _until(at: Moment | None, reading: Reading) -> int | None:
-    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.runs.lookup import seq_of
 
     return None if at is None else seq_of(reading, at)
 
@@ -237,8 +237,8 @@ def _print_line(line: BlamedLine, found: Blame, currency: str) -> None:
     if behind.support != "trusted":
         only = "only " if behind.support == "untrusted" else "also "
         click.echo(f"  evidence: {only}attempts whose texts nobody vouches for")
-    if behind.gate is not None and maker.step is not None:
-        gate = behind.gate
+    gate = behind.gate
+    if gate is not None and maker.step is not None:
         turned = "not compared" if gate.alone else _turned(gate.won, gate.lost)
         click.echo(f"  gate: {verdict_words(found.chains[maker.step])}; {turned}")
     if behind.cost.calls:

@@ -18,9 +18,9 @@ from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import names, short
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.sides import Side, SkillName
-    from skillopt_es.projections.state import Measurement, TrainerState
-    from skillopt_es.projections.state_diff import Changed, ScoreDiff, SkillDiff, StateDiff
+    from skillopt_es.audit.targets import Side, SkillName
+    from skillopt_es.projections.state import AnyState, Measurement
+    from skillopt_es.runs.state_diff import Changed, ScoreDiff, SkillDiff, StateDiff
 
 _LEAD = 30
 
@@ -43,8 +43,8 @@ def diff_command(words: tuple[str, ...], directory: Path, as_json: bool) -> int:
     skillopt-es diff one-run another-run
     skillopt-es diff one-run step 3 another-run step 3
     """
-    from skillopt_es.audit.sides import sides_of, skills_of
-    from skillopt_es.projections.state_diff import state_diff
+    from skillopt_es.audit.targets import sides_of, skills_of
+    from skillopt_es.runs.state_diff import state_diff
 
     problems: list[str] = []
     if named := skills_of(words):
@@ -71,10 +71,10 @@ def _skills(
     run: str | None, before: SkillName, after: SkillName, directory: Path, problems: list[str]
 ) -> tuple[str, str, StateDiff]:
     """Two skills of a run with their names, and what differs between them."""
-    from skillopt_es.audit.sides import Side
+    from skillopt_es.audit.targets import Side
     from skillopt_es.projections.state import Standing
-    from skillopt_es.projections.state_diff import standing_diff
     from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.state_diff import standing_diff
 
     folder = find_run(run, directory)
     _, state, _ = _state(Side(run, None), folder, problems)
@@ -86,7 +86,7 @@ def _skills(
 
 def _states(
     sides: tuple[Side, Side], directory: Path, problems: list[str]
-) -> tuple[tuple[str, TrainerState], tuple[str, TrainerState], Mapping[str, Measurement]]:
+) -> tuple[tuple[str, AnyState], tuple[str, AnyState], Mapping[str, Measurement]]:
     """
     Both states with their names, and all measurements of their runs, also those made afterwards.
 
@@ -105,9 +105,9 @@ def _states(
     return first[:2], last[:2], known
 
 
-def _measured(folder: Path, side: tuple[str, TrainerState, int]) -> Mapping[str, Measurement]:
+def _measured(folder: Path, side: tuple[str, AnyState, int]) -> Mapping[str, Measurement]:
     """What a run has measured up to its end, as far as it can be read; `side` is a state of it."""
-    from skillopt_es.projections.trainer import fold
+    from skillopt_es.engine.fold import fold
     from skillopt_es.runs.reading import Reading
 
     _, state, seq = side
@@ -116,11 +116,11 @@ def _measured(folder: Path, side: tuple[str, TrainerState, int]) -> Mapping[str,
 
 
 def _state(
-    side: Side, folder: Path, problems: list[str], after: tuple[str, TrainerState, int] | None = None
-) -> tuple[str, TrainerState, int]:
+    side: Side, folder: Path, problems: list[str], after: tuple[str, AnyState, int] | None = None
+) -> tuple[str, AnyState, int]:
     """A side's name, its state and the number of its last event; `after` is an earlier state of the same log."""
-    from skillopt_es.projections.trainer import fold
-    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.engine.fold import fold
+    from skillopt_es.runs.lookup import seq_of
     from skillopt_es.runs.reading import Reading
 
     with Reading.of(folder) as reading:

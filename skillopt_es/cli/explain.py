@@ -121,7 +121,7 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
     from skillopt_es.cli.explain_pages import epoch_json, epoch_page
-    from skillopt_es.projections.epoch_ends import END_TYPES, epoch_ends
+    from skillopt_es.projections.chains import END_TYPES, epoch_ends
 
     _refuse_evaluation(reading)
     started, name = reading.started, reading.run.name

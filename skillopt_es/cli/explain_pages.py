@@ -28,15 +28,14 @@ from skillopt_es.events.values import Failed, Json, Measured, Proposal, Purpose
 from skillopt_es.presenting.documents import fate_json, problem_json, proposal_json
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.words import fate_words, names, proposal_words, short, unsaid_words
-from skillopt_es.projections.chains import Chain, Seen
-from skillopt_es.projections.epoch_ends import EpochEnd
+from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import fates_of, note_fates, verdict_of
 from skillopt_es.projections.plain import plain_payload
 from skillopt_es.projections.state import proposals_in
 
 if TYPE_CHECKING:
     from skillopt_es.events.catalog import Recorded
-    from skillopt_es.projections.item_history import ItemHistory, Turned, Use
+    from skillopt_es.projections.item_results import ItemHistory, Turned, Use
     from skillopt_es.runs.reading import Reading
 
 
@@ -176,8 +175,8 @@ def _candidate(chain: Chain) -> Iterator[str]:
 
 def _verdict(chain: Chain) -> Iterator[str]:
     if chain.gated is not None:
-        gate = chain.gated.event
-        yield f"gate, event {chain.gated.seq}: {in_words(gate)}"
+        gate = chain.gated.event.verdict
+        yield f"gate, event {chain.gated.seq}: {in_words(chain.gated.event)}"
         yield from (f"  {how}: {names(items)}" for how, items in (("won", gate.won), ("lost", gate.lost)) if items)
         if gate.known_from:
             yield f"  the candidate's text had been measured in {gate.known_from}"
@@ -193,8 +192,8 @@ def _verdict(chain: Chain) -> Iterator[str]:
 
 def verdict_words(chain: Chain) -> str:
     """The verdict on a step in a word or two."""
-    if chain.gated is not None:
-        return chain.gated.event.action.replace("_", " ")
+    if chain.verdict is not None:
+        return chain.verdict.action.replace("_", " ")
     if chain.skipped is not None:
         return f"skipped, {chain.skipped.event.reason.replace('_', ' ')}"
     return "not over" if chain.gap is None else "end unknown"
@@ -254,7 +253,7 @@ def epoch_json(end: EpochEnd) -> dict[str, Json]:
     """The end of an epoch for programs."""
     return {
         "epoch": end.epoch,
-        "verdict": end.applied[-1].event.action if end.applied else None,
+        "verdict": end.applied[-1].event.verdict.action if end.applied else None,
         "events": [_event_json(seen) for seen in end.events],
     }
 
@@ -270,7 +269,7 @@ _SPLITS: Mapping[Purpose, str] = {
 
 def split_of(item: str, reading: Reading) -> str:
     """The split that an item is in; raises NotInRun for an item that the run does not have."""
-    from skillopt_es.projections.item_history import split_in
+    from skillopt_es.projections.item_results import split_in
 
     splits = reading.started.splits
     if split := split_in(splits, item):
@@ -296,7 +295,7 @@ def results_of(item: str, reading: Reading) -> Iterator[Recorded]:
 def history_of(item: str, reading: Reading) -> ItemHistory:
     """Everything that the run recorded of an item."""
     from skillopt_es.projections.chains import CHAIN_TYPES
-    from skillopt_es.projections.item_history import item_history
+    from skillopt_es.projections.item_results import item_history
 
     others = reading.read(types=(*CHAIN_TYPES, "SkillScored", "SlowUpdateProposed"))
     records = sorted([*results_of(item, reading), *others], key=lambda recorded: recorded.seq)

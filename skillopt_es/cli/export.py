@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import click
@@ -13,12 +16,14 @@ from skillopt_es.cli.skills import SkillChoice, skill_options
 from skillopt_es.cli.terminal import write_exactly
 from skillopt_es.counting import counted
 from skillopt_es.errors import OutputRefused
+from skillopt_es.events.catalog import Recorded, RolloutCompleted
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.interchange.run_files import result_files
 
 _FORMATS = ("skill", "jsonl", "sqlite", "skillopt", "datasette", "mlflow", "otel")
 _TRACKERS = ("mlflow", "otel")
+_TABLES = ("sqlite", "datasette")
 _USUAL = {
     "jsonl": "events.jsonl",
     "sqlite": "run.db",
@@ -29,7 +34,7 @@ _USUAL = {
 
 
 @click.command("export")
-@click.argument("words", nargs=-1, metavar="[RUN] OUT")
+@click.argument("words", nargs=-1, metavar="[RUN]... OUT")
 @click.option(
     "--format", "form", type=click.Choice(_FORMATS), default="skill", show_default=True, help="What to write."
 )
@@ -38,6 +43,9 @@ _USUAL = {
 @click.option("--tracking-uri", help="mlflow: the store, such as sqlite:///mlflow.db. [default: MLFLOW_TRACKING_URI]")
 @click.option("--experiment", default="skillopt-es", show_default=True, help="mlflow: the experiment.")
 @click.option("--endpoint", help="otel: the collector. [default: OTEL_EXPORTER_OTLP_ENDPOINT]")
+@click.option(
+    "--trajectories", is_flag=True, help="sqlite, datasette: trajectories too, to be searched; they are large."
+)
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 @directory_option
 def export_command(
@@ -48,6 +56,7 @@ def export_command(
     tracking_uri: str | None,
     experiment: str,
     endpoint: str | None,
+    trajectories: bool,
     force: bool,
     directory: Path,
 ) -> None:
@@ -59,9 +68,10 @@ def export_command(
              coding agents load, SKILL.md with frontmatter, its other files, and PROVENANCE.json. The skill has the name
              of --name, of its own frontmatter, or else of OUT; unless OUT has that name, a folder of it is made in OUT
     jsonl    one event a line, whole; the same log always gives the same bytes
-    sqlite   tables of steps, evaluations, rollouts and edits, for SQL and spreadsheets
+    sqlite   tables of steps, evaluations, rollouts, edits and calls, for SQL and spreadsheets, and a full-text search
+             of skills and edits; of several runs, too: `export first second --format sqlite --out runs.db`
     skillopt the result folder of the original SkillOpt; a folder that is new, empty or an earlier export
-    datasette a folder for `datasette OUT`: the tables, what they mean, and queries to begin with
+    datasette a folder for `datasette OUT`: the tables of runs, what they mean, and queries to begin with
     mlflow   params, metrics by step and the best skill, to an MLflow store (--tracking-uri); extra `mlflow`
     otel     one trace of spans with the recorded times, to a collector (--endpoint) or a file (--out); extra `otel`
 
@@ -71,40 +81,61 @@ def export_command(
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
 
-    if (tracking_uri is not None and form != "mlflow") or (endpoint is not None and form != "otel"):
-        raise click.UsageError("--tracking-uri goes with --format mlflow, --endpoint with --format otel")
-
-    if form != "skill" and choice != SkillChoice():
-        raise click.UsageError(f"--which, --at, --name and --description do not go with --format {form}")
+    given = {
+        "--tracking-uri": tracking_uri is not None,
+        "--endpoint": endpoint is not None,
+        "--trajectories": trajectories,
+        "--which, --at, --name and --description": choice != SkillChoice(),
+    }
+    _refuse_options(form, [names for names, is_given in given.items() if is_given])
     if form in _TRACKERS:
         _export_to_tracker(words, form, out, tracking_uri, experiment, endpoint, directory, force=force)
         return
-    run, to = _run_and_place(words, out)
-    _refuse_run(to, form, run, directory)
-    with Reading.of(find_run(run, directory)) as reading:
-        if reading.problem is not None:  # a file that is not whole looks like one that is
-            raise reading.problem
-        log = reading.log
+    runs, to = _runs_and_place(words, out, form)
+    _refuse_run(to, form, runs[0], directory)
+    with ExitStack() as readings:
+        logs = []
+        for run in runs:
+            reading = readings.enter_context(Reading.of(find_run(run, directory)))
+            if reading.problem is not None:  # a file that is not whole looks like one that is
+                raise reading.problem
+            logs.append(reading.log)
         match form:
             case "skill":
-                _export_skill(log, choice, to, force=force)
+                _export_skill(logs[0], choice, to, force=force)
             case "jsonl":
-                _export_events(log, to, force=force)
+                _export_events(logs[0], to, force=force)
             case "sqlite":
-                _export_tables(log, to, force=force)
+                _export_tables(logs, to, trajectories=trajectories, force=force)
             case "datasette":
-                _export_datasette(log, to, force=force)
+                _export_datasette(logs, to, trajectories=trajectories, force=force)
             case _:
-                _export_results(log, to)
+                _export_results(logs[0], to)
 
 
-def _run_and_place(words: tuple[str, ...], out: str | None) -> tuple[str | None, str]:
-    """The run's name, if one was given, and where to write."""
+_GO_WITH = {
+    "--tracking-uri": ("mlflow",),
+    "--endpoint": ("otel",),
+    "--trajectories": _TABLES,
+    "--which, --at, --name and --description": ("skill",),
+}
+
+
+def _refuse_options(form: str, given: Sequence[str]) -> None:
+    """Raises UsageError for options of another format."""
+    for names in given:
+        if form not in _GO_WITH[names]:
+            verb = "go" if " and " in names else "goes"
+            raise click.UsageError(f"{names} {verb} with --format {' or '.join(_GO_WITH[names])}, not with {form}")
+
+
+def _runs_and_place(words: tuple[str, ...], out: str | None, form: str) -> tuple[Sequence[str | None], str]:
+    """The names of the runs, None for the newest, and where to write."""
     if out is not None:
         words = (*words, out)
-    if not 1 <= len(words) <= 2:
+    if not words or (len(words) > 2 and form not in _TABLES):
         raise click.UsageError("export takes a run and where to write: export [RUN] OUT, or export [RUN] --out OUT")
-    return (words[0] if len(words) == 2 else None), words[-1]
+    return words[:-1] or (None,), words[-1]
 
 
 def _refuse_run(out: str, form: str, run: str | None, directory: Path) -> None:
@@ -162,15 +193,40 @@ def _export_events(log: EventLog, out: str, *, force: bool) -> None:
     click.echo(out)
 
 
-def _export_tables(log: EventLog, out: str, *, force: bool) -> None:
+def _export_tables(logs: Sequence[EventLog], out: str, *, trajectories: bool, force: bool) -> None:
     from skillopt_es.cli.files import writing
-    from skillopt_es.projections.tables import rebuild_tables
 
     if out == "-":
         raise OutputRefused("a database cannot be written to standard output", hint="name a file, such as run.db")
     with writing(Path(out), force=force) as draft:
-        rebuild_tables(log, draft)
+        write_tables(logs, draft, trajectories=trajectories)
     click.echo(out)
+
+
+def write_tables(logs: Sequence[EventLog], path: Path, *, trajectories: bool) -> None:
+    """Writes the tables of runs, none of them twice; raises OutputRefused for what is the same run."""
+    from skillopt_es.projections.tables import no_trajectories, rebuild_tables
+
+    names: dict[str, str] = {}
+    for log in logs:
+        if log.run.run_id in names:
+            hint = "name each run once; a copy of a run has the rows of the run"
+            raise OutputRefused(f"{names[log.run.run_id]} and {log.run.name} are the same run", hint=hint)
+        names[log.run.run_id] = log.run.name
+    rebuild_tables(logs, path, _trajectories if trajectories else no_trajectories)
+
+
+def _trajectories(log: EventLog) -> Iterator[tuple[Recorded, str]]:
+    """Each rollout that has a trajectory, and its text."""
+    from skillopt_es.engine.evidence import Evidence
+    from skillopt_es.engine.trajectories import unpacked
+    from skillopt_es.events.journal import Journal
+
+    evidence = Evidence(log, Journal(log.reader))
+    for recorded in log.read(types={"RolloutCompleted"}):
+        if isinstance(recorded.event, RolloutCompleted) and recorded.event.trajectory:
+            records = unpacked(recorded.event, evidence).records
+            yield recorded, "\n\n".join(f"[{kind}]\n{text}" for kind, text in records)
 
 
 def _export_results(log: EventLog, out: str) -> None:
@@ -181,12 +237,13 @@ def _export_results(log: EventLog, out: str) -> None:
     click.echo(f"{out} ({counted(count, 'file')})")
 
 
-def _export_datasette(log: EventLog, out: str, *, force: bool) -> None:
+def _export_datasette(logs: Sequence[EventLog], out: str, *, trajectories: bool, force: bool) -> None:
     from skillopt_es.cli.trackers import write_datasette
 
     if out == "-":
         raise OutputRefused("a folder cannot be written to standard output", hint="name a folder, such as look/")
-    for path in write_datasette(log, Path(out), force=force):
+    tables = partial(write_tables, logs, trajectories=trajectories)
+    for path in write_datasette(tables, Path(out), force=force):
         click.echo(str(path))
 
 

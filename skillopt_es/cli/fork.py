@@ -12,7 +12,7 @@ from skillopt_es.cli.options import directory_option, json_option, moment_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
 from skillopt_es.presenting.numbers import shown_settings
-from skillopt_es.runs.moments import Moment
+from skillopt_es.runs.lookup import Moment
 
 
 @click.command("fork")
@@ -39,7 +39,7 @@ def fork_command(
     """
     from skillopt_es.cli.summary import resume_hint
     from skillopt_es.runs.folders import find_run, fork_folder
-    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.runs.lookup import seq_of
     from skillopt_es.runs.reading import Reading
     from skillopt_es.sessions.forking import make_fork
 

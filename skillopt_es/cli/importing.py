@@ -12,7 +12,7 @@ from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
 
 
@@ -30,8 +30,7 @@ def import_command(folder: Path, name: str | None, directory: Path, as_json: boo
     from skillopt_es.events.errors import RunExists
     from skillopt_es.events.schema import LOG_FILE
     from skillopt_es.interchange.folder import read_folder
-    from skillopt_es.interchange.imported_run import imported_run
-    from skillopt_es.interchange.importing import write_run
+    from skillopt_es.interchange.imported_run import imported_run, write_run
     from skillopt_es.runs.folders import new_run_folder
 
     now = datetime.now(UTC)
@@ -47,13 +46,13 @@ def import_command(folder: Path, name: str | None, directory: Path, as_json: boo
         _print(state, run, directory, len(imported.events))
 
 
-def _as_json(state: TrainerState, run: Path) -> Json:
-    from skillopt_es.projections.snapshot import snapshot
+def _as_json(state: AnyState, run: Path) -> Json:
+    from skillopt_es.runs.snapshot import snapshot
 
     return {"run": run.name, "folder": str(run), **snapshot(state)}
 
 
-def _print(state: TrainerState, run: Path, directory: Path, events: int) -> None:
+def _print(state: AnyState, run: Path, directory: Path, events: int) -> None:
     where = dir_option(directory)
     assert state.started is not None
     click.echo(

@@ -16,61 +16,25 @@ from rich.live import Live
 from rich.text import Text
 
 from skillopt_es.cli.terminal import Part, Toned, has_colour, is_dumb, line_of, raw, shown_by, tell
-from skillopt_es.engine.tasks import Questions, Rollouts, Task, Unit
+from skillopt_es.engine.programs import program_at
+from skillopt_es.engine.tasks import Questions, Rollouts, Task
 from skillopt_es.events.catalog import CandidateGated, Event, RunPaused
 from skillopt_es.events.journal import CallRow
-from skillopt_es.events.values import Purpose
 from skillopt_es.logs import bound
 from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.event_lines import milestone
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.palette import tone_of
-from skillopt_es.projections.state import TrainerState
-
-STAGES = {
-    "AnalyseJob": "reflect",
-    "ConsolidateJob": "consolidate notes",
-    "MergeJob": "merge",
-    "LearningRateJob": "learning rate",
-    "RankJob": "rank",
-    "RewriteJob": "rewrite",
-    "SlowUpdateJob": "slow update",
-    "MetaSkillJob": "meta skill",
-}
-"""What each kind of question is called."""
+from skillopt_es.projections.state import AnyState, RunState
 
 PATIENCE_SECONDS = 30.0
 """After how long a stage says how far it is, where there is no terminal to show it all the time."""
-
-_SCORING = {
-    "baseline": "scoring the initial skill",
-    "gate": "scoring the candidate",
-    "current": "scoring the current skill again",
-    "standing": "scoring the current skill again",
-    "told": "scoring the new skill once more (for reporting)",
-    "val": "scoring the final skill on validation",
-    "best": "scoring the best skill again",
-}
-"""What an evaluation on validation items is for, by the last part of its place."""
-
-_TRYING: Mapping[Purpose, str] = {
-    "train": "trying training items",
-    "slow_previous": "trying the epoch's first skill on training items",
-    "slow_current": "trying the epoch's last skill on training items",
-    "test": "scoring on the test items",
-}
-
-
-def rollout_words(unit: Unit) -> str:
-    """What rollouts are for; a further draw says that it is one."""
-    words = _TRYING.get(unit.purpose) or _SCORING.get(unit.place.name, "scoring")
-    return f"{words}, draw {unit.place.draw}" if unit.place.draw > 1 else words
 
 
 def words_for(event: Event) -> Mapping[str, object]:
     """What people are told of an event while they watch, for the logger; a pause is what the command ends with."""
     text = "" if isinstance(event, RunPaused) else milestone(event)
-    tone = tone_of(event.action.replace("_", " ")) if isinstance(event, CandidateGated) else "plain"
+    tone = tone_of(event.verdict.action.replace("_", " ")) if isinstance(event, CandidateGated) else "plain"
     return {"message": text.strip(), "_said": (Toned(text, tone),)} if text else {}
 
 
@@ -100,16 +64,17 @@ class Progress:
         self._timer: asyncio.TimerHandle | None = None
         self._tokens = 0
         self._unreported = False
-        self._state = TrainerState()
+        self._state = RunState[object]()
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """Notes the stage and how much of it there is to do."""
         self._begin(state)
+        called = program_at(state).words
         match task:
             case Rollouts(units):
-                self._stage, self._total = rollout_words(units[0]), len(units)
+                self._stage, self._total = called.trying(units[0]), len(units)
             case Questions(jobs):
-                self._stage, self._total = STAGES[type(jobs[0]).__name__], len(jobs)
+                self._stage, self._total = called.asking[type(jobs[0])], len(jobs)
             case _:
                 return
         self._done = self._answered = 0
@@ -122,7 +87,7 @@ class Progress:
                 tell("stage", words, stage=self._stage, to_do=self._total)
             self._wait()
 
-    def _begin(self, state: TrainerState) -> None:
+    def _begin(self, state: AnyState) -> None:
         if self._steps_before is None:
             self._steps_before = state.steps_done
             tell("run", f"run {self._folder}")
@@ -131,8 +96,8 @@ class Progress:
 
     def _where(self) -> str:
         """The step that is under way, where there is one."""
-        step = self._state.step
-        return "" if step is None else f"step {step.number}: "
+        step = program_at(self._state).words.step(self._state)
+        return "" if step is None else f"step {step}: "
 
     def _wait(self) -> None:
         """Has a stage that goes on for long say how far it is."""
@@ -147,7 +112,7 @@ class Progress:
             tell("still", f"  {self._stage}: {done} after {_clock(self._clock() - self._stage_began)}")
             self._wait()
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """Counts."""
         self._state = state
         self._done += 1
@@ -171,10 +136,8 @@ class Progress:
 
     def _line(self) -> str:
         """As much as fits beside what is under way and the time: of the rest, the last goes first."""
-        state, where = self._state, ""
-        if state.started is not None and state.epoch is not None:
-            step = state.step.number if state.step is not None else state.steps_done
-            where = f"epoch {state.epoch.number} step {step}/{state.started.total_steps}"
+        state = self._state
+        where = "" if state.started is None else program_at(state).words.where(state)
         stage = f"{self._stage} {min(self._done, self._total)}/{self._total}"
         values = ""
         if state.current is not None and state.best is not None:

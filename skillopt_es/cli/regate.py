@@ -47,7 +47,7 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     skillopt-es regate my-run --set evaluation.gate_metric=soft
     skillopt-es regate my-run --set evaluation.use_gate=false
     """
-    from skillopt_es.audit.regating import regated_log
+    from skillopt_es.audit.regating import regated
     from skillopt_es.cli.printing import as_found
     from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
@@ -56,7 +56,7 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
         _ = reading.started
-        found = regated_log(reading, folder, overrides)
+        found = regated(reading, folder, overrides)
         if as_json:
             print_json({"run": folder.name, **verdicts_json(found), "problem": problem_json(reading)})
         else:
@@ -176,7 +176,7 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
     skillopt-es rescore my-run --set env.grader=contains
     skillopt-es rescore my-run --set env.data_path=corrected.jsonl
     """
-    from skillopt_es.audit.rescoring import rescored_log
+    from skillopt_es.audit.rescoring import rescored
     from skillopt_es.cli.printing import as_found
     from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
@@ -184,7 +184,7 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
 
     folder = find_run(run, directory)
     with Reading.of(folder) as reading:
-        found = asyncio.run(rescored_log(reading, reading.log, folder, overrides))
+        found = asyncio.run(rescored(reading, reading.log, folder, overrides))
         if as_json:
             print_json({"run": folder.name, **_json(found), "problem": problem_json(reading)})
         else:

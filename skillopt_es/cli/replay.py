@@ -16,13 +16,14 @@ from skillopt_es.cli.options import directory_option, json_option, moment_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
 from skillopt_es.engine.differences import Mismatch
+from skillopt_es.engine.programs import program_at
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.numbers import shown_value
-from skillopt_es.projections.state import Standing, TrainerState
-from skillopt_es.runs.moments import Moment
+from skillopt_es.projections.state import AnyState, Standing
+from skillopt_es.runs.lookup import Moment
 
 if TYPE_CHECKING:
     from skillopt_es.runs.reading import Reading
@@ -68,8 +69,8 @@ def _replay(
 ) -> int:
     """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
     from skillopt_es.cli.printing import as_found
+    from skillopt_es.engine.fold import fold_log
     from skillopt_es.presenting.documents import problem_json
-    from skillopt_es.projections.trainer import fold_log
 
     seq = _seq(reading, until)
     state, _ = fold_log(reading.read(until=seq))
@@ -91,7 +92,7 @@ def _replay(
 
 
 def _seq(reading: Reading, until: Moment | None) -> int:
-    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.runs.lookup import seq_of
 
     return reading.end if until is None else seq_of(reading, until)
 
@@ -126,9 +127,9 @@ def _verdict(report: CheckReport | None, *, quiet: bool) -> int:
     )
 
 
-def _write(state: TrainerState, out: Path) -> None:
+def _write(state: AnyState, out: Path) -> None:
     from skillopt_es.cli.files import write_file, write_skill
-    from skillopt_es.projections.snapshot import snapshot
+    from skillopt_es.runs.snapshot import snapshot
 
     for name, standing in (("current", state.current), ("best", state.best)):
         if standing is not None:
@@ -137,8 +138,8 @@ def _write(state: TrainerState, out: Path) -> None:
     write_file(out / "state.json", f"{text}\n")
 
 
-def _as_json(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> dict[str, Json]:
-    from skillopt_es.projections.snapshot import snapshot
+def _as_json(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> dict[str, Json]:
+    from skillopt_es.runs.snapshot import snapshot
 
     document: dict[str, Json] = {"run": folder.name, "seq": seq, "head": head, **snapshot(state)}
     if report is not None:
@@ -146,8 +147,8 @@ def _as_json(folder: Path, state: TrainerState, seq: int, head: int, report: Che
     return document
 
 
-def _print(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:
-    from skillopt_es.projections.snapshot import counted_verdicts, position
+def _print(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> None:
+    from skillopt_es.runs.snapshot import counted_verdicts, position
 
     if state.started is not None and state.started.total_steps == 0:
         _print_evaluation(folder, state, seq, head, report)
@@ -164,12 +165,8 @@ def _print(folder: Path, state: TrainerState, seq: int, head: int, report: Check
     click.echo(f"rollouts   {counts.rollouts:,}{unmeasured}")
     if counts.resumed:
         click.echo(f"resumed    {counted(counts.resumed, 'time')}")
-    for number, attempt in enumerate(state.buffer):
-        most = "at most " if attempt.bound else ""
-        values = f"{shown_value(attempt.value_before)} -> {most}{shown_value(attempt.value_after)}"
-        failed = f"{attempt.failed} of {attempt.total} rollouts failed" if attempt.total else "rollouts unknown"
-        label = "this epoch" if number == 0 else ""
-        click.echo(f"{label:<10} step {attempt.step}: {failed}; {attempt.action.replace('_', ' ')} ({values})")
+    for label, text in program_at(state).words.remembered(state) if state.started is not None else ():
+        click.echo(f"{label:<10} {text}")
     if report is not None:
         _print_check(report)
 
@@ -190,7 +187,7 @@ def _print_check(report: CheckReport) -> None:
         click.echo(f"           not checkable in an imported run: {listed}")
 
 
-def _print_evaluation(folder: Path, state: TrainerState, seq: int, head: int, report: CheckReport | None) -> None:
+def _print_evaluation(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> None:
     """The scores of an evaluation; it has no steps and no best skill."""
     click.echo(f"evaluation {folder.name} after event {seq:,} of {head:,}: one skill, no training run")
     if state.paused is not None:

@@ -17,7 +17,7 @@ from skillopt_es.cli.terminal import print_note
 from skillopt_es.deploy.check import provenance_in
 from skillopt_es.deploy.folder import SkillFolder
 from skillopt_es.errors import DataError
-from skillopt_es.runs.moments import Moment
+from skillopt_es.runs.lookup import Moment
 
 if TYPE_CHECKING:
     from skillopt_es.deploy.facts import Facts, Which
@@ -72,7 +72,7 @@ def skill_options(command: F) -> F:
 def chosen_skill(log: EventLog, choice: SkillChoice) -> tuple[SkillTree, Facts]:
     """The skill, and what the log says about it."""
     from skillopt_es.deploy.evidence import facts_of
-    from skillopt_es.runs.moments import seq_of
+    from skillopt_es.runs.lookup import seq_of
 
     return facts_of(log, choice.which, None if choice.at is None else seq_of(log, choice.at))
 

@@ -13,15 +13,15 @@ from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score
 from skillopt_es.presenting.documents import total_json
 from skillopt_es.presenting.numbers import shown_usage, shown_value
-from skillopt_es.projections.snapshot import counted_verdicts
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.overview import Spent, spent
+from skillopt_es.runs.snapshot import counted_verdicts
 
 _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3}
 
 
-def print_outcome(state: TrainerState, folder: Path, *, as_json: bool) -> int:
+def print_outcome(state: AnyState, folder: Path, *, as_json: bool) -> int:
     """Writes the best skill beside the log and prints the outcome; the exit code."""
     best = write_best(state, folder)
     used = spent(folder)
@@ -55,7 +55,7 @@ def resume_hint(folder: Path) -> str:
     return f"`skillopt-es {resuming(folder)}` goes on"
 
 
-def write_best(state: TrainerState, folder: Path) -> Path:
+def write_best(state: AnyState, folder: Path) -> Path:
     """The best skill's files under `best/`; the path of the main one."""
     assert state.best is not None
     for path, text in state.best.skill.files.items():
@@ -67,7 +67,7 @@ def write_best(state: TrainerState, folder: Path) -> Path:
     return folder / "best" / state.best.skill.main
 
 
-def _nothing_learned(state: TrainerState) -> str:
+def _nothing_learned(state: AnyState) -> str:
     """Why a run came to nothing, where that can be told."""
     if state.completed is None or state.counts.accepted or "simulated" not in _backends(state):
         return ""
@@ -77,13 +77,13 @@ def _nothing_learned(state: TrainerState) -> str:
     )
 
 
-def _backends(state: TrainerState) -> set[Json]:
+def _backends(state: AnyState) -> set[Json]:
     assert state.started is not None
     model = state.started.config.get("model")
     return {value for key, value in model.items() if key.endswith("backend")} if isinstance(model, dict) else set()
 
 
-def _tests(state: TrainerState) -> dict[str, Scored]:
+def _tests(state: AnyState) -> dict[str, Scored]:
     assert state.started is not None
     assert state.best is not None
     assert state.current is not None
@@ -91,7 +91,7 @@ def _tests(state: TrainerState) -> dict[str, Scored]:
     return tests_by_name(state.tests.values(), **{name: skill.hash for name, skill in named.items()})
 
 
-def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json:
+def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
     assert state.best is not None
     tests = _tests(state)
     return {
@@ -109,7 +109,7 @@ def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json
             "file": str(best),
             "hash": state.best.skill.hash,
             "value": state.best.value,
-            "origin": state.best.origin,
+            "origin": str(state.best.origin),
         },
         **{f"test_{name}": scored_json(tests.get(name)) for name in ("initial", "best", "final")},
         "usage": total_json(used),
@@ -118,13 +118,13 @@ def _as_json(state: TrainerState, folder: Path, best: Path, used: Spent) -> Json
     }
 
 
-def _baseline(state: TrainerState) -> Score | None:
+def _baseline(state: AnyState) -> Score | None:
     assert state.started is not None
     measured = state.measured.get(state.started.skill.hash)
     return measured.stated if measured else None
 
 
-def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
+def _print(state: AnyState, folder: Path, best: Path, used: Spent) -> None:
     assert state.best is not None
     counts = state.counts
     field("run", f"{folder.name} ({state.status})")
@@ -146,7 +146,7 @@ def _print(state: TrainerState, folder: Path, best: Path, used: Spent) -> None:
     print_next(next_steps(state, folder))
 
 
-def next_steps(state: TrainerState, folder: Path) -> list[tuple[str, str]]:
+def next_steps(state: AnyState, folder: Path) -> list[tuple[str, str]]:
     """What to type after a session, each with what it is good for."""
     name, where = folder.name, dir_option(folder.parent)
     if state.paused is not None:
@@ -168,7 +168,7 @@ def next_steps(state: TrainerState, folder: Path) -> list[tuple[str, str]]:
     ]
 
 
-def _name_to_give(state: TrainerState) -> str:
+def _name_to_give(state: AnyState) -> str:
     """The option without which `install` refuses a skill that agents could not call by its own name."""
     assert state.best is not None
     try:

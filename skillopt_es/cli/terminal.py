@@ -130,9 +130,15 @@ def has_colour(stream: TextIO) -> bool:
     return stream.isatty() and not is_dumb()
 
 
-def width() -> int | None:
-    """How many columns stdout has; None where it is no terminal, and lines may be as long as they are."""
-    return shutil.get_terminal_size((80, 24)).columns if sys.stdout.isatty() else None
+def width(stream: TextIO | None = None) -> int | None:
+    """How many columns a stream has, stdout by default; None where it is no terminal, and no line is too long."""
+    stream = sys.stdout if stream is None else stream
+    if not stream.isatty():
+        return None
+    known = os.terminal_size((80, 24))
+    with suppress(OSError, ValueError):  # where stdout goes elsewhere, stderr may still be a terminal
+        known = os.get_terminal_size(stream.fileno())
+    return shutil.get_terminal_size(known).columns
 
 
 def say(*parts: Part) -> None:
@@ -151,6 +157,14 @@ def line_of(parts: Sequence[Part], *, coloured: bool) -> str:
 
 
 def _to_stderr(parts: Sequence[Part]) -> None:
+    """Writes what people are told; a line that is too long goes on between words, two columns in."""
+    lead, *others = parts if parts and isinstance(parts[0], Toned) else (NOTHING, *parts)
+    texts = [each for each in others if isinstance(each, str)]
+    columns = width(sys.stderr)
+    if columns is not None and isinstance(lead, Toned) and len(texts) == len(others):  # no tones in the middle
+        lines = shown(lead.text + "".join(texts)).split("\n")
+        folded = "\n".join(part for line in lines for part in _folded(line, 2, columns))
+        parts = (lead, folded[len(lead.text) :])
     _write_line(sys.stderr, parts)
 
 
@@ -271,16 +285,20 @@ def print_page(lines: Iterable[str]) -> None:
 
 def print_hanging(text: str, *, hang: int, lead: Toned = NOTHING, tone: Tone = "plain") -> None:
     """A line on stdout; where a terminal is too narrow for it, it goes on between words, `hang` columns in."""
-    line, columns = lead.text + shown_inline(text), width()
-    lines = [line]
-    if columns is not None and len(line) > columns > 2 * hang:
-        lines = textwrap.wrap(
-            line, columns, subsequent_indent=" " * hang, expand_tabs=False, replace_whitespace=False,
-            break_long_words=False, break_on_hyphens=False,
-        ) or [""]  # fmt: skip
-    say(lead, Toned(lines[0][len(lead.text) :], tone))
-    for more in lines[1:]:
+    first, *others = _folded(lead.text + shown_inline(text), hang, width())
+    say(lead, Toned(first[len(lead.text) :], tone))
+    for more in others:
         say(Toned(more, tone))
+
+
+def _folded(line: str, hang: int, columns: int | None) -> list[str]:
+    """A line as lines of so many columns; words, such as paths, stay whole, so that they can be copied."""
+    if columns is None or not len(line) > columns > 2 * hang:
+        return [line]
+    return textwrap.wrap(
+        line, columns, subsequent_indent=" " * hang, expand_tabs=False, replace_whitespace=False,
+        break_long_words=False, break_on_hyphens=False,
+    ) or [""]  # fmt: skip
 
 
 def print_diff(lines: Iterable[str]) -> None:

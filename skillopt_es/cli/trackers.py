@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -18,8 +19,8 @@ def send_to_mlflow(log: EventLog, uri: str | None, experiment: str) -> str:
     from skillopt_es.deploy.evidence import facts_of
     from skillopt_es.deploy.provenance import plain_facts
     from skillopt_es.events.journal import Journal
+    from skillopt_es.exports.extras import quiet
     from skillopt_es.exports.metrics import numbers_of
-    from skillopt_es.exports.quiet import quiet
 
     uri = uri or os.environ.get("MLFLOW_TRACKING_URI", "")
     if not uri:
@@ -48,8 +49,9 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
     """Sends the run's trace to a collector, or writes it to a file; what to tell."""
     from skillopt_es.cli.files import write_file
     from skillopt_es.events.journal import Journal
-    from skillopt_es.exports.quiet import quiet
+    from skillopt_es.exports.extras import quiet
     from skillopt_es.exports.spans import spans_of
+    from skillopt_es.sessions.wiring import provider_of
 
     with of_extra("otel", "--format otel"):
         from skillopt_es.exports.otel import endpoint_in, otlp_json, send
@@ -61,7 +63,7 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
         raise click.UsageError(
             "--format otel needs a place: --endpoint http://localhost:4318, OTEL_EXPORTER_OTLP_ENDPOINT, or --out FILE"
         )
-    spans = spans_of(log.run, log.read(until=log.head().seq), Journal(log.reader).read())
+    spans = spans_of(log.run, log.read(until=log.head().seq), Journal(log.reader).read(), provider_of)
     if out is None:
         with quiet():
             send(log.run.run_id, spans, to)
@@ -73,18 +75,17 @@ def send_to_otel(log: EventLog, endpoint: str | None, out: str | None, *, force:
     return out
 
 
-def write_datasette(log: EventLog, out: Path, *, force: bool) -> list[Path]:
-    """Writes a folder that `datasette FOLDER` opens: the run's tables, and what they mean; its files."""
+def write_datasette(write_tables: Callable[[Path], None], out: Path, *, force: bool) -> list[Path]:
+    """Writes a folder that `datasette FOLDER` opens: tables of runs, and what they mean; its files."""
     from skillopt_es.cli.files import refuse_existing, write_file, writing
     from skillopt_es.exports.datasette import config_text, metadata_text
-    from skillopt_es.projections.tables import rebuild_tables
 
     texts = {out / "metadata.yaml": metadata_text(), out / "datasette.yaml": config_text()}
     tables = out / "run.db"
     for path in (tables, *texts):
         refuse_existing(path, force=force)
     with writing(tables, force=force) as draft:
-        rebuild_tables(log, draft)
+        write_tables(draft)
     for path, text in texts.items():
         write_file(path, text)
     return [tables, *texts]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from skillopt_es.audit.improvement import Improvement, Stretch, improvement_of
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.counting import counted
@@ -22,7 +23,6 @@ from skillopt_es.presenting.numbers import (
     shown_value,
 )
 from skillopt_es.projections.imported_usage import UsageThere, together
-from skillopt_es.projections.improvement import Improvement, Stretch, improvement_of
 from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, Usage
 from skillopt_es.runs.overview import Spent
 from skillopt_es.runs.reading import Reading

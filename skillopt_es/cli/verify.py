@@ -52,7 +52,7 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
         return _verify_export(exported, run, directory, as_json=as_json)
     from skillopt_es.events.verify import verify
     from skillopt_es.runs.folders import find_run
-    from skillopt_es.runs.kept_check import with_kept
+    from skillopt_es.runs.overview import with_kept
 
     folder = find_run(run, directory)
     report = with_kept(verify(folder, kept), folder)

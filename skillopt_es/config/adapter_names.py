@@ -10,8 +10,6 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-ENDPOINT = "an endpoint that speaks OpenAI's chat completions: model.backend: openai with model.base_url"
-
 # What else a backend may be called. A name that an installed adapter has comes before these.
 BACKEND_NAMES: Mapping[str, str] = {
     "openai_chat": "openai",
@@ -37,7 +35,6 @@ BACKEND_NAMES: Mapping[str, str] = {
 KNOWN_BACKENDS = frozenset({*BACKEND_NAMES, *BACKEND_NAMES.values(), "anthropic", "simulated", "handoff"})
 _FOR_THE_TARGET = ("claude_code_exec", "cursor", "copilot_exec", "qwen_chat", "minimax_chat")
 
-_BACKENDS_INSTEAD = f"use {ENDPOINT}"
 _BENCHMARKS_INSTEAD = "env.name: tasks trains on any tasks of your own"
 
 # Adapters of the original that are not installed here: what they are, and what to use instead.

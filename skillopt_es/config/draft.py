@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import cast
+from urllib.parse import urlsplit
 
-from attrs import define, field
+from attrs import define, field, frozen
 
-from skillopt_es.config.backends import Backend, first, own_keys
+from skillopt_es.config.backends import Backend, backend_of, family_of, first, own_keys, written
 from skillopt_es.config.places import packaged
-from skillopt_es.config.sections import Tree
+from skillopt_es.config.sections import SHARED_ROLE_KEYS, RunConfig, Tree
 from skillopt_es.config.shipped import is_shipped
-from skillopt_es.config.values import is_blank
+from skillopt_es.config.values import HOLDS_SECRETS, is_blank, may_hold_a_secret, shown
 from skillopt_es.config.variables import FROM_VARIABLE, Variable
 from skillopt_es.events.values import Json, Role
 
@@ -79,3 +81,61 @@ class Draft:
             variable = Variable(name, value)
             self.put(key, value, variable.source)
             self.used[name] = None
+
+
+@frozen
+class Origin:
+    """A setting, what it is as far as that may be shown, the key that says so, and where that key stands."""
+
+    setting: str
+    value: str
+    key: str
+    source: str
+
+    @property
+    def where(self) -> str:
+        """The place and, where it has another name there, the key."""
+        variable = self.source.startswith(FROM_VARIABLE)
+        return self.source if variable else f"{self.key}, {self.source}"
+
+
+def written_as(config: RunConfig, role: Role, setting: str) -> str:
+    """The key of `model` that says what a role's setting is."""
+    model = cast(Tree, config.resolved.get("model", {}))
+    backend = backend_of(model, role)
+    return backend.key if setting == "backend" else written(model, role, backend, setting).key
+
+
+def place_of(config: RunConfig, role: Role, setting: str) -> tuple[str, str]:
+    """The file in which a role's setting stands, to begin an error with, and its key where that is the original's."""
+    key = f"model.{written_as(config, role, setting)}"
+    return config.place(key), key if family_of(key.removeprefix("model.")) else ""
+
+
+def origins(config: RunConfig, role: Role) -> Iterator[Origin]:
+    """Each setting of a role that is no default, with the place it is from."""
+    own = config.role(role)
+    for setting in ("backend", "model", *(key for key in SHARED_ROLE_KEYS if key != "backend")):
+        key = written_as(config, role, setting)
+        source = config.sources.get(f"model.{key}", "")
+        value = getattr(own, setting)
+        if source and source != DEFAULTS and not is_blank(value):
+            yield Origin(setting, _shown(setting, value), f"model.{key}", source)
+
+
+def _shown(setting: str, value: Json) -> str:
+    if setting == "api_key_env":
+        return f"the variable {value}" if value else "none"
+    if HOLDS_SECRETS.search(setting):
+        return "not shown"
+    if setting == "base_url":
+        return _host_of(str(value)) if may_hold_a_secret(str(value)) else str(value)
+    return str(value) if isinstance(value, str) else shown(setting, value)
+
+
+def _host_of(address: str) -> str:
+    """Where an address leads, without what may be a secret."""
+    found = urlsplit(address)
+    if not found.hostname:
+        return "not shown"
+    return f"{found.scheme}://…@{found.hostname}" if "@" in found.netloc else f"{found.scheme}://{found.hostname}/…"

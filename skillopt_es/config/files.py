@@ -1,19 +1,24 @@
-"""One YAML file, or one value of the command line, as plain JSON; a mistake is named with its place and what to do."""
+"""
+One YAML file, or one value of the command line, as plain JSON; a mistake is named with its place and what to do.
+
+By itself the parser lets the last of two equal keys win and says nothing, and follows a few lines of references to
+references for hours: here no key is there twice, and nothing grows without end when it is read.
+"""
 
 from __future__ import annotations
 
 import math
-import stat
+from collections.abc import Hashable
 from pathlib import Path
 from typing import cast
 
 import yaml
 
-from skillopt_es.config.once import MOST_NODES, GivenTwice, TooLarge, load_once
 from skillopt_es.config.sections import SECTIONS, Tree
 from skillopt_es.config.values import shown
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.codec import clean_text
+from skillopt_es.events.plain import NotPlainError, read_plain
 from skillopt_es.events.values import Json
 
 _LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold
@@ -49,17 +54,17 @@ def parsed_value(text: str, key: str) -> Json:
 
 def _text_of(file: Path) -> str:
     try:
-        kind = file.stat().st_mode
-        if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):  # a device may have no end, a pipe no writer
-            raise ConfigError(f"{file} is no plain file", hint="name a YAML file, such as config.yaml")
-        return file.read_text(encoding="utf-8-sig")
+        return read_plain(file, follow=True).decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"{file}: no such config file", hint="`skillopt-es init DIR` writes one") from None
-    except IsADirectoryError:
-        raise ConfigError(f"{file} is a folder", hint=f"name the YAML file in it, such as {file}/config.yaml") from None
     except UnicodeDecodeError as error:
         raise ConfigError(f"{file}: not UTF-8 text (byte {error.start})") from None
     except OSError as error:
+        if file.is_dir():
+            hint = f"name the YAML file in it, such as {file}/config.yaml"
+            raise ConfigError(f"{file} is a folder", hint=hint) from None
+        if isinstance(error, NotPlainError):  # a device may have no end, a pipe no writer
+            raise ConfigError(f"{file} is no plain file", hint="name a YAML file, such as config.yaml") from None
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
 
 
@@ -129,3 +134,61 @@ def _is_json(value: str | int | float | None) -> bool:
     if isinstance(value, float):
         return math.isfinite(value)
     return not isinstance(value, str) or value.isascii() or clean_text(value) == value
+
+
+MOST_NODES = 100_000
+"""Keys and values in all, each reference counted as what it stands for."""
+
+
+class GivenTwice(Exception):
+    """A key that its mapping has already, and both lines."""
+
+    def __init__(self, key: str, line: int, first: int) -> None:
+        super().__init__(key)
+        self.key, self.line, self.first = key, line, first
+
+
+class TooLarge(Exception):
+    """References to references make this text more than anybody would write."""
+
+
+class _Loader(yaml.SafeLoader):
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+        """The mapping; raises GivenTwice. Keys that come in by `<<` may be given anew, that is what it is for."""
+        seen: dict[str, int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            line = key.start_mark.line + 1
+            if key.value in seen:
+                raise GivenTwice(key.value, line, seen[key.value])
+            seen[key.value] = line
+        return super().construct_mapping(node, deep=deep)
+
+
+def load_once(text: str) -> object:
+    """The value of a YAML text; raises GivenTwice, TooLarge, or what YAML raises (ValueError for a number, too)."""
+    loader = _Loader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        if _size(node, {}) > MOST_NODES:
+            raise TooLarge
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many nodes this one stands for; one that contains itself is left to whoever reads its value."""
+    if id(node) in known:
+        return known[id(node)]
+    known[id(node)] = 1  # until all of it is counted
+    inside: list[yaml.Node] = []
+    if isinstance(node, yaml.MappingNode):
+        inside = [each for pair in node.value for each in pair]
+    elif isinstance(node, yaml.SequenceNode):
+        inside = node.value
+    known[id(node)] = 1 + sum(_size(each, known) for each in inside)
+    return known[id(node)]

@@ -17,13 +17,12 @@ from attrs import define, evolve, field, fields
 from skillopt_es.config.backends import spellings
 from skillopt_es.config.draft import ASKED
 from skillopt_es.config.files import parsed_value, read_yaml
-from skillopt_es.config.original import FLAT
+from skillopt_es.config.original import FLAT, translated
 from skillopt_es.config.places import is_packaged, packaged
 from skillopt_es.config.reader import parse_config, plain_value
 from skillopt_es.config.sections import MODEL_KEYS, SECTIONS, RunConfig, Tree
 from skillopt_es.config.settling import Given, settled
 from skillopt_es.config.shipped import MARK, is_shipped_size
-from skillopt_es.config.translation import translated
 from skillopt_es.config.values import nearest
 from skillopt_es.config.whereabouts import Whereabouts, with_paths
 from skillopt_es.errors import ConfigError
@@ -132,7 +131,7 @@ RESUMABLE_MODEL_KEYS = (
 )
 
 
-PLANNED_BY = ("num_epochs", "train_size", "batch_size", "accumulation")
+PLANNED_BY = ("program", "num_epochs", "train_size", "batch_size", "accumulation")
 """The keys of `train` by which all steps are planned when a run starts."""
 
 

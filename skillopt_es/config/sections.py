@@ -149,8 +149,9 @@ class RoleConfig:
 
 @frozen(kw_only=True)
 class TrainConfig:
-    """How long and over what."""
+    """In which way, how long and over what."""
 
+    program: str
     num_epochs: int = field(metadata=_limits(low=1))
     train_size: int = field(metadata=_limits(low=0))
     batch_size: int = field(metadata=_limits(low=1))

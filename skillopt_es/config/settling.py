@@ -14,8 +14,15 @@ from attrs import frozen
 
 from skillopt_es.config.backends import ROLES, Backend, found_in, written
 from skillopt_es.config.draft import ASKED, DEFAULTS, Draft
-from skillopt_es.config.leftovers import drop_meaningless, drop_unused, notices_of
-from skillopt_es.config.roles import chosen_backend, name_from_environment, settle_role, write_backend
+from skillopt_es.config.roles import (
+    chosen_backend,
+    drop_meaningless,
+    drop_unused,
+    name_from_environment,
+    notices_of,
+    settle_role,
+    write_backend,
+)
 from skillopt_es.config.sections import Tree
 from skillopt_es.config.variables import OF_ENVIRONMENTS, UNUSED, Variable, variables
 from skillopt_es.events.values import Role

@@ -1,4 +1,4 @@
-"""Whether an exported skill's folder is what was exported, and whether a log says what it claims."""
+"""Whether an exported skill's folder is what was exported and a log says what it claims, and where its lines are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.deploy.evidence import facts_of
-from skillopt_es.deploy.facts import Facts
+from skillopt_es.deploy.facts import Facts, Which
 from skillopt_es.deploy.folder import RECEIPT, SKILL_FILE
 from skillopt_es.deploy.frontmatter import problems_of
 from skillopt_es.deploy.provenance import FILE, Provenance, plain_facts, read_provenance
@@ -175,3 +175,42 @@ def _differences(place: str, here: Json, there: Json) -> Iterator[str]:
 
 def _shown(value: Json) -> str:
     return f"a list of {len(value)}" if isinstance(value, list) else f"{value!r:.80}"
+
+
+@frozen(kw_only=True)
+class ExportedFile:
+    """
+    A file of an exported skill: after event `until` the run's skill `which` had it as `measured_as`.
+
+    Its lines stand `moved` lines lower than in the log; the first `replaced` ones of the log are not in it.
+    """
+
+    which: Which
+    until: int
+    measured_as: str
+    moved: int = 0
+    replaced: int = 0
+
+
+def exported_file(folder: Path, log: EventLog, path: str) -> ExportedFile:
+    """A file of an exported folder, SKILL.md by default; raises DataError where the log says something else."""
+    report = check_export(folder, log)
+    if not report.ok:
+        raise DataError(
+            f"{folder} is not what {log.run.name} says: {report.problems[0]}", hint="export the skill again"
+        )
+    document = provenance_in(folder)
+    head, files = document.folder.frontmatter, document.folder.files
+    file = next((each for each in files if each.path == (path or SKILL_FILE)), None)
+    if file is None:
+        raise NotInRun(f"{folder} has no file {path}", hint=f"it has {', '.join(each.path for each in files)}")
+    rewritten = file.measured_as == document.facts.skill.main and head.written != "kept"
+    measured = head.measured.count("\n") if rewritten else 0
+    written = (folder / SKILL_FILE).read_bytes()[: head.bytes].count(b"\n") if rewritten else 0
+    return ExportedFile(
+        which=document.facts.skill.which,
+        until=document.facts.log.seq,
+        measured_as=file.measured_as,
+        moved=written - measured,
+        replaced=measured,
+    )

@@ -1,13 +1,15 @@
 """
-The facts of a skill, folded from the events of its log.
+The facts of a skill and who wrote its lines, folded from the events of its log.
 
 The same log and the same moment always give the same facts, so a folder that holds them can be compared with the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 
+from skillopt_es.audit.blame import BLAME_TYPES, Attributed, Maker, blame
 from skillopt_es.deploy.facts import (
     ChainHead,
     DataFacts,
@@ -16,32 +18,30 @@ from skillopt_es.deploy.facts import (
     Facts,
     Fork,
     Gate,
+    LinesFrom,
     Made,
     RunFacts,
     SkillFacts,
     Which,
 )
-from skillopt_es.deploy.origins import origins_of
+from skillopt_es.engine.fold import fold_log
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
-    AppendixWritten,
     BestPromoted,
-    CandidateBuilt,
     CandidateGated,
     EvidenceRetracted,
-    GapFound,
     Recorded,
     RunForked,
     RunStarted,
     SkillScored,
     SlowUpdateApplied,
+    skills_in,
 )
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.log import EventLog, Head
-from skillopt_es.events.values import SkillTree, digest_of
+from skillopt_es.events.values import GateVerdict, SkillTree, digest_of
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, Node, lineage
-from skillopt_es.projections.trainer import fold_log
 from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in, text_of
 
 _TYPES = frozenset({*LINEAGE_TYPES, "RunResumed", "GapFound"})
@@ -163,13 +163,7 @@ def _ancestors(tree: Lineage, node: Node | None) -> tuple[str, ...]:
 
 def _writes(recorded: Recorded, skill: str) -> bool:
     """Whether an event holds this text."""
-    match recorded.event:
-        case RunStarted(skill=tree) | CandidateBuilt(candidate=tree) | AppendixWritten(skill=tree):
-            return tree.hash == skill
-        case SlowUpdateApplied(skill=tree) | GapFound(skill=SkillTree() as tree):
-            return tree.hash == skill
-        case _:
-            return False
+    return any(tree.hash == skill for tree in skills_in(recorded.event))
 
 
 def _judges(recorded: Recorded, node: Node | None, skill: str) -> bool:
@@ -177,45 +171,31 @@ def _judges(recorded: Recorded, node: Node | None, skill: str) -> bool:
     match recorded.event:
         case CandidateGated(candidate=candidate, step=step):
             return candidate == skill and node is not None and node.kind == "candidate" and step == node.step
-        case SlowUpdateApplied(candidate=candidate, candidate_value=value, epoch=epoch):
+        case SlowUpdateApplied(candidate=candidate, verdict=GateVerdict(candidate_value=value), epoch=epoch):
             return candidate == skill and node is not None and epoch == node.epoch and value is not None
         case _:
             return False
 
 
 def _gate(recorded: Recorded, settings: Settings) -> Gate:
-    event = recorded.event
-    if isinstance(event, CandidateGated):
-        return Gate(
-            event=_ref(recorded),
-            action=event.action,
-            metric=event.metric,
-            candidate=event.candidate_score,
-            candidate_value=event.candidate_value,
-            current=event.current_score,
-            current_value=event.current_value,
-            best_value=event.best_value,
-            compared=event.compared,
-            won=len(event.won),
-            lost=len(event.lost),
-            known_from=event.known_from,
-            stale_from=event.stale_from,
-        )
-    assert isinstance(event, SlowUpdateApplied)
+    assert isinstance(recorded.event, CandidateGated | SlowUpdateApplied)
+    verdict = recorded.event.verdict
+    # Guidance of older logs has no count; exports of imported candidates without one say 0.
+    counted = verdict.compared is not None or isinstance(recorded.event, CandidateGated)
     return Gate(
         event=_ref(recorded),
-        action=event.action,
-        metric=text_of(settings, "evaluation.gate_metric"),
-        candidate=event.candidate_score,
-        candidate_value=event.candidate_value,
-        current=None,
-        current_value=event.current_value,
-        best_value=event.best_value,
-        compared=None,
-        won=None,
-        lost=None,
-        known_from=event.known_from,
-        stale_from=event.stale_from,
+        action=verdict.action,
+        metric=text_of(settings, "evaluation.gate_metric") if verdict.metric is None else verdict.metric,
+        candidate=verdict.candidate_score,
+        candidate_value=verdict.candidate_value,
+        current=verdict.current_score,
+        current_value=verdict.current_value,
+        best_value=verdict.best_value,
+        compared=verdict.compared,
+        won=len(verdict.won) if counted else None,
+        lost=len(verdict.lost) if counted else None,
+        known_from=verdict.known_from,
+        stale_from=verdict.stale_from,
     )
 
 
@@ -241,3 +221,33 @@ def _why_ungated(kind: str) -> str:
         "guidance": "guidance was written at an epoch's end without a gate",
         "candidate": "there is no verdict on it",
     }.get(kind, "how it came about is not known")
+
+
+def origins_of(log: EventLog, which: Which, skill: SkillTree, until: int) -> Mapping[str, tuple[LinesFrom, ...]] | None:
+    """By file, who wrote the lines of a skill as they were measured; None for a text that nothing explains."""
+    records = list(log.read(until=until, types=frozenset(BLAME_TYPES)))
+    refs = {each.seq: EventRef(seq=each.seq, type=type(each.event).__name__, hash=each.hash) for each in records}
+    found = blame(records[:1] if which == "initial" else records)
+    if found is None:
+        return None
+    text: Attributed = found.best if which == "best" else found.current
+    if text.skill != skill:
+        return None
+    return {path: _runs(makers, refs) for path, makers in sorted(text.makers.items())}
+
+
+def _runs(makers: Sequence[Maker], refs: Mapping[int, EventRef]) -> tuple[LinesFrom, ...]:
+    found = []
+    for maker, group in groupby(enumerate(makers, start=1), key=lambda each: each[1]):
+        numbers = [number for number, _ in group]
+        found.append(
+            LinesFrom(
+                first=numbers[0],
+                last=numbers[-1],
+                written_by=refs[maker.seq],
+                kind=maker.kind,
+                step=maker.step,
+                epoch=maker.epoch,
+            )
+        )
+    return tuple(found)

@@ -10,15 +10,17 @@ the next process puts back what was.)
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from attrs import evolve, frozen
 
-from skillopt_es.deploy.exchange import exchange
 from skillopt_es.deploy.folder import RECEIPT, SKILL_FILE
 from skillopt_es.deploy.receipt import Receipt, changed_since, read_receipt, receipt_text
 from skillopt_es.errors import OutputRefused
@@ -256,3 +258,36 @@ def _what(path: Path) -> str:
     if path.is_symlink():
         return f"a link to {path.readlink()}"
     return "a skill" if (path / SKILL_FILE).is_file() else "a folder" if path.is_dir() else "a file"
+
+
+_AT_FDCWD = -100
+_SWAP = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+_CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
+
+
+def exchange(one: Path, other: Path, aside: Path) -> None:
+    """
+    Lets two paths change places: whoever looks sees either both before or both after.
+
+    A system or disk that cannot do this takes three renames by way of `aside`.
+    """
+    if not _exchanged(os.fsencode(one), os.fsencode(other)):
+        other.rename(aside)
+        one.rename(other)
+        aside.rename(one)
+
+
+def _exchanged(one: bytes, other: bytes) -> bool:
+    library = ctypes.CDLL(None, use_errno=True)
+    if sys.platform == "linux" and hasattr(library, "renameat2"):
+        failed = library.renameat2(_AT_FDCWD, one, _AT_FDCWD, other, ctypes.c_uint(_SWAP))
+    elif sys.platform == "darwin" and hasattr(library, "renamex_np"):
+        failed = library.renamex_np(one, other, ctypes.c_uint(_SWAP))
+    else:
+        return False
+    if failed:
+        code = ctypes.get_errno()
+        if code in _CANNOT:
+            return False
+        raise OSError(code, os.strerror(code), os.fsdecode(other))
+    return True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from attrs import asdict, frozen
 
 from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
+from skillopt_es.engine.fold import fold_log
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunCompleted, RunPaused
 from skillopt_es.events.errors import RunNotFound
@@ -21,11 +22,10 @@ from skillopt_es.events.verify import VerifyReport, verify
 from skillopt_es.projections.lineage import TYPES as LINEAGE_TYPES
 from skillopt_es.projections.lineage import Lineage, lineage
 from skillopt_es.projections.lines import StepLine
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.projections.summary import DETAILS, Summary, summarize
-from skillopt_es.projections.trainer import fold_log
 from skillopt_es.runs.folders import find_run
-from skillopt_es.runs.moments import Kind, seq_of
+from skillopt_es.runs.lookup import Kind, seq_of
 from skillopt_es.runs.overview import Spent, spent
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Run:
         """`new`, `running` (or killed while it was), `paused` or `completed`."""
         return self.state().status
 
-    def state(self, at: Moment = None) -> TrainerState:
+    def state(self, at: Moment = None) -> AnyState:
         """Everything that the trainer knew at a moment, folded from the log; raises NotInRun for one it has not."""
         with self._log() as log:
             until = _seq(log, at)

@@ -14,27 +14,13 @@ from contextlib import aclosing
 from attrs import evolve, frozen
 
 from skillopt_es.engine.calls import Answer, LiveCalls
-from skillopt_es.engine.evaluations import missing, train_evaluations
+from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Rollouts, Score, Task, Unit
-from skillopt_es.events.places import Place
+from skillopt_es.engine.tasks import Decide, Score, Task, Unit
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatRequest, NotStarted
-from skillopt_es.projections.state import TrainerState, step_after
-
-
-def units_ahead(task: Task, state: TrainerState) -> tuple[Unit, ...]:
-    """What the next step will try if the candidate that is being judged is rejected; nothing at any other time."""
-    if not isinstance(task, Rollouts) or state.step is None or state.step.built is None:
-        return ()
-    assert state.epoch is not None
-    assert state.current is not None
-    following = step_after(state, state.epoch, state.step.number + 1)
-    if following is None:
-        return ()
-    evaluations = train_evaluations(Place.of_step(state.epoch.number, following.number), following, state.current)
-    return tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
+from skillopt_es.projections.state import AnyState
 
 
 @frozen
@@ -58,14 +44,14 @@ class Ahead:
         self._ports = evolve(ports, calls=_Ahead(calls))
         self._calls = calls
         self._gave_up = gave_up
-        self._step = 0
+        self._place = ""
         self._open: list[asyncio.Task[None]] = []
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """To be told of each task before it is performed."""
-        units = units_ahead(task, state)
-        if units and state.step is not None and self._step != state.step.number:
-            self._step = state.step.number
+        units = program_at(state).ahead(task, state)
+        if units and self._place != units[0].place:
+            self._place = units[0].place
             self._calls.begin_ahead()
             self._open.append(asyncio.create_task(self._try(units)))
         elif not units and not isinstance(task, Score | Decide):

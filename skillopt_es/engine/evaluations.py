@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.sampling import comparison_seed, draw_seed
+from skillopt_es.engine.sampling import draw_seed
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task, Unit
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
+from skillopt_es.events.places import FINAL_TEST, Place
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.state import EpochState, Partial, Standing, StepState, TrainerState
+from skillopt_es.projections.state import AnyState, Partial
 
 
 def selection(run: RunData, place: Place, skill: SkillTree, *, draw: int = 1) -> Evaluation:
@@ -26,7 +26,7 @@ def selection(run: RunData, place: Place, skill: SkillTree, *, draw: int = 1) ->
     )
 
 
-def measure(state: TrainerState, evaluations: Sequence[Evaluation]) -> Task | None:
+def measure(state: AnyState, evaluations: Sequence[Evaluation]) -> Task | None:
     """The missing rollouts of all these evaluations at once, then their sums one by one; None when all are scored."""
     units = tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
     if units:
@@ -37,7 +37,7 @@ def measure(state: TrainerState, evaluations: Sequence[Evaluation]) -> Task | No
     return None
 
 
-def missing(state: TrainerState, evaluation: Evaluation) -> list[Unit]:
+def missing(state: AnyState, evaluation: Evaluation) -> list[Unit]:
     """The rollouts of an evaluation that the state does not hold yet."""
     if evaluation.place in state.scored:
         return []
@@ -55,88 +55,26 @@ def units_of(evaluation: Evaluation, items: Sequence[str]) -> list[Unit]:
     ]
 
 
-def rows_of(state: TrainerState, evaluation: Evaluation) -> Mapping[str, RolloutCompleted]:
+def rows_of(state: AnyState, evaluation: Evaluation) -> Mapping[str, RolloutCompleted]:
     """What was run of an evaluation: here, and where the same draw was begun."""
     here: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
     begun = begun_draw(state, evaluation)
     return here if begun is None else {**begun.rows, **here}
 
 
-def begun_draw(state: TrainerState, evaluation: Evaluation) -> Partial | None:
+def begun_draw(state: AnyState, evaluation: Evaluation) -> Partial | None:
     """The part of an evaluation that was run at another place, where it ended early."""
     if evaluation.purpose != "selection":
         return None
     return state.partial.get((evaluation.skill.hash, evaluation.draw))
 
 
-def unmeasured(state: TrainerState, run: RunData, skills: Sequence[tuple[Place, SkillTree]]) -> list[Evaluation]:
+def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[Place, SkillTree]]) -> list[Evaluation]:
     """Selection evaluations for those of the skills (by place) that have never been measured."""
     return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
 
 
-def told_evaluation(state: TrainerState, run: RunData) -> list[Evaluation]:
-    """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
-    current = state.current
-    assert current is not None
-    known = state.measured.get(current.skill.hash)
-    if not run.config.evaluation.fresh_score or known is None or known.told is not None or current.stale_from:
-        return []
-    return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
-
-
-def _origin_place(current: Standing, run: RunData) -> Place:
-    """The place at which a text became the current one."""
-    if current.origin == "initial_skill":
-        return BASELINE
-    if current.origin.startswith("slow_update"):
-        return Place.of_epoch(int(current.origin.rpartition("_")[2])).slow
-    return Place.of_step((current.step - 1) // run.started.steps_per_epoch + 1, current.step)
-
-
-def train_evaluations(place: Place, step: StepState, current: Standing) -> list[Evaluation]:
-    """The training rollouts of a step, one evaluation a batch."""
-    return [
-        Evaluation(
-            place=place.in_batch(index),
-            purpose="train",
-            split="train",
-            items=batch.items,
-            skill=current.skill,
-            seed=batch.seed,
-        )
-        for index, batch in enumerate(step.batches)
-        if batch.items  # all of a batch may have been retracted
-    ]
-
-
-def comparison_evaluations(state: TrainerState, run: RunData, epoch: EpochState) -> list[Evaluation]:
-    """An epoch's first and last skill on the drawn items; one evaluation when they are one text, if that is enough."""
-    assert epoch.comparison is not None
-    assert state.current is not None
-    place = Place.of_epoch(epoch.number).slow
-    seed = comparison_seed(run.config.train.seed, epoch.number)
-    current = Evaluation(
-        place=place.current,
-        purpose="slow_current",
-        split="train",
-        items=epoch.comparison.items,
-        skill=state.current.skill,
-        seed=seed,
-    )
-    if epoch.comparison.previous == epoch.comparison.current and not run.config.optimizer.compare_equal_skills:
-        return [current]
-    previous = Evaluation(
-        place=place.previous,
-        purpose="slow_previous",
-        split="train",
-        items=epoch.comparison.items,
-        skill=epoch.first_skill,
-        seed=seed,
-    )
-    return [previous, current]
-
-
-def test_evaluations(state: TrainerState, run: RunData) -> list[Evaluation]:
+def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:
     """The initial, best and final skill on the test items, each text once."""
     if not run.test_items:
         return []

@@ -14,16 +14,16 @@ from typing import Literal, Protocol
 
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Reached
+from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.perform import Ports, perform
+from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Questions, Task
 from skillopt_es.errors import BackendError, Divergence, Interrupted
-from skillopt_es.events.catalog import CandidateGated, EpochCompleted, Event, RunPaused, StepSkipped
+from skillopt_es.events.catalog import Event, RunPaused
 from skillopt_es.events.journal import CallRow
 from skillopt_es.ports import Unanswered
-from skillopt_es.programs.classic.perform import Ports, perform
-from skillopt_es.programs.classic.planner import next_task
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.projections.state import AnyState
 
 _MOST_AHEAD = 8
 
@@ -43,11 +43,11 @@ class Log(Protocol):
 class Observer(Protocol):
     """Whoever wants to see a run live; never changes it."""
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """A task is about to begin."""
         ...
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """An event is durable and folded."""
         ...
 
@@ -64,7 +64,7 @@ class Trainer:
         *,
         log: Log,
         head: int,
-        state: TrainerState,
+        state: AnyState,
         run: RunData,
         ports: Ports,
         observers: Sequence[Observer],
@@ -77,17 +77,18 @@ class Trainer:
         self._head = head
         self.state = state
         self._run = run
+        self._program = program_of(run.started)
         self._ports = ports
         self._observers = observers
         self._stopping = stopping
         self._reached = reached
         self._waiting: deque[asyncio.Future[None]] = deque()
 
-    async def train(self) -> TrainerState:
+    async def train(self) -> AnyState:
         """Goes on until the run is complete or paused; an error that stops the run is recorded and raised."""
         try:
             while self.state.status == "running":
-                task = next_task(self.state, self._run)
+                task = self._program.next_task(self.state, self._run)
                 if task is None:
                     break
                 await self._perform(task)
@@ -118,7 +119,7 @@ class Trainer:
             self._ahead.planned(task, self.state)
         if isinstance(task, Questions):
             await self.settled()  # they read back what the log has of the trajectories
-        async with aclosing(perform(task, self.state, self._run, self._ports)) as emissions:
+        async with aclosing(perform(self._program, task, self.state, self._run, self._ports)) as emissions:
             async for emission in emissions:
                 await self.append(emission.events, emission.texts)
 
@@ -153,13 +154,13 @@ class Trainer:
             self._waiting.popleft()
 
     async def _commit(
-        self, events: Sequence[Event], states: Sequence[TrainerState], texts: Sequence[str], expected: int
+        self, events: Sequence[Event], states: Sequence[AnyState], texts: Sequence[str], expected: int
     ) -> None:
         await self._log.append(events, expected=expected, texts=texts)
         for seq, (event, state) in enumerate(zip(events, states, strict=True), start=expected + 1):
             for observer in self._observers:
                 observer.happened(seq, event, state)
-        if any(isinstance(event, CandidateGated | StepSkipped | EpochCompleted) for event in events):
+        if any(isinstance(event, self._program.milestones) for event in events):
             await self._log.anchor()
 
     async def _pause(

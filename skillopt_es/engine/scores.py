@@ -9,10 +9,10 @@ from skillopt_es.engine.evaluations import begun_draw, rows_of
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.values import Measured, Outcome, Score
-from skillopt_es.projections.state import TrainerState, is_silent
+from skillopt_es.projections.state import AnyState, is_silent
 
 
-def score(evaluation: tasks.Evaluation, state: TrainerState, run: RunData) -> Event:
+def score(evaluation: tasks.Evaluation, state: AnyState, run: RunData) -> Event:
     """The sum of an evaluation, or a pause when too much of it was not measured."""
     rows, begun = rows_of(state, evaluation), begun_draw(state, evaluation)
     not_run = tuple(item for item in evaluation.items if item not in rows) if evaluation.stopped else ()

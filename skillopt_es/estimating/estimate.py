@@ -13,9 +13,10 @@ from math import sqrt
 from attrs import frozen
 
 from skillopt_es.counting import counted
+from skillopt_es.engine.estimates import Part
+from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.estimating.history import Calls, PastRun
-from skillopt_es.estimating.plan import Part, plan_of
 from skillopt_es.events.values import Role
 from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in
 
@@ -77,7 +78,8 @@ class Estimate:
 
 def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
     """What a run will come to."""
-    parts, prices = plan_of(run), prices_in(run.config.resolved)
+    steps, epochs = run.started.total_steps, run.config.train.num_epochs
+    parts, prices = program_of(run.started).plan(run, steps, epochs), prices_in(run.config.resolved)
     lines = tuple(_line(part, run, past, prices) for part in parts)
     costs = [line.cost for line in lines]
     seconds, time_basis = _time(parts, lines, past)
@@ -90,8 +92,8 @@ def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
         currency=prices.currency,
         seconds=seconds,
         time_basis=time_basis,
-        steps=run.started.total_steps,
-        epochs=run.config.train.num_epochs,
+        steps=steps,
+        epochs=epochs,
         runs=tuple(each.name for each in past),
         notes=(*_notes(run, past), *_pauses(run, lines)),
     )

@@ -13,9 +13,10 @@ from pathlib import Path
 from attrs import define, evolve, frozen
 
 from skillopt_es.config import RunConfig
+from skillopt_es.engine.estimates import Part
+from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError
-from skillopt_es.estimating.plan import Part, kind_of, plan_of
 from skillopt_es.events.catalog import (
     CandidateGated,
     EpochCompleted,
@@ -152,11 +153,12 @@ def _measured(name: str, run: RunData, log: EventLog, *, alike: bool) -> PastRun
     if not progress.usable:
         return None
     calls: dict[str, Calls] = {}
+    program = program_of(run.started)
     for row in Journal(log.reader).read():
         call = row.call
         if call.repeats:
             continue
-        of_kind = calls.setdefault(kind_of(call.slot, call.stage), Calls())
+        of_kind = calls.setdefault(program.kind_of(call.slot, call.stage), Calls())
         of_kind.count += 1
         of_kind.latency_ms += call.latency_ms
         if call.input_tokens is not None and call.output_tokens is not None:
@@ -164,7 +166,7 @@ def _measured(name: str, run: RunData, log: EventLog, *, alike: bool) -> PastRun
             of_kind.input += call.input_tokens
             of_kind.output += call.output_tokens
             of_kind.cached += call.cached_tokens if call.cached_tokens is not None else 0
-    parts = plan_of(run, steps=progress.steps, epochs=max(1, progress.epochs))
+    parts = program.plan(run, progress.steps, max(1, progress.epochs))
     return PastRun(
         name=name,
         alike=alike,

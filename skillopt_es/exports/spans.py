@@ -8,8 +8,9 @@ model, its tokens and how it ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Literal
 
 from attrs import define, field, frozen
@@ -27,21 +28,14 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import RunInfo
 from skillopt_es.events.places import Place
+from skillopt_es.ports import Provider
 from skillopt_es.runs.run_settings import Settings, backend_of, model_of, settings_in
 
 Value = str | int | float | bool | tuple[str, ...]
 Level = Literal["run", "epoch", "step", "stage", "call"]
 
-# The names that the GenAI conventions have for who answers; any other backend keeps its own.
-_PROVIDERS = {
-    "azure_openai": "azure.ai.openai",
-    "claude_code": "anthropic",
-    "codex": "openai",
-    "copilot": "github.copilot",
-    "qwen_chat": "qwen",
-    "minimax_chat": "minimax",
-}
-_AGENTS = ("codex", "claude_code", "cursor", "copilot")
+ProviderOf = Callable[[str], Provider[...] | None]
+"""What a backend says is special about it; nothing for one that says nothing, or is not installed."""
 
 
 @frozen(kw_only=True)
@@ -58,7 +52,9 @@ class Span:
     error: str = ""
 
 
-def spans_of(run: RunInfo, records: Iterable[Recorded], calls: Iterable[CallRow]) -> tuple[Span, ...]:
+def spans_of(
+    run: RunInfo, records: Iterable[Recorded], calls: Iterable[CallRow], provider_of: ProviderOf
+) -> tuple[Span, ...]:
     """All spans of a run, parents before their children."""
     growing = _Growing(run)
     kept: list[Recorded] = []
@@ -69,10 +65,10 @@ def spans_of(run: RunInfo, records: Iterable[Recorded], calls: Iterable[CallRow]
         growing.add_event(recorded)
         if type(recorded.event).__name__ in ("RunStarted", "RunResumed", "RunForked"):
             kept.append(recorded)
-    settings = settings_in(kept)
+    settings, asked = settings_in(kept), cache(provider_of)
     for row in calls:
         if row.n > growing.skipped:
-            growing.add_call(row, settings)
+            growing.add_call(row, settings, asked)
     return tuple(growing.spans())
 
 
@@ -145,7 +141,7 @@ class _Growing:
             return self.epoch, step
         return getattr(event, "epoch", place.epoch), place.step
 
-    def add_call(self, row: CallRow, settings: Settings) -> None:
+    def add_call(self, row: CallRow, settings: Settings, provider_of: ProviderOf) -> None:
         """A call is a span in its stage, which is one in its step, epoch or run."""
         call = row.call
         where = Place(call.slot)
@@ -161,7 +157,7 @@ class _Growing:
             parent=stage,
             level="call",
             name=f"chat {model_of(settings, call.role)}".strip(),
-            attributes=_call_attributes(row, settings),
+            attributes=_call_attributes(row, settings, provider_of),
             error=(call.error_kind or "failed") if call.outcome == "failed" else "",
         )
         self._lasts(path, start, end)
@@ -195,21 +191,23 @@ def _said(event: Event) -> dict[str, Value]:
     numbers: dict[str, float | int | None] = {}
     words: dict[str, str] = {}
     match event:
-        case CandidateGated():
-            words = {"verdict": event.action, "gate.metric": event.metric, "candidate": event.candidate}
+        case CandidateGated(verdict=verdict):
+            words = {"verdict": verdict.action, "gate.metric": str(verdict.metric), "candidate": event.candidate}
             numbers = {
-                "gate.candidate" if event.exact else "gate.candidate_at_most": event.candidate_value,
-                "gate.current": event.current_value,
-                "gate.best": event.best_value,
-                "gate.won": len(event.won),
-                "gate.lost": len(event.lost),
+                "gate.candidate" if verdict.exact else "gate.candidate_at_most": verdict.candidate_value,
+                "gate.current": verdict.current_value,
+                "gate.best": verdict.best_value,
+                "gate.won": len(verdict.won),
+                "gate.lost": len(verdict.lost),
             }
         case StepSkipped():
             words = {"verdict": event.reason}
-        case SlowUpdateApplied():
-            words = {"slow_update": event.action}
-            candidate = "slow_update.candidate" if event.exact else "slow_update.candidate_at_most"
-            numbers = {candidate: event.candidate_value, "slow_update.current": event.current_value}
+        case SlowUpdateApplied(verdict=verdict):
+            words = {"slow_update": verdict.action}
+            candidate = "slow_update.candidate" if verdict.exact else "slow_update.candidate_at_most"
+            numbers = {candidate: verdict.candidate_value, "slow_update.current": verdict.current_value}
+            if verdict.compared is not None:
+                numbers |= {"slow_update.won": len(verdict.won), "slow_update.lost": len(verdict.lost)}
         case RunCompleted():
             words = {"best": event.best, "final": event.final}
             scores = {"initial": event.test_initial, "best": event.test_best, "final": event.test_final}
@@ -220,19 +218,21 @@ def _said(event: Event) -> dict[str, Value]:
     return {**{f"skillopt.{key}": word for key, word in words.items()}, **said}
 
 
-def _call_attributes(row: CallRow, settings: Settings) -> dict[str, Value]:
+def _call_attributes(row: CallRow, settings: Settings, provider_of: ProviderOf) -> dict[str, Value]:
     """A call by the GenAI conventions; `gen_ai.system` is the older name of the provider."""
     call = row.call
     backend = backend_of(settings, call.role)
-    provider = _PROVIDERS.get(backend, backend)
-    model, agent = _answered_by(call.reply_model, backend)
+    special = provider_of(backend)
+    system = special.system if special is not None and special.system else backend
+    is_agent = special is not None and special.agent
+    model, agent = _answered_by(call.reply_model, is_agent)
     said: dict[str, Value | None] = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider or None,
-        "gen_ai.system": provider or None,
+        "gen_ai.provider.name": system or None,
+        "gen_ai.system": system or None,
         "gen_ai.request.model": model_of(settings, call.role) or None,
         "gen_ai.response.model": model or None,
-        "gen_ai.agent.name": backend if backend in _AGENTS else None,
+        "gen_ai.agent.name": backend if is_agent else None,
         "gen_ai.agent.version": agent or None,
         "gen_ai.response.finish_reasons": (call.finish,) if call.finish else None,
         "gen_ai.usage.input_tokens": call.input_tokens,
@@ -249,9 +249,9 @@ def _call_attributes(row: CallRow, settings: Settings) -> dict[str, Value]:
     return {key: value for key, value in said.items() if value is not None}
 
 
-def _answered_by(recorded: str, backend: str) -> tuple[str, str]:
+def _answered_by(recorded: str, is_agent: bool) -> tuple[str, str]:
     """The model and the agent's version: an agent's calls record both, or its version alone where it names no model."""
-    if backend not in _AGENTS:
+    if not is_agent:
         return recorded, ""
     model, comma, version = recorded.partition(", ")
     return (model, version) if comma else ("", recorded)

@@ -13,61 +13,32 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task
 from skillopt_es.errors import SettingRefused
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.gate.compare import Draw, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
 from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, judge, too_little_for
-from skillopt_es.projections.families import families_of
-from skillopt_es.projections.state import Measurement, TrainerState, open_step
+from skillopt_es.projections.item_results import families_of
+from skillopt_es.projections.state import AnyState, Measurement, Standing
 
 
 @frozen(kw_only=True)
 class Contest:
-    """A candidate and the text it has to beat, and the places of what is drawn of each for this comparison."""
+    """A candidate and who it has to beat, and the places of what is drawn of each for this comparison."""
 
     candidate: SkillTree
-    current: SkillTree
+    standing: Standing
     candidate_place: Place = field(converter=Place)
     current_place: Place = field(converter=Place)
 
+    @property
+    def current(self) -> SkillTree:
+        """The text that it has to beat."""
+        return self.standing.skill
 
-def step_contest(state: TrainerState) -> Contest:
-    """The open step's candidate against the current skill."""
-    step, place = open_step(state)
-    assert step.built is not None
-    assert state.current is not None
-    return Contest(
-        candidate=step.built.candidate,
-        current=state.current.skill,
-        candidate_place=place.gate,
-        current_place=place.current,
-    )
-
-
-def guidance_contest(state: TrainerState, candidate: SkillTree) -> Contest:
-    """The open epoch's guidance against the current skill."""
-    assert state.epoch is not None
-    assert state.current is not None
-    place = Place.of_epoch(state.epoch.number).slow
-    return Contest(
-        candidate=candidate,
-        current=state.current.skill,
-        candidate_place=place.gate,
-        current_place=place.standing,
-    )
-
-
-def final_contest(state: TrainerState) -> Contest:
-    """The final skill against the best one."""
-    assert state.current is not None
-    assert state.best is not None
-    return Contest(
-        candidate=state.current.skill,
-        current=state.best.skill,
-        candidate_place=FINAL_VAL,
-        current_place=FINAL_BEST,
-    )
+    def against(self, standing: Standing) -> Contest:
+        """The same candidate against the best text; what is drawn of that has a place below this one."""
+        return replace(self, standing=standing, current_place=self.current_place.best)
 
 
 def rule_of(config: RunConfig) -> Rule:
@@ -89,7 +60,7 @@ def too_little(config: RunConfig, validation_items: int) -> SettingRefused | Non
     return too_little_for(rule_of(config), min(validation_items, used) if used else validation_items)
 
 
-def judged(state: TrainerState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
+def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraws:
     """What the configured rule says of a contest, from what was drawn so far."""
     current, candidate = _sides(state, run, contest)
     found = judge(rule_of(run.config), current, candidate, run.worth, known_of(state))
@@ -104,12 +75,12 @@ def judged(state: TrainerState, run: RunData, contest: Contest) -> Ruling | More
     return lost_early(rule_of(run.config), current, candidate, seen, run.selection_items, run.worth)
 
 
-def known_of(state: TrainerState) -> Known:
+def known_of(state: AnyState) -> Known:
     """What the run knows of its validation items so far, whatever the text."""
     return Known(families=families_of(state.types), flipped=state.flipped)
 
 
-def leads(state: TrainerState, run: RunData, contest: Contest) -> bool:
+def leads(state: AnyState, run: RunData, contest: Contest) -> bool:
     """Whether the candidate's mean over all its draws is above that of the other text; both must have been measured."""
     current, candidate = _sides(state, run, contest)
     return compare(current.draws, candidate.draws, current.bonus, candidate.bonus, run.worth).gain > 0
@@ -122,7 +93,7 @@ def _begun(rows: Mapping[str, RolloutCompleted]) -> Begun:
     )
 
 
-def _sides(state: TrainerState, run: RunData, contest: Contest) -> tuple[Side, Side]:
+def _sides(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]:
     current = _side(state.measured.get(contest.current.hash), contest.current, contest.current_place, run)
     candidate = _side(state.measured.get(contest.candidate.hash), contest.candidate, contest.candidate_place, run)
     return current, candidate
@@ -141,7 +112,7 @@ def _in_order(items: Draw, run: RunData) -> Draw:
     return {item: items[item] for item in run.selection_items if item in items}
 
 
-def draw_task(state: TrainerState, run: RunData, contest: Contest) -> Task | None:
+def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
     """What has to be run before the rule can decide a contest; None when it can."""
     found = judged(state, run, contest)
     if isinstance(found, Ruling):
@@ -155,7 +126,7 @@ def draw_task(state: TrainerState, run: RunData, contest: Contest) -> Task | Non
     return measure(state, current) or _wave(state, run, contest, candidate[0])
 
 
-def _wave(state: TrainerState, run: RunData, contest: Contest, evaluation: Evaluation) -> Task:
+def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluation) -> Task:
     """The next items of a candidate's draw, or its end; the current skill's draws for this round are all there."""
     current, candidate = _sides(state, run, contest)
     rule, begun = rule_of(run.config), begun_draw(state, evaluation)

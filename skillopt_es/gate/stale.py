@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import Score, SkillTree
-from skillopt_es.projections.state import Standing, TrainerState
+from skillopt_es.projections.state import AnyState, Standing
 
 
 def kept_score(current: Standing, placed: SkillTree, run: RunData) -> str:
@@ -18,16 +18,14 @@ def kept_score(current: Standing, placed: SkillTree, run: RunData) -> str:
     return current.stale_from or current.skill.hash
 
 
-def counts_as_measured(state: TrainerState, run: RunData, candidate: SkillTree) -> bool:
+def counts_as_measured(state: AnyState, run: RunData, current: Standing, candidate: SkillTree) -> bool:
     """Whether a candidate is the current text, which has an older text's score since its guidance was forced."""
-    current = state.current
-    assert current is not None
     return (
         run.config.evaluation.use_gate
         and candidate.hash == current.skill.hash
         and candidate.hash not in state.measured
         and bool(current.stale_from)
-        and current.origin.startswith("slow_update_epoch")
+        and current.origin.kind == "slow_update"
     )
 
 

@@ -2,78 +2,40 @@
 
 from __future__ import annotations
 
-from attrs import frozen
+from attrs import evolve
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score
-from skillopt_es.events.catalog import CandidateGated, Event
-from skillopt_es.events.values import GateAction, GateRule, Score
-from skillopt_es.gate.draws import Contest, judged, leads, step_contest
+from skillopt_es.events.values import GateAction, GateVerdict, Score, exceeds
+from skillopt_es.gate.draws import Contest, judged, leads
 from skillopt_es.gate.rules import Ruling
 from skillopt_es.gate.stale import counts_as_measured, standing_value
-from skillopt_es.projections.state import Measurement, TrainerState, open_step
+from skillopt_es.projections.state import AnyState, Measurement
 
 
-@frozen(kw_only=True)
-class Weighed:
-    """A candidate beside the current skill, and the verdict; None for what there is not."""
+def weighed(state: AnyState, run: RunData, contest: Contest, best: Contest, *, use_gate: bool) -> GateVerdict:
+    """
+    The verdict on a candidate against the current skill, and whether it is the best one: `best` is that contest.
 
-    action: GateAction
-    candidate_score: Score
-    candidate_value: float
-    current_score: Score | None
-    current_value: float | None
-    compared: int
-    won: tuple[str, ...] = ()
-    lost: tuple[str, ...] = ()
-    rule: GateRule = "strict"
-    reason: str = ""
-    draws: int = 1
-    current_draws: int = 1
-    error: float | None = None
-    exact: bool = True
-
-
-def gate_candidate(state: TrainerState, run: RunData) -> Event:
-    """The verdict over the open step's measured candidate."""
-    step, place = open_step(state)
-    assert step.built is not None
-    assert state.current is not None
-    assert state.best is not None
-    contest = step_contest(state)
-    stale = state.current.stale_from
-    no_op = counts_as_measured(state, run, step.built.candidate)
-    measured_at = first_place(state, stale if no_op else step.built.candidate.hash)
-    found = weighed(state, run, contest, use_gate=run.config.evaluation.use_gate)
-    return CandidateGated(
-        step=step.number,
-        candidate=step.built.candidate.hash,
-        action=found.action,
+    Everything that the rule wants of the first contest must have been drawn; for the second one nothing is drawn.
+    """
+    stale = contest.standing.stale_from
+    as_current = counts_as_measured(state, run, contest.standing, contest.candidate)
+    place = first_place(state, stale if as_current else contest.candidate.hash)
+    if stale or not use_gate:
+        found = _against_what_is_known(state, run, contest, best, use_gate=use_gate)
+    else:
+        found = _by_rule(state, run, contest, best)
+    return evolve(
+        found,
         metric=run.config.evaluation.gate_metric,
-        candidate_score=found.candidate_score,
-        candidate_value=found.candidate_value,
-        current_score=found.current_score,
-        current_value=found.current_value,
-        best_value=state.best.value,
-        compared=found.compared,
-        won=found.won,
-        lost=found.lost,
-        known_from="" if measured_at == place.gate else measured_at,
+        best_value=best.standing.value,
+        known_from="" if place == contest.candidate_place else place,
         stale_from=stale,
-        rule=found.rule,
-        reason=found.reason,
-        draws=found.draws,
-        current_draws=found.current_draws,
-        error=found.error,
-        exact=found.exact,
     )
 
 
-def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
-    """A contest and its verdict; everything that the rule wants must have been drawn."""
-    assert state.current is not None
-    if state.current.stale_from or not use_gate:
-        return _against_what_is_known(state, run, contest, use_gate=use_gate)
+def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> GateVerdict:
     ruling = judged(state, run, contest)
     assert isinstance(ruling, Ruling)
     candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
@@ -82,8 +44,12 @@ def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bo
     if rule == "strict" and candidate is not None:
         common, *whole = on_common_items(candidate, current)
         scores = (whole[0], whole[1]) if common == len(seen.items) else scores
-    return Weighed(
-        action=_action(state, run, contest, ruling),
+    accepted = ruling.verdict == "accept"
+    # Where the best text is the current one, it has just been beaten.
+    new_best = accepted and (best.current.hash == contest.current.hash or is_better(state, run, best))
+    return GateVerdict(
+        action="accept_new_best" if new_best else ruling.verdict,
+        new_best=new_best,
         candidate_score=scores[0],
         candidate_value=seen.candidate_value,
         current_score=scores[1],
@@ -100,44 +66,27 @@ def weighed(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bo
     )
 
 
-def _action(state: TrainerState, run: RunData, contest: Contest, ruling: Ruling) -> GateAction:
-    assert state.best is not None
-    if ruling.verdict != "accept":
-        return ruling.verdict
-    best = state.best.skill
-    if best.hash == contest.current.hash or is_better(state, run, _against_best(contest, state)):
-        return "accept_new_best"
-    return "accept"
-
-
-def _against_best(contest: Contest, state: TrainerState) -> Contest:
-    assert state.best is not None
-    return Contest(
-        candidate=contest.candidate,
-        current=state.best.skill,
-        candidate_place=contest.candidate_place,
-        current_place=contest.current_place.best,
-    )
-
-
-def _against_what_is_known(state: TrainerState, run: RunData, contest: Contest, *, use_gate: bool) -> Weighed:
+def _against_what_is_known(
+    state: AnyState, run: RunData, contest: Contest, best: Contest, *, use_gate: bool
+) -> GateVerdict:
     """Without a gate, or against the score that stands for the current skill: one draw, and no rule to it."""
-    standing = state.current
-    assert standing is not None
-    no_op = counts_as_measured(state, run, contest.candidate)
-    candidate = state.measured[standing.stale_from if no_op else contest.candidate.hash]
+    standing = contest.standing
+    as_current = counts_as_measured(state, run, standing, contest.candidate)
+    candidate = state.measured[standing.stale_from if as_current else contest.candidate.hash]
     current = state.measured.get(standing.stale_from or standing.skill.hash)
     if current is None:
         compared, candidate_score, current_score = len(candidate.items), candidate.score, None
     else:
         compared, candidate_score, current_score = on_common_items(candidate, current)
     current_value = None if current_score is None else standing_value(standing, current_score, run)
-    value = standing.value if no_op else run.gate_value(candidate_score, contest.candidate)
+    value = standing.value if as_current else run.gate_value(candidate_score, contest.candidate)
     assert value is not None
     won, lost = _turned(candidate, current)
-    best = not no_op and is_better(state, run, _against_best(contest, state))
-    return Weighed(
-        action=verdict(value, current_value, best, use_gate=use_gate),
+    beats_best = not as_current and is_better(state, run, best)
+    action = verdict(value, current_value, beats_best, use_gate=use_gate)
+    return GateVerdict(
+        action=action,
+        new_best=action == "accept_new_best" or (not use_gate and exceeds(value, best.standing.value)),
         candidate_score=candidate_score,
         candidate_value=value,
         current_score=current_score,
@@ -158,13 +107,13 @@ def verdict(value: float, current: float | None, better_than_best: bool, *, use_
     return "accept_new_best" if better_than_best else "accept"
 
 
-def first_place(state: TrainerState, skill: str) -> str:
+def first_place(state: AnyState, skill: str) -> str:
     """Where a text was first measured, or begun to be."""
     known = state.measured.get(skill)
     return state.partial[skill, 1].place if known is None else known.place
 
 
-def is_better(state: TrainerState, run: RunData, contest: Contest) -> bool:
+def is_better(state: AnyState, run: RunData, contest: Contest) -> bool:
     """Whether the rule takes a measured candidate; where it would have to draw first, whether its mean is higher."""
     if contest.candidate.hash == contest.current.hash:
         return False

@@ -8,12 +8,13 @@ from typing import cast
 
 from attrs import define, field
 
+from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import Event, GapFound, RolloutCompleted, SkillScored
 from skillopt_es.events.values import GateMetric, Json, Measured, Purpose, Score, SkillTree, Split, text_digest
 from skillopt_es.interchange.original import Original, Result
-from skillopt_es.projections.state import Standing, TrainerState
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.programs.classic.state import ClassicState, beginning, classic
+from skillopt_es.projections.state import Standing
 
 _METRICS = ("hard", "soft", "mixed")
 
@@ -25,12 +26,12 @@ class Builder:
     original: Original
     events: list[Event] = field(factory=list)
     texts: list[str] = field(factory=list)
-    state: TrainerState = field(factory=TrainerState)
+    state: ClassicState = field(factory=beginning)
 
     def add(self, event: Event) -> None:
         """One more event."""
         self.events.append(event)
-        self.state = evolve(self.state, event)
+        self.state = classic(evolve(self.state, event))
 
     def gap(self, place: str, what: str, why: str, *, step: int | None = None, skill: SkillTree | None = None) -> None:
         """Says that something is unknown."""

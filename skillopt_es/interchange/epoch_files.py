@@ -114,10 +114,10 @@ class EpochFiles:
         return outcome.hard > 0 if self.config.get("evaluation.partial_passes") else outcome.passed
 
     def _slow_result(self, applied: SlowUpdateApplied, proposed: SlowUpdateProposed | None) -> Record:
-        if applied.action == "placeholder":
+        if applied.verdict.action == "placeholder":
             return {"action": "inject_placeholder", "epoch": applied.epoch}
         took = self._seconds("slow")
-        if proposed is None or applied.action in ("no_content", "postponed"):
+        if proposed is None or applied.verdict.action in ("no_content", "postponed"):
             return {"action": "no_content", **took}
         result: Record = {
             "reasoning": proposed.reasoning,
@@ -128,9 +128,10 @@ class EpochFiles:
         if proposed.candidate is not None:
             result["candidate_hash"] = skill_hash(proposed.candidate.text)
         result |= {"update_origin": "slow_update_momentum", "update_target": _AIM}
-        if applied.action != "force_accept":
-            result |= _scores(applied.candidate_score if applied.exact else None)
-        return {**result, "action": "reject" if applied.action == "indecisive" else applied.action}
+        verdict = applied.verdict
+        if verdict.action != "force_accept":
+            result |= _scores(verdict.candidate_score if verdict.exact else None)
+        return {**result, "action": "reject" if verdict.action == "indecisive" else verdict.action}
 
     def _hards(self) -> Record:
         """What both skills came to on the drawn items, without those that came on top."""

@@ -34,7 +34,7 @@ from skillopt_es.interchange.original import (
     SummaryRecord,
     TestRecord,
 )
-from skillopt_es.interchange.results import read_results
+from skillopt_es.interchange.rollout_files import read_results
 from skillopt_es.interchange.step_folders import read_steps, read_usage
 
 _EPOCH = re.compile(r"epoch_(\d{1,9})")

@@ -12,7 +12,7 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Pair, SkillTree
+from skillopt_es.events.values import GateAction, GateVerdict, Pair, SkillTree
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.layout import skill_hash
 from skillopt_es.interchange.original import Epoch, MetaResult, SlowResult
@@ -20,7 +20,6 @@ from skillopt_es.interchange.original_edits import guided_by_original
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
 
 Category = Literal["improved", "regressed", "persistent_fail", "stable_success"]
-Taken = Literal["force_accept", "accept", "accept_new_best"]
 _CATEGORIES: frozenset[str] = frozenset(get_args(Category))
 _NO_REASON = "the original does not say why there is none"
 
@@ -41,8 +40,8 @@ def import_epoch_end(build: Builder, epoch: int) -> None:
 
 
 def _comparison(build: Builder, end: Epoch) -> None:
-    assert build.state.epoch is not None
-    previous, current = build.state.epoch.first_skill.hash, build.current.skill.hash
+    assert build.state.program.epoch is not None
+    previous, current = build.state.program.epoch.first_skill.hash, build.current.skill.hash
     items = [row.item for row in end.current or ()] or [item for item, _ in end.pairs or ()]
     if not items:
         return
@@ -69,7 +68,9 @@ def _slow_update(build: Builder, end: Epoch, slow: SlowResult) -> None:
     pairs = tuple(Pair(item, cast("Category", kind)) for item, kind in end.pairs or () if kind in _CATEGORIES)
     if slow.action == "no_content":
         build.add(SlowUpdateProposed(epoch=end.number, result="unusable", pairs=pairs, note=_NO_REASON))
-        build.add(SlowUpdateApplied(epoch=end.number, action="no_content", skill=build.current.skill))
+        build.add(
+            SlowUpdateApplied(epoch=end.number, skill=build.current.skill, verdict=GateVerdict(action="no_content"))
+        )
         return
     candidate = _candidate(build, end, slow)
     if candidate is None or slow.action not in ("force_accept", "accept", "accept_new_best", "reject"):
@@ -99,11 +100,13 @@ def _placeholder(build: Builder, epoch: int) -> None:
     build.add(
         SlowUpdateApplied(
             epoch=epoch,
-            action="placeholder",
             skill=skill,
+            verdict=GateVerdict(
+                action="placeholder",
+                candidate_score=known.score if known else None,
+                candidate_value=known.value if known else None,
+            ),
             candidate=skill.hash,
-            candidate_score=known.score if known else None,
-            candidate_value=known.value if known else None,
         )
     )
 
@@ -129,19 +132,22 @@ def _apply(build: Builder, end: Epoch, slow: SlowResult, candidate: SkillTree) -
         recorded = (slow.hard, slow.soft)
         build.scored(place.gate, "selection", candidate.hash, end.selection, recorded=recorded)
     known = build.state.measured.get(candidate.hash)
-    rejected = slow.action == "reject"
+    verdict = GateVerdict(
+        action=cast("GateAction", slow.action),
+        new_best=slow.action == "accept_new_best",
+        candidate_score=known.score if known else None,
+        candidate_value=known.value if known else None,
+        current_value=None if forced else _standing_value(build),
+        best_value=None if forced else build.best.value,
+        known_from=known.place if known and known.place != place.gate else "",
+    )
     build.add(
         SlowUpdateApplied(
             epoch=end.number,
-            action="reject" if rejected else cast("Taken", slow.action),
-            skill=build.current.skill if rejected else candidate,
+            skill=candidate if verdict.taken else build.current.skill,
+            verdict=verdict,
             guidance=slow.guidance,
             candidate=candidate.hash,
-            candidate_score=known.score if known else None,
-            candidate_value=known.value if known else None,
-            current_value=None if forced else _standing_value(build),
-            best_value=None if forced else build.best.value,
-            known_from=known.place if known and known.place != place.gate else "",
         )
     )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import PurePosixPath
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path, PurePosixPath
 
 from attrs import frozen
 
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     BestPromoted,
     EpochCompleted,
@@ -15,16 +18,19 @@ from skillopt_es.events.catalog import (
     RunImported,
     RunStarted,
 )
+from skillopt_es.events.create import Contents
 from skillopt_es.events.places import BASELINE, FINAL_TEST, FINAL_VAL, Place
-from skillopt_es.events.values import Score, SkillTree, SplitIds
+from skillopt_es.events.values import Score, SkillTree, SplitIds, digest_of
+from skillopt_es.events.writer import RunWriter
 from skillopt_es.interchange.builder import Builder, score_of
 from skillopt_es.interchange.flat_config import nested_config
+from skillopt_es.interchange.imported_edits import write_notes
 from skillopt_es.interchange.imported_epochs import import_epoch_end
-from skillopt_es.interchange.imported_notes import write_notes
 from skillopt_es.interchange.imported_steps import follow_text, import_step
 from skillopt_es.interchange.layout import BEST
 from skillopt_es.interchange.original import Original
 from skillopt_es.interchange.original_edits import noted_by_original
+from skillopt_es.programs.classic.state import ClassicState, classic
 
 
 @frozen
@@ -206,3 +212,11 @@ def _test(build: Builder, name: str) -> Score | None:
     if rows is not None or (record is not None and skill not in build.state.tests):
         build.scored(place, "test", skill, rows, recorded=recorded, measured=count)
     return score_of(rows, recorded, count)
+
+
+def write_run(imported: Imported, folder: Path, *, now: Callable[[], datetime]) -> ClassicState:
+    """A new run in a folder that has none; the state that its log leads to."""
+    run_id = digest_of(f"{folder.name} {now().isoformat()}".encode())[:16]
+    contents = Contents(imported.events, imported.texts)
+    RunWriter.create(folder, run_id=run_id, name=folder.name, now=now, contents=contents).close()
+    return classic(fold(imported.events))

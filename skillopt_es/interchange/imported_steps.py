@@ -12,11 +12,13 @@ from skillopt_es.events.values import (
     Edit,
     EditReport,
     GateAction,
+    GateVerdict,
     ImportedBatch,
     Measured,
     Rewrite,
     Score,
     SkillTree,
+    exceeds,
 )
 from skillopt_es.interchange.builder import Builder, score_of
 from skillopt_es.interchange.imported_edits import Chosen, import_edits
@@ -179,7 +181,7 @@ def _candidate(build: Builder, step: Step, place: Place, chosen: Chosen) -> Skil
 
 def _added_notes(build: Builder) -> int:
     """How many reminder notes the candidate has that the current skill does not have."""
-    open_step = build.state.step
+    open_step = build.state.program.step
     assert open_step is not None
     if open_step.extended is None or open_step.extended.order != "measured":
         return 0
@@ -248,23 +250,23 @@ def _verdict(build: Builder, step: Step, record: StepRecord, place: Place, candi
     compared, won, lost = _turned(build, candidate)
     score = score_of(step.selection, (hard, soft))
     assert score is not None
-    build.add(
-        CandidateGated(
-            step=step.number,
-            candidate=candidate.hash if candidate else "",
-            action=cast("GateAction", record.action),
-            metric=metric,
-            candidate_score=score if known is None else known.score,
-            candidate_value=record.value,
-            current_score=build.current.score,
-            current_value=_current_value(build, step, record),
-            best_value=_best_value(build, step, record),
-            compared=compared,
-            won=won,
-            lost=lost,
-            known_from="" if known is None else known.place,
-        )
+    action, best_value = cast("GateAction", record.action), _best_value(build, step, record)
+    forced_best = action == "force_accept" and exceeds(record.value, best_value)
+    verdict = GateVerdict(
+        action=action,
+        new_best=action == "accept_new_best" or forced_best,
+        metric=metric,
+        candidate_score=score if known is None else known.score,
+        candidate_value=record.value,
+        current_score=build.current.score,
+        current_value=_current_value(build, step, record),
+        best_value=best_value,
+        compared=compared,
+        won=won,
+        lost=lost,
+        known_from="" if known is None else known.place,
     )
+    build.add(CandidateGated(step=step.number, candidate=candidate.hash if candidate else "", verdict=verdict))
 
 
 def _unusable(build: Builder, step: Step, record: StepRecord, candidate: SkillTree | None) -> str:

@@ -13,6 +13,7 @@ from itertools import zip_longest
 from attrs import define, field
 
 from skillopt_es.engine.differences import ILLEGAL, Mismatch, cannot_go_on, mismatch
+from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
@@ -37,14 +38,13 @@ from skillopt_es.events.catalog import (
     SlowUpdateProposed,
     StepSkipped,
 )
-from skillopt_es.events.values import Draft, Edit, Proposal, Score, text_digest
+from skillopt_es.events.values import Draft, Edit, GateVerdict, Proposal, Score, text_digest
 from skillopt_es.interchange.original_edits import (
     applied_by_original,
     guided_by_original,
     rewritten_by_original,
 )
-from skillopt_es.projections.state import TrainerState, proposals_of
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.programs.classic.state import ClassicState, beginning, classic, proposals_of
 from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
@@ -69,7 +69,7 @@ _UNKNOWABLE: Mapping[type[Event], str] = {
 class Recheck:
     """The walk over an imported run's events."""
 
-    state: TrainerState = field(factory=TrainerState)
+    state: ClassicState = field(factory=beginning)
     events: int = 0
     derived: int = 0
     rollouts: int = 0
@@ -83,7 +83,7 @@ class Recheck:
                 problem = self._checked(recorded.event)
                 if problem:
                     self.problems.append(mismatch(recorded, problem))
-                self.state = evolve(self.state, recorded.event)
+                self.state = classic(evolve(self.state, recorded.event))
             except ILLEGAL as error:
                 if not self.problems:  # in a log whose events all followed so far, it is ours to mend
                     raise
@@ -127,7 +127,7 @@ class Recheck:
         return f"does not follow from the evidence: {means}"
 
     def _built(self, event: CandidateBuilt) -> str:
-        step = self.state.step
+        step = self.state.program.step
         assert step is not None
         assert self.state.current is not None
         if step.ranked is None:
@@ -150,21 +150,19 @@ class Recheck:
         return self._same_text(text, *texts)
 
     def _gated(self, event: CandidateGated) -> str:
-        if event.action == "force_accept":
+        verdict = event.verdict
+        if verdict.action == "force_accept":
             return self._skip("forced verdicts")
-        if event.current_value is None:
+        if verdict.current_value is None or verdict.candidate_value is None:
             return self._skip("verdicts without the score to beat")
-        better = event.candidate_value > event.current_value
-        if better and event.best_value is None:
+        if verdict.candidate_value > verdict.current_value and verdict.best_value is None:
             return self._skip("verdicts without the best score")
-        best = event.best_value is not None and event.candidate_value > event.best_value
-        wanted = "reject" if not better else "accept_new_best" if best else "accept"
-        return self._same("the verdict", event.action, wanted)
+        return self._same("the verdict", verdict.action, _by_values(verdict))
 
     def _slow(self, event: SlowUpdateApplied) -> str:
         assert self.state.current is not None
         text = self.state.current.skill.text
-        match event.action:
+        match event.verdict.action:
             case "placeholder":
                 return self._same_text(event.skill.text, with_slow_placeholder(text))
             case "no_content" | "reject":
@@ -175,13 +173,12 @@ class Recheck:
         return wrong or self._slow_verdict(event)
 
     def _slow_verdict(self, event: SlowUpdateApplied) -> str:
-        if event.action in ("no_content", "force_accept"):
+        verdict = event.verdict
+        if verdict.action in ("no_content", "force_accept"):
             return ""
-        value, current, best = event.candidate_value, event.current_value, event.best_value
-        if value is None or current is None or best is None:
+        if None in (verdict.candidate_value, verdict.current_value, verdict.best_value):
             return self._skip("verdicts without the score to beat")
-        wanted = "reject" if value <= current else "accept_new_best" if value > best else "accept"
-        return self._same("the verdict", event.action, wanted)
+        return self._same("the verdict", verdict.action, _by_values(verdict))
 
     def _notes_written(self, event: AppendixWritten) -> str:
         return self._same_text("\n".join(appendix_notes(event.skill.text)), "\n".join(event.notes))
@@ -194,6 +191,16 @@ class Recheck:
     def _completed(self, event: RunCompleted) -> str:
         assert self.state.best is not None
         return self._same("the best skill", event.best, self.state.best.skill.hash)
+
+
+def _by_values(verdict: GateVerdict) -> str:
+    """The verdict that the recorded values lead to."""
+    value, current, best = verdict.candidate_value, verdict.current_value, verdict.best_value
+    assert value is not None
+    assert current is not None
+    if value <= current:
+        return "reject"
+    return "accept_new_best" if best is not None and value > best else "accept"
 
 
 def whole_text(rewritten: SkillRewritten | None, chosen: Sequence[Proposal]) -> str | None:

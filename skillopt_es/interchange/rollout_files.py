@@ -1,21 +1,31 @@
 """
-Rollouts as the original's `results.jsonl`, and what was said: `conversation.json` with the two prompts beside it.
+Rollouts as the original's `results.jsonl`, written and read, alone or as the one folder of an evaluation.
 
-The first system and user message are files of their own; the evaluation is the entry that has the role `system`.
+What was said is `conversation.json` with the two prompts beside it. The first system and user message are files of
+their own; the evaluation is the entry that has the role `system`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from attrs import frozen
 
 from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.fold import fold
+from skillopt_es.engine.scores import mean_score
 from skillopt_es.engine.trajectories import Trajectory, unpacked
-from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.values import Json, Measured
-from skillopt_es.interchange.layout import CONVERSATION, PROMPTS, ROWS, safe_name
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
+from skillopt_es.events.log import EventLog
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Json, Measured, Split
+from skillopt_es.interchange.fields import Fields, Source
+from skillopt_es.interchange.layout import CONVERSATION, EVALUATION, PROMPTS, ROWS, safe_name
+from skillopt_es.interchange.original import Result
+from skillopt_es.projections.state import AnyState
 
 File = tuple[str, str]
 """A path in the result folder and its text."""
@@ -98,3 +108,106 @@ def _entry(kind: str, text: str, turn: int) -> Json:
     if kind == "reply":
         return {"type": "message", "turn": turn, "content": text}
     return {"role": "system" if kind == "feedback" else kind, "content": text}
+
+
+_SPLITS: Mapping[Split, str] = {"train": "train", "val": "valid_seen", "test": "valid_unseen"}
+
+
+def evaluation_files(log: EventLog, out: Path, rollouts: Rollouts) -> Iterator[File]:
+    """The files of every split's score, which is that of its first draw; raises NotInRun where there is none yet."""
+    state = fold(recorded.event for recorded in log.read())
+    assert state.started is not None
+    scored = _standing(state)
+    if not scored:
+        raise NotInRun(f"{log.run.name} has no score to export", hint="the same `skillopt-es eval` goes on with it")
+    rows = [row for each in scored.values() for row in state.rollouts[each.place].values()]
+    skill = Path("skills") / state.started.skill.main
+    score = mean_score([row.outcome for row in rows])
+    yield from rollouts.files("", rows)
+    yield from _skill(state.started)
+    summary = {
+        "skill": str(out / skill),
+        "split": "all" if len(scored) > 1 else _SPLITS[next(iter(scored))],
+        "n_items": score.measured,
+        "hard": score.hard,
+        "soft": score.soft,
+    }
+    yield EVALUATION, dumped({**summary})
+
+
+def _skill(started: RunStarted) -> Iterator[File]:
+    for path, text in started.skill.files.items():
+        yield f"skills/{path}", text
+
+
+def _standing(state: AnyState) -> dict[Split, SkillScored]:
+    """Each split's newest score of its first draw, in the order of the splits."""
+    first = {each.split: each for each in state.scored.values() if Place(each.place).draw == 1}
+    return {split: first[split] for split in _SPLITS if split in first}
+
+
+_KINDS = {"assistant": "reply", "system": "feedback"}
+"""What an entry's role stands for; the evaluation is the original's system."""
+
+
+def read_results(source: Source, folder: str) -> tuple[Result, ...] | None:
+    """The rows of an evaluation, each item's last one; None when they are not there."""
+    path = f"{folder}/{ROWS}"
+    lines = source.lines(path)
+    if lines is None:
+        return None
+    rows: dict[str, Result] = {}
+    for line in lines:
+        item, hard, soft = line.shown("id"), line.number("hard"), line.number("soft")
+        if not item or hard is None or soft is None:
+            source.say(path, "a line without id, hard or soft cannot be used")
+            continue
+        rows[item] = _result(line, item, (hard, soft), _conversation(source, folder, item))
+    return tuple(rows.values())
+
+
+def _result(
+    line: Fields, item: str, measured: tuple[float, float], conversation: tuple[tuple[str, str], ...] | None
+) -> Result:
+    return Result(
+        item=item,
+        hard=measured[0],
+        soft=measured[1],
+        task_type=line.shown("task_type") or line.shown("instruction_type"),
+        turns=line.whole("n_turns"),
+        reason=line.shown("fail_reason"),
+        prediction=line.shown("predicted_answer") or line.shown("answer"),
+        task=line.shown("question") or line.shown("task_description") or line.shown("instruction"),
+        answers=line.texts("gold_answers"),
+        conversation=conversation,
+    )
+
+
+def _conversation(source: Source, folder: str, item: str) -> tuple[tuple[str, str], ...] | None:
+    for name in dict.fromkeys((item, safe_name(item))):
+        if "/" in name or name in (".", "..") or "\0" in name or len(name) > 200:  # an id is not a path
+            continue
+        at = f"{folder}/predictions/{name}"
+        value = source.json(f"{at}/{CONVERSATION}")
+        if isinstance(value, list):
+            prompts = ((kind, source.text(f"{at}/{file}")) for kind, file in PROMPTS.items())
+            return (
+                *((kind, text) for kind, text in prompts if text is not None),
+                *(_spoken(number, entry) for number, entry in enumerate(value)),
+            )
+    return None
+
+
+def _spoken(number: int, entry: Json) -> tuple[str, str]:
+    """One message: who said it, and all of it as text."""
+    if not isinstance(entry, dict):
+        return "reply", str(entry)
+    fields = Fields("", entry, [])
+    role = fields.shown("role")
+    if role and "content" in entry:
+        first = number == 0 and role == "system"  # no evaluation comes before an answer
+        return "system" if first else _KINDS.get(role, role), fields.shown("content")
+    if entry.get("type") == "message":
+        return "reply", fields.shown("content")
+    parts = [f"{key}: {fields.shown(key)}" for key in entry if key not in ("role", "type", "step")]
+    return "tool" if entry.get("type") == "tool_call" else "reply", "\n".join(parts)

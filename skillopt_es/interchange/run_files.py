@@ -16,7 +16,6 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import BASELINE, FINAL_TEST, FINAL_VAL
 from skillopt_es.events.values import ImportedUsage, Json, Score
 from skillopt_es.interchange.epoch_files import EpochFiles
-from skillopt_es.interchange.evaluation_files import evaluation_files
 from skillopt_es.interchange.flat_config import flat_config
 from skillopt_es.interchange.layout import (
     BASELINE_FOLDER,
@@ -31,18 +30,15 @@ from skillopt_es.interchange.layout import (
     skill_file,
     step_folder,
 )
-from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
+from skillopt_es.interchange.rollout_files import File, Rollouts, dumped, evaluation_files
 from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
-from skillopt_es.interchange.step_parts import decision_line
-from skillopt_es.interchange.usage_tables import counted_usage, usage_by_step, with_totals
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.interchange.step_parts import counted_usage, decision_line, usage_by_step, with_totals
+from skillopt_es.programs.classic.state import ClassicState, beginning
 from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.sessions.wiring import holds_answer
 
 Record = dict[str, Json]
-_OF_NOTES = ("appendix_step_", "unknown_start")
-"""What the origin of a skill begins with that only has other reminder notes than the one before."""
 FORMAT = "skillopt-0.1.0"
 """What the original calls the format of its summary."""
 
@@ -73,7 +69,7 @@ class _Folder:
         self.by_step = usage_by_step(Journal(self.log.reader))
 
     def files(self) -> Iterator[File]:
-        state, rollouts = TrainerState(), None
+        state, rollouts = beginning(), None
         for part in segments(self.log.read()):
             state = part.after
             if state.started is None:
@@ -178,7 +174,7 @@ class _Folder:
             self.final = score
             yield from rollouts.files(FINAL_FOLDER, rows)
 
-    def _closing(self, state: TrainerState, started: RunStarted) -> Iterator[File]:
+    def _closing(self, state: ClassicState, started: RunStarted) -> Iterator[File]:
         assert state.current is not None
         assert state.best is not None
         yield HISTORY, dumped(self.history)
@@ -190,7 +186,7 @@ class _Folder:
         if state.completed is not None:
             yield SUMMARY, dumped(self._summary(state, started))
 
-    def _runtime_state(self, state: TrainerState) -> Record:
+    def _runtime_state(self, state: ClassicState) -> Record:
         current, best = self._values(state)
         assert state.current is not None
         assert state.best is not None
@@ -202,10 +198,10 @@ class _Folder:
             "best_skill_path": str(self.out / BEST),
             "best_score": best,
             "best_step": state.best.step,
-            "best_origin": state.best.origin,
+            "best_origin": str(state.best.origin),
         }
 
-    def _values(self, state: TrainerState) -> tuple[Json, Json]:
+    def _values(self, state: ClassicState) -> tuple[Json, Json]:
         """The scores of the current and the best skill, which an imported run has in its last record."""
         assert state.current is not None
         assert state.best is not None
@@ -215,7 +211,7 @@ class _Folder:
             last.get("best_score") if best is None else best
         )
 
-    def _summary(self, state: TrainerState, started: RunStarted) -> Record:
+    def _summary(self, state: ClassicState, started: RunStarted) -> Record:
         assert state.completed is not None
         assert state.current is not None
         assert state.best is not None
@@ -233,7 +229,7 @@ class _Folder:
             "final_selection_soft": self.final.soft if tested and self.final and not same else None,
             "best_step": state.best.step,
             "current_origin": self.origin,
-            "best_origin": state.best.origin,
+            "best_origin": str(state.best.origin),
             "total_steps": len(rows),
             **_counted(rows, "total_"),
             "epoch_stats": _epoch_stats(rows),
@@ -249,21 +245,22 @@ class _Folder:
             "token_summary": self._tokens(state),
         }
 
-    def _wall_seconds(self, state: TrainerState) -> Json:
+    def _wall_seconds(self, state: ClassicState) -> Json:
         return round(self.seconds, 1) if state.imported is None else state.imported.seconds.get("run")
 
-    def _tokens(self, state: TrainerState) -> Record:
+    def _tokens(self, state: ClassicState) -> Record:
         if state.imported is not None:
             return with_totals(state.imported.usage)
         return with_totals(counted_usage(self.usage))
 
 
-def _origin(state: TrainerState, before: str) -> str:
+def _origin(state: ClassicState, before: str) -> str:
     """Where the current skill comes from; to the original, reminder notes do not make another one of it."""
     assert state.current is not None
     assert state.started is not None
     origin = state.current.origin
-    return before or "initial_skill" if origin.startswith(_OF_NOTES) else origin
+    only_notes = origin.kind == "appendix" or (origin.kind == "unknown" and origin.place == "start")
+    return before or "initial_skill" if only_notes else str(origin)
 
 
 def _accuracy(score: Score) -> Record:

@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 
 from attrs import define, field, frozen
 
+from skillopt_es.engine.fold import evolve
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -33,8 +34,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Purpose
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.programs.classic.state import ClassicState, beginning, classic
 from skillopt_es.runs.durations import COMINGS
 
 Kind = Literal["start", "step", "epoch_end", "end"]
@@ -49,8 +49,8 @@ class Segment:
     number: int
     epoch: int
     events: tuple[Event, ...]
-    before: TrainerState
-    after: TrainerState
+    before: ClassicState
+    after: ClassicState
     seconds: Mapping[str, float]
 
     def all(self, kind: type[E]) -> tuple[E, ...]:
@@ -103,11 +103,11 @@ class _Open:
     """The part that is being collected."""
 
     key: tuple[Kind, int, int]
-    before: TrainerState
+    before: ClassicState
     events: list[Event] = field(factory=list)
     seconds: dict[str, float] = field(factory=dict)
 
-    def closed(self, after: TrainerState) -> Segment:
+    def closed(self, after: ClassicState) -> Segment:
         kind, number, epoch = self.key
         return Segment(
             kind=kind,
@@ -122,10 +122,10 @@ class _Open:
 
 def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
     """The parts of a log in order; the last one may have only begun."""
-    state, last = TrainerState(), ""
+    state, last = beginning(), ""
     part = _Open(("start", 0, 0), state)
     for recorded in log:
-        after = evolve(state, recorded.event)
+        after = classic(evolve(state, recorded.event))
         begins = after if isinstance(recorded.event, EpochPlanned) else state  # a plan belongs to what it opens
         if _key(begins) != part.key and not _belongs(recorded.event, part.key):
             yield part.closed(state)
@@ -148,13 +148,13 @@ def _belongs(event: Event, key: tuple[Kind, int, int]) -> bool:
     return isinstance(event, GapFound) and event.place == Place.of_step(epoch, number)
 
 
-def _key(state: TrainerState) -> tuple[Kind, int, int]:
-    if state.epoch is None:
+def _key(state: ClassicState) -> tuple[Kind, int, int]:
+    if state.program.epoch is None:
         return "start", 0, 0
-    if state.step is not None:
-        return "step", state.step.number, state.epoch.number
-    if state.epochs_done < state.epoch.number:
-        return "epoch_end", state.epoch.number, state.epoch.number
+    if state.program.step is not None:
+        return "step", state.program.step.number, state.program.epoch.number
+    if state.program.epochs_done < state.program.epoch.number:
+        return "epoch_end", state.program.epoch.number, state.program.epoch.number
     return "end", 0, 0
 
 

@@ -20,7 +20,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import NOT_TAKEN, ImportedBatch, ImportedUsage, Json
+from skillopt_es.events.values import GateVerdict, ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
 from skillopt_es.interchange.proposal_json import rejected_json
 from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
@@ -35,8 +35,9 @@ from skillopt_es.interchange.step_parts import (
     usage_json,
 )
 from skillopt_es.interchange.update_files import UpdateFiles
+from skillopt_es.programs.classic.state import Attempt, ClassicState
 from skillopt_es.projections.lines import pooled
-from skillopt_es.projections.state import Attempt, TrainerState, proposals_in
+from skillopt_es.projections.state import proposals_in
 
 _TIMED = ("rollout_s", "reflect_s", "aggregate_s", "select_s", "update_s", "evaluate_s")
 _SKIPS = {
@@ -85,7 +86,7 @@ class StepFiles:
         if self.imported is not None:
             return list(self.imported.batches)
         scores = {Place(row.place).batch: row.score for row in self.part.all(SkillScored) if is_train_score(row)}
-        planned = self.part.before.step.batches if self.part.before.step else ()
+        planned = self.part.before.program.step.batches if self.part.before.program.step else ()
         return [
             ImportedBatch(
                 seed=batch.seed,
@@ -123,12 +124,13 @@ class StepFiles:
             notes: Record = {"step_notes": [report.note for report in extended.reports]}
             yield f"{folder}/appendix_notes.json", dumped({**notes, "appendix_after": list(extended.notes)})
         if isinstance(self.verdict, CandidateGated):
-            yield f"{folder}/trajectory_digest.json", dumped(self._digest(self.part.after.buffer[-1], self.verdict))
+            attempt = self.part.after.program.buffer[-1]
+            yield f"{folder}/trajectory_digest.json", dumped(self._digest(attempt, self.verdict.verdict))
         if self.verdict is not None or self.lost:
             assert self.part.after.current is not None
             yield skill_file(number), self.part.after.current.skill.text
 
-    def _digest(self, attempt: Attempt, verdict: CandidateGated) -> Record:
+    def _digest(self, attempt: Attempt, verdict: GateVerdict) -> Record:
         patterns: list[Json] = [
             {"pattern": code, "count": len(items), "task_ids": list(items)} for code, items in attempt.codes
         ]
@@ -227,22 +229,9 @@ class StepFiles:
             if theirs is not None:
                 said = {"action": theirs, "skip_reason": verdict.reason}
             return {**notes, **said, **standing, **length}
-        taken = verdict.action not in NOT_TAKEN
         best_now = after.best.skill.hash == verdict.candidate and after.best.step == verdict.step
-        return {
-            "selection_hard": verdict.candidate_score.hard if verdict.exact else None,
-            "selection_soft": verdict.candidate_score.soft if verdict.exact else None,
-            "gate_metric": verdict.metric,
-            "candidate_gate_score": verdict.candidate_value if verdict.exact else None,
-            **notes,
-            "action": "reject" if verdict.action == "indecisive" else verdict.action,
-            "current_score": verdict.candidate_value if taken else verdict.current_value,
-            "best_score": verdict.candidate_value if best_now else verdict.best_value,
-            "best_step": after.best.step,
-            "current_origin": self.origin,
-            "best_origin": after.best.origin,
-            **length,
-        }
+        return {**_gated(verdict.verdict, notes, best_now=best_now), "best_step": after.best.step,
+                "current_origin": self.origin, "best_origin": str(after.best.origin), **length}  # fmt: skip
 
     def _note_counts(self) -> Record:
         """How many reminder notes were proposed, added, and are there; nothing for a step without any."""
@@ -258,9 +247,25 @@ class StepFiles:
             counts |= {"n_appendix_notes_total": len(fewer.notes), "n_appendix_notes_consolidated": len(fewer.notes)}
         return counts
 
-    def _values(self, after: TrainerState) -> tuple[float | None, float | None]:
+    def _values(self, after: ClassicState) -> tuple[float | None, float | None]:
         if self.imported is not None:
             return self.imported.current_value, self.imported.best_value
         assert after.current is not None
         assert after.best is not None
         return after.current.value, after.best.value
+
+
+def _gated(verdict: GateVerdict, notes: Record, *, best_now: bool) -> Record:
+    """What a record says of a verdict; a candidate that was not run to its end has no score."""
+    value, score = verdict.candidate_value, verdict.candidate_score
+    assert score is not None
+    return {
+        "selection_hard": score.hard if verdict.exact else None,
+        "selection_soft": score.soft if verdict.exact else None,
+        "gate_metric": verdict.metric,
+        "candidate_gate_score": value if verdict.exact else None,
+        **notes,
+        "action": "reject" if verdict.action == "indecisive" else verdict.action,
+        "current_score": value if verdict.taken else verdict.current_value,
+        "best_score": value if best_now else verdict.best_value,
+    }

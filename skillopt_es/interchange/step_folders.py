@@ -30,7 +30,7 @@ from skillopt_es.interchange.original import (
     StepRecord,
 )
 from skillopt_es.interchange.proposal_json import DRAFTS, EDITS, SUGGESTIONS
-from skillopt_es.interchange.results import read_results
+from skillopt_es.interchange.rollout_files import read_results
 
 _STEP = re.compile(r"step_(\d{1,9})")
 _BATCH = re.compile(r"batch_(\d{1,4})")

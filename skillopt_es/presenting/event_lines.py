@@ -45,7 +45,7 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
-from skillopt_es.events.values import Failed, Measured, Outcome, Rewrite, Score
+from skillopt_es.events.values import Failed, GateVerdict, Measured, Outcome, Rewrite, Score
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.skill.alignment import lines_of
@@ -235,23 +235,29 @@ def _built_anew(event: CandidateBuilt, rewrite: Rewrite) -> str:
 
 
 def _gated(event: CandidateGated) -> str:
-    most = "" if event.exact else "at most "
-    values = f"{shown_value(event.current_value)} -> {most}{shown_value(event.candidate_value)}"
-    turned = "" if event.compared is None else f", won {len(event.won)}, lost {len(event.lost)} of {event.compared}"
-    turned = ", not compared" if event.alone else turned
-    turned += _weighed(event)
-    turned += f", against the score of skill {event.stale_from[:8]}" if event.stale_from else ""
-    return f"step {event.step}: {event.action.replace('_', ' ')}, {values} {event.metric}{turned}"
+    verdict = event.verdict
+    most = "" if verdict.exact else "at most "
+    values = f"{shown_value(verdict.current_value)} -> {most}{shown_value(verdict.candidate_value)}"
+    turned = ", not compared" if verdict.alone else _turned(verdict)
+    turned += _weighed(verdict)
+    turned += f", against the score of skill {verdict.stale_from[:8]}" if verdict.stale_from else ""
+    return f"step {event.step}: {verdict.action.replace('_', ' ')}, {values} {verdict.metric}{turned}"
 
 
-def _weighed(event: CandidateGated | SlowUpdateApplied) -> str:
+def _turned(verdict: GateVerdict) -> str:
+    if verdict.compared is None:
+        return ""
+    return f", won {len(verdict.won)}, lost {len(verdict.lost)} of {verdict.compared}"
+
+
+def _weighed(verdict: GateVerdict) -> str:
     """By which rule, after how many draws and why, where that is more than one draw against one."""
-    reason = _REASONS.get(event.reason, event.reason.replace("_", " "))
-    if event.rule == "strict":
+    reason = _REASONS.get(verdict.reason, verdict.reason.replace("_", " "))
+    if verdict.rule == "strict":
         return f", {reason}" if reason else ""
-    error = "" if event.error is None else f"; noise {event.error:.4f}"
-    drawn = f"candidate drawn {_times(event.draws)}, current {_times(event.current_draws)}"
-    return f"; {event.rule}: {reason} ({drawn}{error})"
+    error = "" if verdict.error is None else f"; noise {verdict.error:.4f}"
+    drawn = f"candidate drawn {_times(verdict.draws)}, current {_times(verdict.current_draws)}"
+    return f"; {verdict.rule}: {reason} ({drawn}{error})"
 
 
 def _times(count: int) -> str:
@@ -280,11 +286,12 @@ def _slow_proposed(event: SlowUpdateProposed) -> str:
 
 
 def _slow_applied(event: SlowUpdateApplied) -> str:
-    most = "" if event.exact else "at most "
-    value = "" if event.candidate_value is None else f" ({most}{shown_value(event.candidate_value)})"
-    stale = f", with the score of skill {event.stale_from[:8]}" if event.stale_from else ""
-    weighed = _weighed(event)
-    return f"epoch {event.epoch}: {verdict_words(event.action)}{value}, skill {event.skill.hash[:8]}{stale}{weighed}"
+    verdict, skill = event.verdict, event.skill.hash[:8]
+    most = "" if verdict.exact else "at most "
+    value = "" if verdict.candidate_value is None else f" ({most}{shown_value(verdict.candidate_value)})"
+    stale = f", with the score of skill {verdict.stale_from[:8]}" if verdict.stale_from else ""
+    more = f"{stale}{_turned(verdict)}{_weighed(verdict)}"
+    return f"epoch {event.epoch}: {verdict_words(verdict.action)}{value}, skill {skill}{more}"
 
 
 def _meta(event: MetaSkillWritten) -> str:

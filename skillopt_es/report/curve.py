@@ -11,9 +11,8 @@ from skillopt_es.projections.intervals import Interval, wilson
 from skillopt_es.projections.lineage import Lineage, Node
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, el, note, number, section
-from skillopt_es.report.marks import legend, skip_mark, text_mark
-from skillopt_es.report.words import score
+from skillopt_es.report.html import Html, el, note, number, score, section
+from skillopt_es.report.lineage import legend, skip_mark, text_mark
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44, 12, 14, 40
 

@@ -12,19 +12,20 @@ from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
 from skillopt_es.audit.line_costs import slots_behind
 from skillopt_es.events.catalog import (
     BY_NAME,
+    SKILL_TYPES,
     Recorded,
     RolloutCompleted,
     RunForked,
     RunResumed,
     RunStarted,
     SkillScored,
+    skills_in,
 )
 from skillopt_es.events.inspection import ODD
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import Head
 from skillopt_es.events.values import Json, SkillTree
-from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
-from skillopt_es.projections.epoch_ends import END_TYPES, EpochEnd, epoch_ends
+from skillopt_es.projections.chains import CHAIN_TYPES, END_TYPES, Chain, EpochEnd, chains, epoch_ends
 from skillopt_es.projections.imported_usage import UsageThere, usage_there
 from skillopt_es.projections.item_results import ItemResults, item_results
 from skillopt_es.projections.lineage import TYPES, Lineage, lineage
@@ -33,8 +34,7 @@ from skillopt_es.projections.summary import DETAILS, Summary, summarize
 from skillopt_es.projections.trust import Attempts, untrusted_attempts
 from skillopt_es.projections.usage import Usage, usage_of
 from skillopt_es.runs.durations import Durations, durations, moments_of
-from skillopt_es.runs.liveness import Status
-from skillopt_es.runs.lookup import SKILL_TYPES, skills_of
+from skillopt_es.runs.folders import Status
 from skillopt_es.runs.overview import SESSIONS, Spent, spent_in, status_of
 from skillopt_es.runs.reading import Reading
 
@@ -193,7 +193,7 @@ def _scored(records: Iterable[Recorded]) -> Iterator[SkillScored]:
 
 def _skills(records: Iterable[Recorded]) -> dict[str, SkillTree]:
     """Every text of the run by its hash."""
-    return {skill.hash: skill for recorded in records for skill in skills_of(recorded)}
+    return {skill.hash: skill for recorded in records for skill in skills_in(recorded.event)}
 
 
 def _usage_by_slot(found: Blame | None, reading: Reading, prices: Prices) -> dict[str, Usage]:

@@ -11,8 +11,7 @@ from skillopt_es.events.values import Measured, Outcome
 from skillopt_es.projections.item_results import Results
 from skillopt_es.projections.lineage import Node
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, el, fold, join, note, section
-from skillopt_es.report.words import verdict_words
+from skillopt_es.report.html import Html, el, fold, join, note, section, verdict_words
 
 _MOST_ITEMS = 300
 _LONGEST = 18  # characters of an id that its column has room for

@@ -7,8 +7,22 @@ from collections.abc import Iterator
 from skillopt_es.audit.headlines import Difference, Headline, Headlines
 from skillopt_es.counting import counted
 from skillopt_es.projections.intervals import Interval, Paired, fewest_turned
-from skillopt_es.report.html import Html, el, note, number, prose, row, section, table
-from skillopt_es.report.words import DASH, chance, change, count, listed, score
+from skillopt_es.report.html import (
+    DASH,
+    Html,
+    chance,
+    change,
+    count,
+    el,
+    listed,
+    note,
+    number,
+    prose,
+    row,
+    score,
+    section,
+    table,
+)
 
 _WIDTH, _HEIGHT, _EDGE = 180, 22, 6
 _MOST_NAMES = 12

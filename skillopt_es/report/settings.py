@@ -10,8 +10,7 @@ from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Setting
 from skillopt_es.presenting.numbers import shown_settings
 from skillopt_es.report.facts import Facts, Session
-from skillopt_es.report.html import Html, el, fold, note, row, section, table
-from skillopt_es.report.words import moment
+from skillopt_es.report.html import Html, el, fold, moment, note, row, section, table
 
 
 def environment_section(facts: Facts) -> Html:

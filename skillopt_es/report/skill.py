@@ -10,8 +10,7 @@ from skillopt_es.counting import counted
 from skillopt_es.presenting.words import names
 from skillopt_es.projections.chains import Chain
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, el, fold, join, note, row, section, table
-from skillopt_es.report.words import DASH, verdict_words
+from skillopt_es.report.html import DASH, Html, el, fold, join, note, row, section, table, verdict_words
 
 _MOST_ITEMS = 8
 
@@ -124,8 +123,8 @@ def _card(facts: Facts, found: Blame, line: BlamedLine, name: str) -> Html:
 
 
 def _verdict(chain: Chain) -> str:
-    if chain.gated is not None:
-        return verdict_words(chain.gated.event.action)
+    if chain.verdict is not None:
+        return verdict_words(chain.verdict.action)
     return verdict_words(chain.skipped.event.reason) if chain.skipped is not None else "not over"
 
 

@@ -17,8 +17,7 @@ from skillopt_es.presenting.numbers import (
 from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, together
 from skillopt_es.projections.usage import Usage
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, el, note, number, row, section, table
-from skillopt_es.report.words import DASH, count
+from skillopt_es.report.html import DASH, Html, count, el, note, number, row, section, table
 from skillopt_es.runs.overview import Spent
 
 _BAR = 120

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from skillopt_es.counting import counted
-from skillopt_es.events.catalog import CandidateGated
-from skillopt_es.events.values import Edit, Proposal
+from skillopt_es.events.values import Edit, GateVerdict, Proposal, SkillTree
 from skillopt_es.presenting.event_lines import said_of
 from skillopt_es.presenting.numbers import shown_seconds, shown_usage
 from skillopt_es.presenting.words import names, proposal_words, short
-from skillopt_es.projections.chains import Chain
-from skillopt_es.projections.epoch_ends import EpochEnd
+from skillopt_es.projections.chains import Chain, EpochEnd
 from skillopt_es.projections.intervals import sign_test
 from skillopt_es.projections.lines import EpochLine, StepLine
-from skillopt_es.report.diffs import diff_block
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, el, fold, join, note, section
-from skillopt_es.report.words import badge, chance, count, score
+from skillopt_es.report.html import Html, badge, chance, count, el, fold, join, note, score, section
+from skillopt_es.runs.state_diff import skill_diff
 
 _MOST_ITEMS = 60
 _MOST_PATTERNS = 12
@@ -49,7 +47,7 @@ def steps_section(facts: Facts) -> Html | None:
 
 def _step(facts: Facts, line: StepLine) -> Html:
     chain = facts.chains.get(line.step)
-    gate = chain.gated.event if chain is not None and chain.gated is not None else None
+    gate = chain.verdict if chain is not None else None
     most = "≤ " if line.bound else ""
     values = f"{score(line.current)} → {most}{score(line.candidate)}" if line.candidate is not None else ""
     turned = f"{len(gate.won)} won, {len(gate.lost)} lost" if gate is not None and (gate.won or gate.lost) else ""
@@ -81,8 +79,8 @@ def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
     rows = [("training", train), ("edits", proposals)]
     if line.notes:
         rows.append(("reminder notes", counted(line.notes, "note")))
-    if chain is not None and chain.gated is not None:
-        rows.append(("gate", _gate(chain.gated.event)))
+    if chain is not None and chain.verdict is not None:
+        rows.append(("gate", _gate(chain.verdict)))
     if facts.spent is not None and line.step in facts.spent.usage.by_step:
         rows.append(("used", shown_usage(facts.spent.usage.by_step[line.step], facts.spent.currency)))
     if facts.durations is not None and line.step in facts.durations.by_step:
@@ -90,7 +88,7 @@ def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
     return _pairs(rows)
 
 
-def _gate(gate: CandidateGated) -> str:
+def _gate(gate: GateVerdict) -> str:
     """The verdict's evidence, and how often chance alone would turn items so unevenly."""
     if gate.alone:
         return f"{gate.metric}; not compared: the text that it met was never measured"
@@ -104,8 +102,8 @@ def _gate(gate: CandidateGated) -> str:
 def _story(facts: Facts, chain: Chain) -> Iterator[Html]:
     yield from _seen(chain)
     yield from _edits(chain)
-    if chain.gated is not None:
-        yield from _turned(chain.gated.event)
+    if chain.verdict is not None:
+        yield from _turned(chain.verdict)
     if chain.skipped is not None and chain.skipped.event.detail:
         yield note(said_of(chain.skipped.event))
     if chain.gap is not None:
@@ -169,7 +167,7 @@ def _chosen(chain: Chain, name: str) -> bool:
     return chain.ranked is not None and name in chain.ranked.event.chosen
 
 
-def _turned(gate: CandidateGated) -> Iterator[Html]:
+def _turned(gate: GateVerdict) -> Iterator[Html]:
     rows = [(how, items) for how, items in (("won", gate.won), ("lost", gate.lost)) if items]
     if rows:
         yield el("h3", "Items that turned")
@@ -208,7 +206,7 @@ def _advice(facts: Facts, end: EpochEnd) -> Iterator[Html]:
             yield el("blockquote", event.guidance)
         before = facts.skills.get(_parent_of(facts, applied.seq))
         after = facts.skills.get(event.candidate or event.skill.hash)
-        if after is not None and event.action not in ("unchanged", "postponed", "no_content"):
+        if after is not None and event.verdict.action not in ("unchanged", "postponed", "no_content"):
             yield diff_block(before, after, "What the guidance changed")
     for meta in end.meta:
         if meta.event.content:
@@ -221,3 +219,42 @@ def _parent_of(facts: Facts, seq: int) -> str:
     node = next((node for node in facts.tree.nodes if node.seq == seq), None)
     parent = facts.tree.by_name.get(node.parent) if node is not None else None
     return "" if parent is None else parent.skill
+
+
+_MOST_LINES = 1500
+_KINDS = {"+": "ins", "-": "del", "@": "hunk"}
+
+
+def diff_block(before: SkillTree | None, after: SkillTree | None, what: str) -> Html:
+    """What changed from one text to the other; says so where one is not in the log, or nothing did."""
+    if before is None or after is None:
+        return note("One of the two texts cannot be read from the log, so what changed cannot be shown.")
+    lines = skill_diff(before, after)
+    if not lines:
+        return note("The text did not change.")
+    if len(before.files) == len(after.files) == 1:
+        lines = lines[2:]  # the names of the one file on both sides
+    shown = lines[:_MOST_LINES]
+    parts = [_run(kind, list(run)) for kind, run in groupby(shown, key=_kind)]
+    left = len(lines) - len(shown)
+    rest = (
+        note(f"{counted(left, 'more line')} of this diff are left out; `skillopt-es diff` shows them.")
+        if left
+        else None
+    )
+    added = sum(line.startswith("+") and not line.startswith("+++") for line in lines)
+    gone = sum(line.startswith("-") and not line.startswith("---") for line in lines)
+    label = f"{what}: {counted(added, 'line')} added, {counted(gone, 'line')} removed"
+    return join([el("h3", label), el("pre", *parts, class_="diff", tabindex=0, role="group", aria_label=label), rest])
+
+
+def _kind(line: str) -> str:
+    return "file" if line.startswith(("+++ ", "--- ")) else _KINDS.get(line[:1], "")
+
+
+def _run(kind: str, lines: list[str]) -> Html:
+    """Lines of one kind, each ending in a line break."""
+    body = "".join(f"{line}\n" for line in lines)
+    if kind in ("ins", "del"):
+        return el(kind, body)
+    return el("span", body, class_=kind) if kind else join([body])

@@ -1,22 +1,27 @@
-"""Run folders: where they are, which one a name means, and what a new one is called."""
+"""Run folders: where they are, which one a name means, what a new one is called, and whether somebody writes it."""
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Literal
 
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.faults import system_fault
+from skillopt_es.events.lock import LOCK_FILE
+from skillopt_es.events.plain import read_plain
 from skillopt_es.events.schema import LOG_FILE
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-
 
 USUAL = Path("runs")
 """Where runs are unless `--dir` says otherwise."""
@@ -142,3 +147,31 @@ def _made(folder: Path) -> bool:
     except FileExistsError:
         return False
     return True
+
+
+Status = Literal["new", "running", "stopped", "paused", "completed", "scored"]
+
+
+def is_written(folder: Path) -> bool:
+    """Whether a live process has the run open for writing, as far as its lock file tells."""
+    try:
+        holder = json.loads(read_plain(folder / LOCK_FILE))
+        host, pid = str(holder["host"]), int(holder["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False  # a writer that ends leaves the file empty
+    if host != socket.gethostname():
+        return True
+    if os.name != "posix":
+        return False  # nobody can write here; and asking by a signal of number 0 would send one
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def status_now(recorded: Literal["new", "running", "paused", "completed"], folder: Path) -> Status:
+    """The status that a log records, with a run whose writer is gone told apart as `stopped`."""
+    return "stopped" if recorded == "running" and not is_written(folder) else recorded

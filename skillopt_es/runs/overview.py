@@ -11,16 +11,26 @@ from skillopt_es.events.catalog import CandidateGated, Recorded, RunForked, RunS
 from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import NOT_TAKEN
+from skillopt_es.events.verify import Problem, VerifyReport
 from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import Prices, recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, OpenStep, Summary, summarize
 from skillopt_es.projections.usage import RunUsage, crashes, usage_of
-from skillopt_es.runs.folders import run_folders
-from skillopt_es.runs.kept_overviews import MISFITS, converter, keep_overview, kept_overview
-from skillopt_es.runs.liveness import Status, status_now
+from skillopt_es.runs.folders import Status, run_folders, status_now
+from skillopt_es.runs.kept import (
+    MISFITS,
+    OVERVIEW_FILE,
+    SUMS_FILE,
+    WORTH_IT,
+    converter,
+    is_true,
+    keep_overview,
+    keep_sums,
+    kept_overview,
+    kept_sums,
+    with_later,
+)
 from skillopt_es.runs.reading import Reading
-from skillopt_es.runs.usage_sums import WORTH_IT, keep, kept_sums, with_later
 
 
 @frozen(kw_only=True)
@@ -169,7 +179,7 @@ def spent_in(reading: Reading, *, strict: bool = False) -> Spent:
     usage = _used(reading, inherited, tally, prices, strict=strict)
     verdicts = [recorded.event for recorded in reading.read(types=("CandidateGated", "TrainingStopped"))]
     stops = [event.step for event in verdicts if isinstance(event, TrainingStopped)]
-    taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.action not in NOT_TAKEN}
+    taken = {gate.step for gate in verdicts if isinstance(gate, CandidateGated) and gate.verdict.taken}
     return Spent(
         usage=usage,
         ahead=tally.result(taken, prices, last_step=stops[-1] if stops else None),
@@ -196,7 +206,7 @@ def _used(reading: Reading, after: int, tally: AheadTally, prices: Prices, *, st
             return usage_of(tally.passing(journal.charges(after, until)), prices)
         known, kept = kept.calls, with_later(kept, log, until)
         if until - known >= WORTH_IT and reading.problem is None:
-            keep(folder, kept)
+            keep_sums(folder, kept)
         return usage_of(tally.passing(journal.charges(after, until, plain=False)), prices, kept.sums)
     except LogUnreadable:
         raise
@@ -232,3 +242,26 @@ def detailed(reading: Reading, folder: Path) -> Detailed:
     started = first.event if first is not None and isinstance(first.event, RunStarted) else None
     used = spent_in(reading)
     return Detailed(overview=_overview(reading, folder, full, used), started=started, spent=used)
+
+
+_CHANGED = "it does not say what the log says: it was changed; remove it, and it is made anew"
+
+
+def with_kept(report: VerifyReport, folder: Path) -> VerifyReport:
+    """A report on a log, with what is wrong with the files that save reading it; of a damaged log as it is."""
+    if not report.ok:
+        return report
+    # An overview is made with the help of the sums, so with wrong sums nothing can be said of it.
+    wrong = SUMS_FILE if _has_wrong_sums(folder) else OVERVIEW_FILE if _has_wrong_overview(folder) else ""
+    return evolve(report, ok=False, problems=(Problem(wrong, _CHANGED),)) if wrong else report
+
+
+def _has_wrong_sums(folder: Path) -> bool:
+    with EventLog.open(folder) as log:
+        inherited = inherited_calls(log.read(types=SESSIONS))
+        return not is_true(kept_sums(folder, log, inherited), log)
+
+
+def _has_wrong_overview(folder: Path) -> bool:
+    known = known_overview(folder)
+    return known is not None and overview(folder) != known and known_overview(folder) == known  # no writer came by

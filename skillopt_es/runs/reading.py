@@ -11,10 +11,10 @@ from attrs import define, field
 
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import BY_NAME, Recorded, RunStarted
+from skillopt_es.events.chain import first_break
 from skillopt_es.events.ends import Ends, said_ends
 from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnreadable
 from skillopt_es.events.journal import Journal
-from skillopt_es.events.links import first_break
 from skillopt_es.events.log import EventLog, Head, RunInfo
 from skillopt_es.events.schema import missing_bytes
 

@@ -11,13 +11,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TextIO
 
+from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.tasks import Task
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
-from skillopt_es.events.places import Place
 from skillopt_es.logs import as_json, bound, listening, logger
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import is_run
 
 
@@ -53,10 +53,10 @@ class RunLog:
     def __init__(self, more: Callable[[Event], Mapping[str, object]] = lambda event: {}) -> None:
         self._more = more
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """A task begins: nothing has happened yet."""
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """One line an event."""
         place = _place(event, state)
         logger().info(type(event).__name__, seq=seq, **({"place": place} if place else {}), **self._more(event))
@@ -69,14 +69,10 @@ class RunLog:
             logger().info("call", place=call.slot, outcome=call.outcome, error=call.error_kind, **facts)
 
 
-def _place(event: Event, state: TrainerState) -> str:
+def _place(event: Event, state: AnyState) -> str:
     """Where an event happened; nothing for what concerns the whole run."""
     place: str | None = getattr(event, "place", None)
-    step: int | None = getattr(event, "step", None)
-    epoch = state.epoch.number if state.epoch is not None else getattr(event, "epoch", None)
-    if place or epoch is None:
-        return place or ""
-    return Place.of_epoch(epoch) if step is None else Place.of_step(epoch, step)
+    return place or program_at(state).words.place(event, state) or ""
 
 
 def ahead_gave_up(error: Exception) -> None:

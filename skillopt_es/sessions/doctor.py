@@ -20,7 +20,7 @@ from attrs import evolve, frozen
 
 from skillopt_es.config import RoleConfig, RunConfig, load_config
 from skillopt_es.config.backends import ROLES
-from skillopt_es.config.origins import origins
+from skillopt_es.config.draft import origins
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import checked
@@ -30,10 +30,9 @@ from skillopt_es.sessions.accounts import check_bounded
 from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
 from skillopt_es.sessions.hiding import hide_answers
 from skillopt_es.sessions.opening import BOTH_ROLES, check_target
-from skillopt_es.sessions.wiring import open_environment, open_model
+from skillopt_es.sessions.wiring import open_environment, open_model, provider_of
 from skillopt_es.version import software_version
 
-_MAY_THINK = frozenset({"qwen_chat", "minimax_chat"})
 _KINDS = {"transport": "no usable reply"}
 _UNREACHED = ("transport", "timeout")
 _LONGEST_WAIT = 60.0
@@ -128,7 +127,8 @@ def _check_budget(config: RunConfig, models: Mapping[Role, ChatModel]) -> Iterat
 
 def _check_thinking(config: RunConfig, role: Role) -> Iterator[Check]:
     own = config.role(role)
-    if own.backend in _MAY_THINK and own.thinking == "server_default":
+    special = provider_of(own.backend)
+    if special is not None and special.may_think and own.thinking == "server_default":
         said = f"model.{role}_thinking is server_default: whether {own.model} thinks is up to the server"
         yield Check(role, "warning", said, "set it to enabled or disabled, so that results can be repeated")
 

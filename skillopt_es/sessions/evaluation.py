@@ -19,6 +19,7 @@ from attrs import frozen
 
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
+from skillopt_es.engine.fold import fold_log
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
@@ -30,7 +31,6 @@ from skillopt_es.events.values import SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Item, Splits
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
-from skillopt_es.projections.trainer import fold_log
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.opening import (
     OpenWorld,

@@ -9,19 +9,20 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.config import RunConfig, any_overrides, recorded_config
+from skillopt_es.engine.fold import evolve, fold
+from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
-from skillopt_es.events.catalog import Event, RunForked
+from skillopt_es.events.catalog import Event, RunForked, skills_in
 from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.errors import RunExists
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, Setting, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.programs.classic.forks import contradiction, gate_values, skills_in, under_way
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve, fold
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.gate.forks import contradiction, gate_values
+from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.version import software_version
 
 
@@ -31,7 +32,7 @@ class Fork:
 
     folder: Path
     opening: RunForked
-    state: TrainerState
+    state: AnyState
 
 
 def make_fork(
@@ -81,9 +82,9 @@ def make_fork(
     return Fork(folder, made[0], fold((made[0], *then), state))
 
 
-def _shared(parent: Path, seq: int) -> tuple[TrainerState, dict[str, SkillTree], RunInfo]:
+def _shared(parent: Path, seq: int) -> tuple[AnyState, dict[str, SkillTree], RunInfo]:
     """What both runs have in common: the state, all texts by hash, and whose it is."""
-    state, texts = TrainerState(), {}
+    state, texts = RunState[object](), {}
     with EventLog.open(parent) as log:
         for recorded in log.read(until=seq):
             state = evolve(state, recorded.event)
@@ -91,7 +92,7 @@ def _shared(parent: Path, seq: int) -> tuple[TrainerState, dict[str, SkillTree],
         return state, texts, log.run
 
 
-def _forkable(state: TrainerState, parent: Path, seq: int) -> RunData:
+def _forkable(state: AnyState, parent: Path, seq: int) -> RunData:
     """The run as it is recorded; raises NotInRun or ConfigError for what cannot go on another way."""
     if state.started is None:
         raise NotInRun(f"{parent.name} stopped before it began: there is nothing to fork")
@@ -116,11 +117,15 @@ def _named(changed: dict[str, Json]) -> str:
 
 def _hint(parent: Path, seq: int, old: RunConfig, new: RunConfig) -> str:
     """What to do instead: the last moment before `seq` at which the change is allowed, if there is one."""
-    state, allowed, done = TrainerState(), list[int](), 0
+    state, allowed, done = RunState[object](), list[int](), 0
     with EventLog.open(parent) as log:
         for recorded in log.read(until=seq):
             state = evolve(state, recorded.event)
-            if state.started is not None and not under_way(state) and not contradiction(state, old, new):
+            if (
+                state.started is not None
+                and not program_at(state).under_way(state)
+                and not contradiction(state, old, new)
+            ):
                 allowed.append(recorded.seq)
                 done = state.steps_done
         if not allowed:

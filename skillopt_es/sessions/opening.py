@@ -22,6 +22,7 @@ from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.evidence import Evidence
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Trainer
+from skillopt_es.engine.perform import Ports
 from skillopt_es.engine.purse import Purse
 from skillopt_es.engine.repeats import Repeats
 from skillopt_es.engine.rollout import RolloutPorts
@@ -35,8 +36,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import CallRef, LostCall, Role, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatModel, Environment, Item, Splits, provided, required
-from skillopt_es.programs.classic.perform import Ports
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.accounts import StartedCalls, check_bounded, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
@@ -169,7 +169,7 @@ class Stage:
     """
 
     run: RunData
-    state: TrainerState
+    state: AnyState
     head: int
     opening: Sequence[Event]
     lost: tuple[LostCall, ...] = ()

@@ -10,15 +10,15 @@ from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.events.catalog import RolloutCompleted, SkillScored
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.places import Place
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 
 
-def passes(state: TrainerState, first: Place) -> list[Place]:
+def passes(state: AnyState, first: Place) -> list[Place]:
     """Where the results of a draw are recorded: at its own place, and again when graded otherwise."""
     return [place for place in map(Place, state.rollouts) if place.is_grading_of(first)]
 
 
-def standing_rows(state: TrainerState, run: RunData, evaluation: Evaluation) -> tuple[RolloutCompleted, ...]:
+def standing_rows(state: AnyState, run: RunData, evaluation: Evaluation) -> tuple[RolloutCompleted, ...]:
     """The rows behind the newest score of this evaluation; none unless there is one, by the settings of now."""
     for place in reversed(passes(state, evaluation.place)):
         rows = state.rollouts[place]
@@ -28,7 +28,7 @@ def standing_rows(state: TrainerState, run: RunData, evaluation: Evaluation) -> 
     return ()
 
 
-def next_draw(state: TrainerState, journal: Journal, evaluation: Evaluation) -> Evaluation:
+def next_draw(state: AnyState, journal: Journal, evaluation: Evaluation) -> Evaluation:
     """A draw of its own: the newest one as long as it has no score, else one that nobody has begun."""
     first = evaluation.place
     names = [*state.rollouts, *(row.call.slot for row in journal.read())]

@@ -7,6 +7,7 @@ from pathlib import Path
 from attrs import evolve
 
 from skillopt_es.config import RunConfig, resume_overrides
+from skillopt_es.engine.fold import fold_log
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
@@ -16,10 +17,9 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import Json, LostCall, Setting
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Splits, guide_of
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import fold_log
+from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.runs.folders import dir_option
-from skillopt_es.runs.moments import Events
+from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.opening import (
     OpenWorld,
@@ -35,7 +35,7 @@ from skillopt_es.sessions.start import run_started, size_notes, split_ids
 from skillopt_es.version import software_version
 
 
-async def start(config: RunConfig, folder: Path, session: Session) -> TrainerState:
+async def start(config: RunConfig, folder: Path, session: Session) -> AnyState:
     """Trains a new run in `folder` to its end or pause."""
     async with open_data(config, session.world) as data:
         first = run_started(config, data.splits, folder, guide=guide_of(data.environment))
@@ -43,7 +43,7 @@ async def start(config: RunConfig, folder: Path, session: Session) -> TrainerSta
             session.warn(note)
         async with open_world(data, folder, session) as world, closing(_new_writer(folder, session)) as writer:
             first = evolve(first, notes=(*first.notes, *world.notes))
-            stage = _stage(RunData(config=config, started=first), TrainerState(), 0, first, session)
+            stage = _stage(RunData(config=config, started=first), RunState[object](), 0, first, session)
             return await _train(writer, stage, world, session)
 
 
@@ -61,7 +61,7 @@ def _new_writer(folder: Path, session: Session) -> RunWriter:
     return writer
 
 
-async def resume(folder: Path, session: Session) -> TrainerState:
+async def resume(folder: Path, session: Session) -> AnyState:
     """Goes on with a run from wherever its log ends; a completed run is left as it is."""
     async with closing(RunWriter.open(folder, now=session.now, accept_loss=session.accept_loss)) as writer:
         state, head = fold_log(writer.log.read())
@@ -87,7 +87,7 @@ async def resume(folder: Path, session: Session) -> TrainerState:
                 return await _train(writer, _stage(run, state, head, resumed, session), world, session)
 
 
-def _resumable(state: TrainerState, folder: Path, *, lost_end: bool) -> RunStarted:
+def _resumable(state: AnyState, folder: Path, *, lost_end: bool) -> RunStarted:
     """How a run began that may be gone on with; raises RunNotFound or ConfigError for what is none."""
     if state.started is None:
         raise RunNotFound(
@@ -118,7 +118,7 @@ def _check_same_data(splits: Splits, started: RunStarted) -> None:
             )
 
 
-def _stage(run: RunData, state: TrainerState, head: int, opening: RunStarted | RunResumed, session: Session) -> Stage:
+def _stage(run: RunData, state: AnyState, head: int, opening: RunStarted | RunResumed, session: Session) -> Stage:
     lost: tuple[LostCall, ...] = opening.lost if isinstance(opening, RunResumed) else ()
     return Stage(
         run=run,
@@ -132,7 +132,7 @@ def _stage(run: RunData, state: TrainerState, head: int, opening: RunStarted | R
     )
 
 
-async def _train(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> TrainerState:
+async def _train(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> AnyState:
     async with open_work(writer, stage, world, session) as work:
         return await work.trainer.train()
 
@@ -146,7 +146,7 @@ def recorded_settings(log: Events) -> dict[str, Json]:
     return found
 
 
-def read_state(folder: Path, until: int | None = None) -> TrainerState:
+def read_state(folder: Path, until: int | None = None) -> AnyState:
     """A run's state, read from its log alone; up to an event if one is named."""
     with EventLog.open(folder) as log:
         return fold_log(log.read(until=until))[0]

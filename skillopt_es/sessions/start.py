@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import ceil
 from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.config import RunConfig, TrainConfig
+from skillopt_es.config import RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
+from skillopt_es.engine.programs import program_named
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.errors import SkillOptError
@@ -29,17 +29,19 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
     for why in refusals(config, splits):
         raise why
     skill, notes = load_skill(config)
-    steps = planned_steps(config.train, len(splits.train))
+    program = program_named(config.train.program)
+    steps_per_epoch, total_steps = program.steps(config.train, len(splits.train))
     return RunStarted(
         software=software_version(),
         config=config.resolved,
         folder=recorded_place(config.folder, folder),
         skill=skill,
         splits=split_ids(splits),
-        steps_per_epoch=steps,
-        total_steps=steps * config.train.num_epochs,
+        steps_per_epoch=steps_per_epoch,
+        total_steps=total_steps,
         notes=(*notes, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
         guide=guide,
+        program=program.name,
     )
 
 
@@ -162,11 +164,6 @@ def _answers_that_differ(config: RunConfig) -> Iterator[ConfigError]:
             f"{config.place('train.reuse')}train.reuse is identical, but neither model is asked at temperature 0",
             hint="set model.temperature: 0, or leave train.reuse at never",
         )
-
-
-def planned_steps(train: TrainConfig, size: int) -> int:
-    """How many steps an epoch over so many training items has."""
-    return ceil(size / (train.batch_size * train.accumulation))
 
 
 def split_ids(splits: Splits) -> SplitIds:

@@ -22,12 +22,13 @@ from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
-from skillopt_es.config.origins import place_of, written_as
+from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
+    MODELS,
     AgentSettings,
     AnswerFunction,
     ChatModel,
@@ -40,9 +41,9 @@ from skillopt_es.ports import (
     OpenEnvironment,
     OpenExecutor,
     OpenModel,
+    Provider,
 )
 
-MODELS = "skillopt_es.models"
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
 TASKS = "tasks"
@@ -53,6 +54,13 @@ _UNNAMED = ("AZURE_CLIENT_SECRET", "OFFICEQA_CUSTOM_SEARCH_AUTH")
 def registered(group: str) -> dict[str, EntryPoint]:
     """The adapters of a kind that are installed, by name."""
     return {point.name: point for point in sorted(entry_points(group=group), key=lambda point: point.name)}
+
+
+def provider_of(backend: str) -> Provider[...] | None:
+    """What an installed backend says is special about it; nothing for one that says nothing, or is not installed."""
+    point = registered(MODELS).get(backend)
+    opener: object = None if point is None else point.load()
+    return opener if isinstance(opener, Provider) else None
 
 
 def _find(group: str, name: str, config: RunConfig, key: str) -> object:

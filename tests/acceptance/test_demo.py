@@ -62,12 +62,12 @@ def test_the_demo_makes_the_skill_better(first: Path) -> None:
 @pytest.mark.parametrize(
     "shown",
     [
-        lambda event: isinstance(event, CandidateGated) and event.action == "accept_new_best",
-        lambda event: isinstance(event, CandidateGated) and event.action == "reject",
+        lambda event: isinstance(event, CandidateGated) and event.verdict.action == "accept_new_best",
+        lambda event: isinstance(event, CandidateGated) and event.verdict.action == "reject",
         lambda event: isinstance(event, StepSkipped),
-        lambda event: isinstance(event, SlowUpdateApplied) and event.action == "placeholder",
-        lambda event: isinstance(event, SlowUpdateApplied) and event.action == "reject",
-        lambda event: isinstance(event, SlowUpdateApplied) and event.action.startswith("accept"),
+        lambda event: isinstance(event, SlowUpdateApplied) and event.verdict.action == "placeholder",
+        lambda event: isinstance(event, SlowUpdateApplied) and event.verdict.action == "reject",
+        lambda event: isinstance(event, SlowUpdateApplied) and event.verdict.action.startswith("accept"),
         lambda event: isinstance(event, MetaSkillWritten) and event.result == "written",
         lambda event: isinstance(event, RunCompleted) and event.test_best is not None,
     ],
@@ -172,7 +172,7 @@ def test_best_promoted_or_gated_the_best_is_never_below_the_final_one(first: Pat
     state = read_state(first)
     assert state.best is not None
     assert state.best.value is not None
-    values = [e.candidate_value for e in events_of(first) if isinstance(e, CandidateGated)]
+    values = [e.verdict.candidate_value for e in events_of(first) if isinstance(e, CandidateGated)]
     values += [e.value for e in events_of(first) if isinstance(e, BestPromoted)]
     assert state.best.value >= max(value for value in values if value is not None)
 

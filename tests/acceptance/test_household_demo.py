@@ -34,9 +34,9 @@ def test_the_household_demo_makes_the_skill_better(trained: tuple[Desk, Done]) -
     assert state.completed.test_best is not None
     assert state.completed.test_best.hard > state.completed.test_initial.hard + 0.5
     gates = [event for event in events_of(run) if isinstance(event, CandidateGated)]
-    risen = [event.candidate_value for event in gates if event.action == "accept_new_best"]
+    risen = [event.verdict.candidate_value for event in gates if event.verdict.action == "accept_new_best"]
     assert len(risen) >= 3
-    assert any(event.action == "reject" for event in gates)
+    assert any(event.verdict.action == "reject" for event in gates)
 
 
 def test_every_type_of_task_is_tried_and_learned(trained: tuple[Desk, Done]) -> None:

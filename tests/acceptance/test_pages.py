@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -83,6 +84,11 @@ def _built(name: str) -> str:
 
 # What runs in a line's place: .ci/run does README's first two in fresh clones; tests/exports has extras and servers.
 INSTEAD: Mapping[str, Mapping[str, str]] = {
+    "docs/sql.md": {  # its script lies beside ours only where both were installed there
+        each.line: each.line.replace("sqlite-utils", f"'{sys.executable}' -m sqlite_utils", 1)
+        for each in shell_commands("docs/sql.md")
+        if each.line.startswith("sqlite-utils")
+    },
     "README.md": {
         "python3 -m venv .venv && .venv/bin/pip install -q . && .venv/bin/skillopt-es run": "skillopt-es run",
         "python3 -m venv .venv && .venv/bin/pip install -q -e '.[test]' && .venv/bin/pytest -n auto": "true",

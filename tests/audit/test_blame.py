@@ -19,6 +19,7 @@ from support.original_folder import whole
 
 from skillopt_es.audit.blame import BLAME_TYPES, Attributed, Blame, Maker, blame, calls_behind
 from skillopt_es.audit.line_costs import blamed_lines, slots_behind
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     AppendixWritten,
     CandidateBuilt,
@@ -40,13 +41,13 @@ from skillopt_es.events.values import (
     EditOp,
     EditReport,
     GateAction,
+    GateVerdict,
     Rewrite,
     Score,
     SkillTree,
     SplitIds,
     Suggestion,
 )
-from skillopt_es.projections.trainer import fold
 from skillopt_es.projections.usage import Tally, Usage, usage_of
 from skillopt_es.skill.alignment import align, lines_of
 from skillopt_es.skill.appendix import clean_note
@@ -157,7 +158,7 @@ def test_a_rewrite_keeps_the_makers_of_nearly_all_lines_that_survive_it(kind: st
     records = records_of(audited(kind))
     rewrites = 0
     for record in records:
-        if not isinstance(record.event, CandidateGated) or record.event.action == "reject":
+        if not isinstance(record.event, CandidateGated) or record.event.verdict.action == "reject":
             continue
         before, after = blamed(records[: record.seq - 1]).current, blamed(records[: record.seq]).current
         rewrites += 1
@@ -228,9 +229,9 @@ class Script:
     def _judged(self, candidate: SkillTree, built: CandidateBuilt, *, taken: bool) -> int:
         seq = self.add(built)
         action: GateAction = "accept_new_best" if taken else "reject"
-        self.add(CandidateGated(step=self.step, candidate=candidate.hash, action=action, metric="hard",
-                                candidate_score=SCORE, candidate_value=0.5, current_score=SCORE, current_value=0.5,
-                                best_value=0.5, compared=1))  # fmt: skip
+        verdict = GateVerdict(action=action, new_best=taken, metric="hard", candidate_score=SCORE, candidate_value=0.5,
+                              current_score=SCORE, current_value=0.5, best_value=0.5, compared=1)  # fmt: skip
+        self.add(CandidateGated(step=self.step, candidate=candidate.hash, verdict=verdict))
         if taken:
             self.skill = candidate
         return seq

@@ -11,7 +11,7 @@ import pytest
 from attrs import evolve
 from support.logs import events_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
-from support.tamper import cut_off, rewritten, seqs_of
+from support.tamper import cut_off, other_verdict, rewritten, seqs_of
 
 from skillopt_es.audit.check import CheckReport, check
 from skillopt_es.errors import BackendError, Divergence, Interrupted
@@ -221,9 +221,14 @@ def _other_edit(event: PatchProposed) -> Event:
 
 
 LIES: dict[str, tuple[type[Event], Change, str]] = {
-    "gate action": (CandidateGated, lambda event: evolve(event, action="accept"), "action"),
-    "gate value": (CandidateGated, lambda event: evolve(event, candidate_value=0.99), "candidate_value"),
-    "gate won": (CandidateGated, lambda event: evolve(event, won=()), "won"),
+    "gate action": (CandidateGated, lambda event: other_verdict(event, action="accept"), "verdict.action"),
+    "gate best": (CandidateGated, lambda event: other_verdict(event, new_best=False), "verdict.new_best"),
+    "gate value": (
+        CandidateGated,
+        lambda event: other_verdict(event, candidate_value=0.99),
+        "verdict.candidate_value",
+    ),
+    "gate won": (CandidateGated, lambda event: other_verdict(event, won=()), "verdict.won"),
     "ranking": (EditsRanked, lambda event: evolve(event, chosen=event.chosen[::-1]), "chosen[0]"),
     "budget": (EditsRanked, lambda event: evolve(event, budget=event.budget + 1), "budget"),
     "edit report": (CandidateBuilt, _applied, "reports[0].status"),
@@ -236,7 +241,7 @@ LIES: dict[str, tuple[type[Event], Change, str]] = {
     "a merge": (PatchesMerged, lambda event: evolve(event, edits=event.edits[:1]), "edits"),
     "the calls": (PatchesMerged, lambda event: evolve(event, calls=()), "calls"),
     "guidance": (SlowUpdateProposed, lambda event: evolve(event, guidance="be good"), "guidance"),
-    "slow verdict": (SlowUpdateApplied, lambda event: evolve(event, action="reject"), "action"),
+    "slow verdict": (SlowUpdateApplied, lambda event: other_verdict(event, action="reject"), "verdict.action"),
     "notes": (MetaSkillWritten, lambda event: evolve(event, content="x", result="written"), "content"),
     "tests": (RunCompleted, lambda event: evolve(event, test_best=None), "test_best"),
     "steps": (RunStarted, lambda event: evolve(event, total_steps=99), "total_steps"),
@@ -283,8 +288,8 @@ def test_what_follows_a_difference_is_derived_from_what_is_recorded(lie: str, sm
 def test_two_differences_are_both_listed_with_their_steps(small: Path, tmp_path: Path) -> None:
     """Two ranks turned round, in a run whose other decisions do not depend on them."""
     gates = seqs_of(small, CandidateGated)[:2]
-    once = rewritten(small, tmp_path / "once", gates[0], lambda event: evolve(event, won=("nobody",)))  # type: ignore[call-arg]
-    twice = rewritten(once, tmp_path / "twice", gates[1], lambda event: evolve(event, won=("nobody",)))  # type: ignore[call-arg]
+    once = rewritten(small, tmp_path / "once", gates[0], lambda event: other_verdict(event, won=("nobody",)))
+    twice = rewritten(once, tmp_path / "twice", gates[1], lambda event: other_verdict(event, won=("nobody",)))
     found = [(each.seq, each.step, each.follow_up) for each in checked(twice).mismatches]
     assert found == [(gates[0], 1, False), (gates[1], 2, True)]
 

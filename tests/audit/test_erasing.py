@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from support.audits import regated
 from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.tamper import cut_off
@@ -19,7 +20,6 @@ from skillopt_es.audit.blame import blame
 from skillopt_es.audit.check import CheckReport, check
 from skillopt_es.audit.descent import Evidence, descent
 from skillopt_es.audit.erasing import Erased, erase_evidence
-from skillopt_es.audit.regating import regated
 from skillopt_es.audit.retracting import retracted
 from skillopt_es.errors import BackendError
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted, RunPaused, TextsErased

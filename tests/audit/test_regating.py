@@ -10,18 +10,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.audits import regated
 from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.scripted_modes import MODES, rewriting_world
 
 from skillopt_es.audit.regated import Regated
-from skillopt_es.audit.regating import regated
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import BestPromoted, CandidateBuilt, CandidateGated, SlowUpdateApplied
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import NOT_TAKEN
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
 
@@ -51,10 +50,10 @@ def assert_as_recorded(run: Path) -> None:
     """The recorded rule gives every recorded verdict again, values and all."""
     found = regated(run)
     recorded = [
-        (event.action, event.candidate_value, event.current_value)
+        (event.verdict.action, event.verdict.candidate_value, event.verdict.current_value)
         for event in events_of(run)
         if isinstance(event, CandidateGated)
-        or (isinstance(event, SlowUpdateApplied) and event.action in ("accept", "accept_new_best", "reject"))
+        or (isinstance(event, SlowUpdateApplied) and event.verdict.action in ("accept", "accept_new_best", "reject"))
     ]
     judged = [verdict for verdict in found.verdicts if verdict.kind != "promotion"]
     assert [(each.derived, each.value, each.against) for each in judged] == recorded
@@ -130,7 +129,9 @@ def test_a_forks_own_rule_is_a_recorded_one_too(
 
 def outcomes(run: Path) -> list[tuple[int, bool]]:
     """Which step's candidate was taken, as it happened."""
-    return [(event.step, event.action != "reject") for event in events_of(run) if isinstance(event, CandidateGated)]
+    return [
+        (event.step, event.verdict.action != "reject") for event in events_of(run) if isinstance(event, CandidateGated)
+    ]
 
 
 def foretold(found: Regated) -> list[tuple[int, bool]]:
@@ -207,7 +208,7 @@ def test_a_limit_of_size_can_be_asked_about(tmp_path: Path) -> None:
         too_large = len(built[event.step].text) > most
         assert (rows[event.step].derived == "too_large") == too_large
         if too_large and rows[event.step].zone == "exact":
-            assert rows[event.step].changed == (event.action not in NOT_TAKEN)
+            assert rows[event.step].changed == event.verdict.taken
     assert any(row.derived == "too_large" for row in rows.values())
     limited = trained(tmp_path / "limited", f"evaluation.max_size={most}")
     assert_as_recorded_steps(limited)

@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.audited import KINDS, Audited, world_of
+from support.audits import regated, rescored
 from support.logs import events_of
 from support.scripted import (
     NOON,
@@ -26,15 +27,14 @@ from skillopt_es.adapters.environments.alfworld.environment import Alfworld
 from skillopt_es.adapters.environments.spreadsheetbench.environment import SpreadsheetBench
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.audit.erasing import erase_evidence
-from skillopt_es.audit.regating import regated
-from skillopt_es.audit.rescoring import Rescoring, rescored
+from skillopt_es.audit.rescoring import Rescoring
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import CandidateGated, RolloutCompleted, SkillScored
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Measured, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Ask, CallFailed, ChatRequest, Episode, Item, Message
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import resume, start
 
@@ -157,7 +157,7 @@ def test_what_is_exact_comes_true(tmp_path: Path, item: str, seed: int) -> None:
         told = [each for each in told if each.number <= found.regated.told]
     came = [event for event in events_of(other) if isinstance(event, CandidateGated)][: len(told)]
     assert [(each.derived != "reject", each.value, each.against) for each in told] == [
-        (event.action != "reject", event.candidate_value, event.current_value) for event in came
+        (event.verdict.action != "reject", event.verdict.candidate_value, event.verdict.current_value) for event in came
     ]
     assert told
 

@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from support.audits import regated
 from support.logs import events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import rewritten, seqs_of
@@ -14,7 +15,6 @@ from support.tamper import rewritten, seqs_of
 from skillopt_es.audit.blame import blame
 from skillopt_es.audit.check import check
 from skillopt_es.audit.descent import Evidence, descent
-from skillopt_es.audit.regating import regated
 from skillopt_es.audit.retracting import Retracted, retracted
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (

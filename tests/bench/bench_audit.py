@@ -30,7 +30,7 @@ from skillopt_es.events.catalog import (
     RunStarted,
 )
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Batch, Edit, Minibatch, SkillTree, SplitIds
+from skillopt_es.events.values import Batch, Edit, GateVerdict, Minibatch, SkillTree, SplitIds
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.skill.edits import apply_edits
 
@@ -90,11 +90,11 @@ def one_step(step: int, skill: SkillTree) -> Iterator[Event]:
     yield from rollouts(f"{place}/gate", "selection", VAL, candidate.hash)
     yield scored(f"{place}/gate", "selection", candidate.hash)
     accepted = step % 3 != 0
-    yield CandidateGated(
-        step=step, candidate=candidate.hash, action="accept_new_best" if accepted else "reject", metric="hard",
-        candidate_score=SCORE, candidate_value=0.5, current_score=SCORE, current_value=0.5, best_value=0.5,
-        compared=200, won=VAL[:5],
+    verdict = GateVerdict(
+        action="accept_new_best" if accepted else "reject", new_best=accepted, metric="hard", candidate_score=SCORE,
+        candidate_value=0.5, current_score=SCORE, current_value=0.5, best_value=0.5, compared=200, won=VAL[:5],
     )  # fmt: skip
+    yield CandidateGated(step=step, candidate=candidate.hash, verdict=verdict)
     return candidate if accepted else skill
 
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -23,8 +24,7 @@ from skillopt_es.events.catalog import (
     RunStarted,
     SkillScored,
 )
-from skillopt_es.events.values import Batch, Edit, Measured, Minibatch, Purpose, Score, SkillTree, SplitIds
-from skillopt_es.projections.trainer import fold
+from skillopt_es.events.values import Batch, Edit, GateVerdict, Measured, Minibatch, Purpose, Score, SkillTree, SplitIds
 
 TRAIN = tuple(f"t{index}" for index in range(40))
 VAL = tuple(f"v{index}" for index in range(200))
@@ -73,10 +73,11 @@ def one_step(step: int) -> Iterator[Event]:
     yield CandidateBuilt(step=step, parent=SKILL.hash, candidate=candidate, reports=())
     yield from rollouts(f"{place}/gate", "selection", VAL, candidate.hash)
     yield scored(f"{place}/gate", "selection", candidate.hash)
-    yield CandidateGated(
-        step=step, candidate=candidate.hash, action="reject", metric="hard", candidate_score=SCORE,
-        candidate_value=0.5, current_score=SCORE, current_value=0.5, best_value=0.5, compared=200,
+    verdict = GateVerdict(
+        action="reject", metric="hard", candidate_score=SCORE, candidate_value=0.5, current_score=SCORE,
+        current_value=0.5, best_value=0.5, compared=200,
     )  # fmt: skip
+    yield CandidateGated(step=step, candidate=candidate.hash, verdict=verdict)
 
 
 def counted(events: Iterator[Event], seen: list[int]) -> Iterator[Event]:

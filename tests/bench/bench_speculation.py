@@ -104,7 +104,7 @@ def run(rate: float, *, workers: int, speculate: bool) -> Figures:
         wall = time.perf_counter() - begin
         gates = [event for event in events_of(folder / "run") if isinstance(event, CandidateGated)]
         used = spent(folder / "run")
-        accepted = sum(gate.action != "reject" for gate in gates)
+        accepted = sum(gate.verdict.action != "reject" for gate in gates)
         return Figures(wall, accepted, len(gates), used.usage.total.calls, used.ahead.wasted.calls)
 
 

@@ -17,8 +17,7 @@ from support.logs import events_of
 from support.project import KEY, KEY_NAME, Endpoint, Project, plain_config
 
 from skillopt_es.cassettes.file import packed, read_cassette
-from skillopt_es.cassettes.freezing import freeze, thaw
-from skillopt_es.cassettes.redaction import Redactor
+from skillopt_es.cassettes.freezing import Redactor, freeze, thaw
 from skillopt_es.errors import CassetteDamaged
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.errors import LogDamaged, RunExists

@@ -55,8 +55,8 @@ def test_explain_tells_a_step_from_trajectories_to_verdict(cli: Cli, demo_run: P
     assert places == sorted(places)
     event = events_of(demo_run)[gate - 1]
     assert isinstance(event, CandidateGated)
-    assert event.lost
-    assert event.lost[0] in done.out
+    assert event.verdict.lost
+    assert event.verdict.lost[0] in done.out
 
 
 def test_a_step_is_found_by_whatever_people_have_of_it(cli: Cli, demo_run: Path) -> None:
@@ -119,7 +119,9 @@ def test_an_item_is_followed(cli: Cli, demo_run: Path) -> None:
     """Results, analysts, edits and where they ended, gates."""
     state = read_state(demo_run)
     assert state.started is not None
-    item = next(event.won[0] for event in events_of(demo_run) if isinstance(event, CandidateGated) and event.won)
+    item = next(
+        event.verdict.won[0] for event in events_of(demo_run) if isinstance(event, CandidateGated) and event.verdict.won
+    )
     done = cli("explain", demo_run, "--item", item)
     assert f"item {item} of the validation split" in done.out
     assert "won by the candidate" in done.out
@@ -229,10 +231,11 @@ def _end_of_step(folder: Path, step: int) -> int:
 def test_a_verdict_beside_a_text_that_was_never_measured_is_no_comparison(demo_run: Path) -> None:
     """Nothing was won or lost; a comparison in which nothing turned says so in numbers."""
     gate = next(recorded for recorded in events_of(demo_run) if isinstance(recorded, CandidateGated))
-    alone = evolve(gate, action="force_accept", current_score=None, current_value=None, won=(), lost=())
+    forced = evolve(gate.verdict, action="force_accept", current_score=None, current_value=None, won=(), lost=())
+    alone = evolve(gate, verdict=forced)
     assert "not compared" in in_words(alone)
     assert "won" not in in_words(alone)
-    assert "won 0, lost 0 of 40" in in_words(evolve(gate, won=(), lost=()))
+    assert "won 0, lost 0 of 40" in in_words(evolve(gate, verdict=evolve(gate.verdict, won=(), lost=())))
 
 
 def test_diff_knows_the_skills_of_a_run_by_name(cli: Cli, demo_run: Path) -> None:
@@ -272,11 +275,15 @@ def test_diff_of_two_runs_names_what_was_set_otherwise(cli: Cli, audited: Audite
 
 def test_bisect_names_the_step_and_what_is_missing(cli: Cli, demo_run: Path) -> None:
     """A validation item has a result under each text; a training item has few."""
-    item = next(event.won[0] for event in events_of(demo_run) if isinstance(event, CandidateGated) and event.won)
+    item = next(
+        event.verdict.won[0] for event in events_of(demo_run) if isinstance(event, CandidateGated) and event.verdict.won
+    )
     found = cli("bisect", demo_run, "--item", item, "--json").json
     assert found["turns"]
     assert all(turn["exact"] for turn in found["turns"])
-    steps = [event.step for event in events_of(demo_run) if isinstance(event, CandidateGated) and item in event.won]
+    steps = [
+        event.step for event in events_of(demo_run) if isinstance(event, CandidateGated) and item in event.verdict.won
+    ]
     assert found["turns"][0]["at"] == f"step {steps[0]}"
     text = cli("bisect", demo_run, "--item", "date-03").out
     assert "no result" in text

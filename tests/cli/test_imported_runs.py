@@ -69,7 +69,7 @@ def test_what_analysts_saw_is_unknown(cli: Cli) -> None:
 def test_an_item_that_only_gates_met_is_known_to_have_gone_nowhere(cli: Cli) -> None:
     """Analysts see training items alone."""
     item = cli("explain", "imp", "step", "1", "--json").json["events"]
-    won = next(event["data"]["won"] for event in item if event["type"] == "CandidateGated")[0]
+    won = next(event["data"]["verdict"]["won"] for event in item if event["type"] == "CandidateGated")[0]
     assert cli("retract", "imp", "--item", won, "--json").json["unknown_steps"] == []
     assert "no analyst saw it" in cli("explain", "imp", "--item", won).out
 

@@ -20,20 +20,23 @@ from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli import progress as module
 from skillopt_es.cli.process import until_stopped
-from skillopt_es.cli.progress import STAGES, Progress, open_progress, rollout_words
+from skillopt_es.cli.progress import Progress, open_progress
 from skillopt_es.cli.terminal import safe_streams, telling_on_stderr
-from skillopt_es.config.once import GivenTwice, load_once
+from skillopt_es.config.files import GivenTwice, load_once
+from skillopt_es.engine.fold import fold
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.tasks import Job, Rollouts, Unit
-from skillopt_es.events.values import Purpose, SkillTree
+from skillopt_es.engine.tasks import Rollouts, Unit
+from skillopt_es.events.catalog import RunStarted
+from skillopt_es.events.values import Purpose, SkillTree, SplitIds
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.jobs import Job
+from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.sessions.session import start
 
 
 def test_every_question_to_the_optimizer_has_a_name() -> None:
     """A stage without one could not be shown."""
-    assert {kind.__name__ for kind in get_args(Job)} == set(STAGES)
+    assert set(CLASSIC.questions) == set(CLASSIC.words.asking) == set(get_args(Job))
 
 
 @contextmanager
@@ -64,6 +67,19 @@ def test_each_stage_says_that_it_begins_where_there_is_no_terminal(
 
 
 UNIT = Unit(place="baseline", purpose="selection", item="v1", skill=SkillTree(files={"SKILL.md": ""}), seed=0)
+STATE = fold(
+    [
+        RunStarted(
+            software="",
+            config={},
+            folder="",
+            skill=UNIT.skill,
+            splits=SplitIds(train=(), val=("v1",), test=(), digests={}),
+            steps_per_epoch=1,
+            total_steps=1,
+        )
+    ]
+)
 
 
 def test_a_stage_that_goes_on_for_long_says_how_far_it_is(
@@ -73,7 +89,7 @@ def test_a_stage_that_goes_on_for_long_says_how_far_it_is(
     monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.01)
 
     async def waiting(observer: Progress) -> None:
-        observer.planned(Rollouts(units=(UNIT, UNIT)), TrainerState())
+        observer.planned(Rollouts(units=(UNIT, UNIT)), STATE)
         await asyncio.sleep(0.3)
 
     with piped(tmp_path) as observer:
@@ -94,7 +110,7 @@ def test_a_stage_that_goes_on_for_long_says_how_far_it_is(
 def test_rollouts_are_named_by_what_they_are_for(place: str, purpose: Purpose, words: str) -> None:
     """Not by the last part of their place."""
     skill = SkillTree(files={"SKILL.md": ""})
-    assert rollout_words(Unit(place=place, purpose=purpose, item="v1", skill=skill, seed=0)) == words
+    assert CLASSIC.words.trying(Unit(place=place, purpose=purpose, item="v1", skill=skill, seed=0)) == words
 
 
 class Screen:
@@ -136,7 +152,7 @@ def test_the_time_goes_on_while_nothing_happens(tmp_path: Path) -> None:
         live=cast("Live", screen),
         clock=lambda: next(clock),
     )
-    observer.planned(Rollouts(units=(UNIT, UNIT)), TrainerState())
+    observer.planned(Rollouts(units=(UNIT, UNIT)), STATE)
     screen.draw()
     assert [line.rpartition(" · ")[2] for line in screen.lines] == ["0:00 elapsed", "0:12 elapsed"]
 

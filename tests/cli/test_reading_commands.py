@@ -16,14 +16,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from attrs import evolve
 from support.audited import Audited
 from support.event_runs import forge
 from support.in_process import Cli, Done
 from support.logs import events_of
 from support.ready import PATIENCE
 from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
-from support.tamper import cut_off, rewritten, seqs_of
+from support.tamper import cut_off, other_verdict, rewritten, seqs_of
 
 from skillopt_es.events.catalog import (
     CandidateGated,
@@ -134,16 +133,16 @@ def test_replay_check_derives_every_decision(cli: Cli, demo_run: Path) -> None:
 def test_replay_check_names_the_event_that_does_not_follow(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
     """A log that is whole, in which a verdict was turned."""
     [seq] = seqs_of(demo_run, CandidateGated, lambda event: event.step == 3)
-    lie = rewritten(demo_run, tmp_path / "lie", seq, lambda event: evolve(event, action="accept"))  # type: ignore[call-arg]
+    lie = rewritten(demo_run, tmp_path / "lie", seq, lambda event: other_verdict(event, action="accept"))
     assert cli("verify", lie).code == 0
     done = cli("replay", lie, "--check")
     assert done.code == 1
     assert f"event {seq} (CandidateGated)" in done.err
-    assert "action is 'accept', but follows as 'reject'" in done.err
+    assert "verdict.action is 'accept', but follows as 'reject'" in done.err
     as_json = cli("replay", lie, "--check", "--json")
     assert as_json.code == 1
     assert as_json.json["check"]["mismatch"]["differences"] == [
-        {"field": "action", "recorded": "'accept'", "derived": "'reject'"}
+        {"field": "verdict.action", "recorded": "'accept'", "derived": "'reject'"}
     ]
 
 
@@ -152,8 +151,8 @@ def test_replay_check_lists_what_differs_in_many_runs(cli: Cli, audited: Audited
     plain = audited("plain")
     gates = seqs_of(plain, CandidateGated)[:2]
     lie = tmp_path / "runs" / "deep" / "lie"
-    once = rewritten(plain, tmp_path / "once", gates[0], lambda event: evolve(event, won=("nobody",)))  # type: ignore[call-arg]
-    rewritten(once, lie, gates[1], lambda event: evolve(event, won=("nobody",)))  # type: ignore[call-arg]
+    once = rewritten(plain, tmp_path / "once", gates[0], lambda event: other_verdict(event, won=("nobody",)))
+    rewritten(once, lie, gates[1], lambda event: other_verdict(event, won=("nobody",)))
     shutil.copytree(plain, tmp_path / "runs" / "honest")
     (tmp_path / "runs" / "empty").mkdir()
     (tmp_path / "runs" / "empty" / "log.db").write_bytes(b"")
@@ -161,7 +160,7 @@ def test_replay_check_lists_what_differs_in_many_runs(cli: Cli, audited: Audited
     assert done.code == 1
     deep, *rows, honest, summary = [line for line in done.lines if "unreadable" not in line]
     assert deep.startswith(f"differs     {lie}: 2 events would be others; ")
-    assert [row.strip().partition(": won")[0] for row in rows] == [
+    assert [row.strip().partition(": verdict.won")[0] for row in rows] == [
         f"event {seq} (CandidateGated), step {step}" for step, seq in enumerate(gates, 1)
     ]
     assert [row.endswith("(after the first difference)") for row in rows] == [False, True]

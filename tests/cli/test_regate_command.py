@@ -6,7 +6,7 @@ from pathlib import Path
 
 from support.in_process import Cli
 
-from skillopt_es.programs.classic.forks import GATE_KEYS
+from skillopt_es.gate.forks import GATE_KEYS
 
 CONFIRM = ("--set", "evaluation.gate_rule=confirm")
 

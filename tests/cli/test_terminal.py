@@ -142,7 +142,7 @@ def test_a_pager_that_is_left_early_is_no_failure(demo_run: Path) -> None:
 def test_a_pager_with_an_open_quote_is_told_and_left_out(demo_run: Path) -> None:
     """It is the user's slip in a setting, and no reason to show nothing."""
     shown = CODES.sub("", on_terminal("log", demo_run, PAGER="less '"))
-    warning = "warning: PAGER cannot be read (No closing quotation), so this is shown without a pager\n"
+    warning = "warning: PAGER cannot be read (No closing quotation), so this is shown without a\n  pager\n"
     assert shown.startswith(warning)
     assert "RunStarted" in shown
 
@@ -165,3 +165,15 @@ def test_a_remark_that_has_no_room_beside_a_table_stands_below_it(demo_run: Path
     assert [row.split()[-3:] for row in rows] == [["cannot", "be", "told"]]
     assert sum("draw 2 of the candidate and draw 2 of the current skill" in line for line in shown) <= 2
     assert any(line.startswith("step 1, step 2, ") for line in shown)
+
+
+def test_what_went_wrong_is_folded_between_words(tmp_path: Path) -> None:
+    """On stderr, too; a path stays whole, so that it can be copied."""
+    directory = tmp_path / "a-folder-whose-name-has-no-room-beside-anything-else-on-a-line-of-a-terminal"
+    shown = CODES.sub("", on_terminal("status", "none", "--dir", directory, code=2))
+    assert "  a-folder" not in shown
+    assert str(directory) in shown
+    lines = shown.splitlines()
+    assert lines[0].startswith("error: there is no run")
+    assert all(line.startswith("  ") for line in lines[1:])
+    assert all(len(line) <= 80 or str(directory) in line for line in lines)

@@ -12,9 +12,8 @@ from support.agents import AGENTS, installed
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.backends import OWN_KEYS
-from skillopt_es.config.original import FATES, FLAT, MOVED, ElsewhereNamed, Retired, Secret
+from skillopt_es.config.original import FATES, FLAT, KNOWN, MOVED, ElsewhereNamed, Retired, Secret
 from skillopt_es.config.sections import MODEL_KEYS
-from skillopt_es.config.translation import KNOWN
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json
 from skillopt_es.sessions.wiring import ENVIRONMENTS, MODELS, open_environment, open_model, registered

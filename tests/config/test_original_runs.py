@@ -23,7 +23,7 @@ from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, Event
 from skillopt_es.events.journal import CallRow
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.session import start
 
@@ -60,10 +60,10 @@ class OneStep:
 
     seen: Counter[str] = field(factory=Counter)
 
-    def planned(self, task: object, state: TrainerState) -> None:
+    def planned(self, task: object, state: AnyState) -> None:
         """A task is about to begin."""
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """An event is on disk."""
         self.seen[type(event).__name__] += 1
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from skillopt_es.config import RunConfig, load_config, recorded_config
-from skillopt_es.config.origins import origins
+from skillopt_es.config.draft import origins
 from skillopt_es.config.shipped import SHIPPED
 from skillopt_es.config.variables import NAMES
 from skillopt_es.errors import ConfigError

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 from support.in_process import Cli
 
-from skillopt_es.deploy import exchange as exchanging
 from skillopt_es.deploy import install as installing
 from skillopt_es.deploy.folder import RECEIPT
 from skillopt_es.deploy.install import STORE, install, uninstall
@@ -213,7 +212,7 @@ class Killed(BaseException):
 def system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A system on which two folders change places in one step, or not."""
     if request.param != "exchange":
-        monkeypatch.setattr(exchanging, "_exchanged", lambda one, other: False)
+        monkeypatch.setattr(installing, "_exchanged", lambda one, other: False)
     return str(request.param)
 
 
@@ -234,7 +233,7 @@ def dying(monkeypatch: pytest.MonkeyPatch, at: int) -> Callable[[], int]:
 
     monkeypatch.setattr(Path, "rename", counted(Path.rename))
     monkeypatch.setattr(Path, "mkdir", counted(Path.mkdir))
-    monkeypatch.setattr(exchanging, "_exchanged", counted(exchanging._exchanged))
+    monkeypatch.setattr(installing, "_exchanged", counted(installing._exchanged))
     monkeypatch.setattr(shutil, "rmtree", counted(shutil.rmtree))
     return lambda: reached
 

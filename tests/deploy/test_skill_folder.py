@@ -96,7 +96,10 @@ def test_a_name_makes_a_folder_of_it(cli: Cli, demo_run: Path, tmp_path: Path) -
     wrong = cli("export", demo_run, tmp_path, "--name", "Desk 1")
     assert (wrong.code, "'Desk 1' is no name for a skill" in wrong.err) == (2, True)
     assert "are for the folder of a skill" in cli("export", demo_run, tmp_path / "x.md", *words).err
-    assert "do not go with" in cli("export", demo_run, tmp_path / "x", *words, "--format", "jsonl").err
+    assert (
+        "go with --format skill, not with jsonl"
+        in cli("export", demo_run, tmp_path / "x", *words, "--format", "jsonl").err
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)

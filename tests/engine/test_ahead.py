@@ -55,7 +55,7 @@ def without_first(run: Path) -> list[tuple[object, ...]]:
 
 def verdicts(events: list[Event]) -> dict[int, str]:
     """What became of each step's candidate."""
-    return {event.step: event.action for event in events if isinstance(event, CandidateGated)}
+    return {event.step: event.verdict.action for event in events if isinstance(event, CandidateGated)}
 
 
 @pytest.mark.parametrize(("workers", "seed"), [(1, None), (8, 2), (64, 3)])

@@ -24,7 +24,7 @@ from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import SkillTree, digest_of
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import Ask, ChatReply, Episode, Image, Item, Message
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.session import resume, start
 
 PAGE, OTHER = page(["42"]), page(["43"])
@@ -80,10 +80,10 @@ def test_an_image_is_stored_once_and_named_by_each_request(tmp_path: Path) -> No
 class CrashAtFirstCall:
     """The session dies after the first call is in the journal, before anything follows from it."""
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """Nothing to do."""
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """Nothing to do."""
 
     def called(self, row: CallRow) -> None:

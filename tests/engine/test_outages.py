@@ -19,7 +19,7 @@ from support.scripted import (
     unreachable,
 )
 
-from skillopt_es.audit.check import _not_reached, check
+from skillopt_es.audit.check import check
 from skillopt_es.engine.tasks import Task
 from skillopt_es.errors import BackendError, Divergence, Interrupted
 from skillopt_es.events.catalog import (
@@ -35,7 +35,8 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.program import CLASSIC
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.session import read_state, resume, start
 
 
@@ -210,11 +211,11 @@ def test_an_outage_after_the_analysts_pauses_the_run(stage: str, tmp_path: Path)
     down[0] = False
     asyncio.run(resume(run, world.session()))
     whole = train(tmp_path / "b", ScriptedWorld(), mode)
-    assert [event for event in decisions_of(run) if not _not_reached(event)] == decisions_of(whole)
+    assert [event for event in decisions_of(run) if not CLASSIC.unreached(event)] == decisions_of(whole)
     assert read_state(run) == evolve(read_state(whole), counts=read_state(run).counts)
     with EventLog.open(run) as log:
         assert asyncio.run(check(log, Journal(log.reader), run)).mismatch is None
-    assert len(call_slots(run)) == len(call_slots(whole)) + len([e for e in events_of(run) if _not_reached(e)])
+    assert len(call_slots(run)) == len(call_slots(whole)) + len([e for e in events_of(run) if CLASSIC.unreached(e)])
 
 
 def test_an_analyst_that_was_lost_is_not_asked_again_once_others_were_merged(tmp_path: Path) -> None:
@@ -288,10 +289,10 @@ def test_wrong_answers_are_measured_as_zero(tmp_path: Path) -> None:
 class CrashAtFirstPatch:
     """An observer that crashes the run when an analyst's answer is recorded and not yet used."""
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """Nothing to do."""
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """Nothing to do."""
 
     def called(self, row: CallRow) -> None:

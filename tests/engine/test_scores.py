@@ -14,7 +14,7 @@ from skillopt_es.engine.scores import mean_score, most_score, score
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.values import Failed, Measured, NotRun, Outcome, Score, SkillTree
-from skillopt_es.projections.state import Partial, TrainerState
+from skillopt_es.projections.state import Partial, RunState
 from skillopt_es.sessions.start import run_started
 
 SKILL = SkillTree(files={"SKILL.md": "# A\n"})
@@ -45,7 +45,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Scored:
             if outcome is not None
         }
         partial: dict[tuple[str, int], Partial] = how.get("partial", {})  # type: ignore[assignment]
-        return score(evaluation, TrainerState(rollouts={evaluation.place: rows}, partial=partial), run)  # type: ignore[dict-item]
+        return score(evaluation, RunState(rollouts={evaluation.place: rows}, partial=partial), run)  # type: ignore[dict-item]
 
     return add_up
 

@@ -91,10 +91,10 @@ def test_events_that_do_not_follow_are_not_read(finished: Path, tmp_path: Path) 
 def test_a_history_that_cannot_be_is_no_bug(finished: Path, tmp_path: Path) -> None:
     """A log whose hashes are right and whose events make no sense is damaged, and says at which event."""
     with EventLog.open(finished) as log:
-        scored = next(recorded.event for recorded in log.read(types=("EpochPlanned", "RolloutCompleted")))
+        started, scored = (next(log.read(types=(name,))).event for name in ("RunStarted", "RolloutCompleted"))
     with RunWriter.create(tmp_path / "odd", run_id="odd", name="odd", now=lambda: NOON) as writer:
-        asyncio.run(writer.append([scored, scored], expected=0))
-    with pytest.raises(LogDamaged, match="what stands before event 2 of the log cannot lead to it"):
+        asyncio.run(writer.append([started, scored, scored], expected=0))
+    with pytest.raises(LogDamaged, match="what stands before event 3 of the log cannot lead to it"):
         read_state(tmp_path / "odd")
 
 

@@ -17,11 +17,11 @@ from skillopt_es.config import RunConfig
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.estimating.estimate import Estimate, estimate_of
 from skillopt_es.estimating.history import past_runs
-from skillopt_es.estimating.plan import kind_of, plan_of
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatReply
+from skillopt_es.programs.classic.estimate import kind_of, plan_of
 from skillopt_es.runs.overview import spent
 from skillopt_es.sessions.session import start
 from skillopt_es.sessions.start import run_started
@@ -65,7 +65,7 @@ def estimated(directory: Path, settings: RunConfig, train: int = 12) -> Estimate
 def test_every_run_keeps_to_the_bounds_of_its_plan(name: str, tmp_path: Path) -> None:
     """Each kind of call, whatever the config; what is certain is met exactly."""
     run = trained(tmp_path / "run", config(tmp_path, SETTINGS[name]))
-    parts = {part.kind: part for part in plan_of(run)}
+    parts = {part.kind: part for part in plan_of(run, run.started.total_steps, run.config.train.num_epochs)}
     with EventLog.open(tmp_path / "run") as log:
         made = Counter(kind_of(row.call.slot, row.call.stage) for row in Journal(log.reader).read())
     assert set(made) <= set(parts)

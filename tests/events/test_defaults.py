@@ -10,16 +10,26 @@ import pytest
 from skillopt_es.events.catalog import CATALOG, Event, SkillScored
 from skillopt_es.events.codec import decode, encode
 from skillopt_es.events.errors import InvalidEvent
-from skillopt_es.events.values import Draft, Edit, EditReport, FailurePattern, Rewrite, Score, SkillTree, Suggestion
+from skillopt_es.events.values import (
+    Draft,
+    Edit,
+    EditReport,
+    FailurePattern,
+    GateVerdict,
+    Rewrite,
+    Score,
+    SkillTree,
+    Suggestion,
+)
 
 # To change one of these is to change what released logs say: raise the VERSION of the class and add an upcast.
 DEFAULTS: dict[str, dict[str, object]] = {
-    "RunStarted": {"notes": (), "guide": ""},
+    "RunStarted": {"notes": (), "guide": "", "program": "classic"},
     "RunResumed": {"overrides": (), "lost": (), "accepted_loss": ""},
     "RunForked": {"overrides": ()},
     "EvidenceRetracted": {"place": ""},
     "TextsErased": {"place": ""},
-    "RunPaused": {"hint": ""},
+    "RunPaused": {"hint": "", "key": ""},
     "EpochPlanned": {"meta_skill": ""},
     "RolloutCompleted": {
         "failure": "",
@@ -56,7 +66,30 @@ DEFAULTS: dict[str, dict[str, object]] = {
     "EditsRanked": {"reasoning": "", "fallback": "", "failed": "", "calls": ()},
     "SkillRewritten": {"text": "", "changes": (), "reasoning": "", "note": "", "calls": ()},
     "CandidateBuilt": {"rewrite": None, "notes": 0, "gaps_closed": False},
-    "CandidateGated": {
+    "CandidateGated": {},
+    "StepSkipped": {"detail": ""},
+    "AppendixWritten": {"value": None, "stale_from": ""},
+    "ComparisonDrawn": {},
+    "SlowUpdateProposed": {"guidance": "", "candidate": None, "reasoning": "", "note": "", "calls": ()},
+    "SlowUpdateApplied": {"guidance": "", "candidate": ""},
+    "MetaSkillWritten": {"content": "", "reasoning": "", "note": "", "calls": ()},
+    "TrainingStopped": {"limit": None},
+    "EpochCompleted": {},
+    "BestPromoted": {},
+    "SealedTestOpened": {"skill": "", "evaluation": ""},
+    "RunCompleted": {"test_initial": None, "test_best": None, "test_final": None},
+    "RunImported": {},
+    "StepImported": {},
+    "GapFound": {"step": None, "skill": None},
+    "GateVerdict": {
+        "new_best": False,
+        "metric": None,
+        "candidate_score": None,
+        "candidate_value": None,
+        "current_score": None,
+        "current_value": None,
+        "best_value": None,
+        "compared": None,
         "won": (),
         "lost": (),
         "known_from": "",
@@ -68,35 +101,6 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "error": None,
         "exact": True,
     },
-    "StepSkipped": {"detail": ""},
-    "AppendixWritten": {"value": None, "stale_from": ""},
-    "ComparisonDrawn": {},
-    "SlowUpdateProposed": {"guidance": "", "candidate": None, "reasoning": "", "note": "", "calls": ()},
-    "SlowUpdateApplied": {
-        "guidance": "",
-        "candidate": "",
-        "candidate_score": None,
-        "candidate_value": None,
-        "current_value": None,
-        "best_value": None,
-        "known_from": "",
-        "stale_from": "",
-        "rule": "strict",
-        "reason": "",
-        "draws": 1,
-        "current_draws": 1,
-        "error": None,
-        "exact": True,
-    },
-    "MetaSkillWritten": {"content": "", "reasoning": "", "note": "", "calls": ()},
-    "TrainingStopped": {"limit": None},
-    "EpochCompleted": {},
-    "BestPromoted": {},
-    "SealedTestOpened": {"skill": "", "evaluation": ""},
-    "RunCompleted": {"test_initial": None, "test_best": None, "test_final": None},
-    "RunImported": {},
-    "StepImported": {},
-    "GapFound": {"step": None, "skill": None},
     "Score": {"unmeasured": 0},
     "SkillTree": {"main": "SKILL.md"},
     "Edit": {
@@ -133,7 +137,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize(
     "kind",
-    [*CATALOG, Score, SkillTree, Edit, EditReport, FailurePattern, Suggestion, Draft, Rewrite],
+    [*CATALOG, GateVerdict, Score, SkillTree, Edit, EditReport, FailurePattern, Suggestion, Draft, Rewrite],
     ids=lambda kind: kind.__name__,
 )
 def test_no_default_of_a_released_class_changes(kind: type) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import shutil
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.codec import decode, encode
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.places import BASELINE, FINAL_BEST, FINAL_TEST, FINAL_VAL, Place, evaluated
+from skillopt_es.events.places import BASELINE, DEEPEST, FINAL_BEST, FINAL_TEST, FINAL_VAL, STARTS_SQL, Place, evaluated
 from skillopt_es.events.values import CallRef, Measured
 
 COUNTS = st.integers(1, 10**6)
@@ -107,6 +109,14 @@ def test_a_place_is_the_text_in_the_log() -> None:
     )  # fmt: skip
     written = encode(event)
     assert decode(written.type, written.version, written.data, lambda _: "") == event
+
+
+@pytest.mark.parametrize("slot", ["", "a", "a/b", "a/b/c", "a/b/c/d", "a/b/c/d/e/f", "/a//b/c", "e1/s2/gate/d2/item/x"])
+def test_a_database_and_we_agree_on_where_a_slot_starts(slot: str) -> None:
+    """Calls are added up by it in SQL."""
+    with closing(sqlite3.connect(":memory:")) as database:
+        (start,) = database.execute(f"select ({STARTS_SQL}) from (select ? as slot)", (slot,)).fetchone()
+    assert start == Place(slot).starts(DEEPEST)
 
 
 @pytest.mark.parametrize("part", ["", "a/b", "item"])

@@ -42,9 +42,9 @@ from pathlib import Path
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.verify import verify
 from skillopt_es.sessions.accounts import lost_calls
-from skillopt_es.runs.kept_overviews import kept_overview
-from skillopt_es.runs.liveness import is_written
-from skillopt_es.runs.usage_sums import kept_sums
+from skillopt_es.runs.kept import kept_overview
+from skillopt_es.runs.folders import is_written
+from skillopt_es.runs.kept import kept_sums
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 

@@ -16,8 +16,8 @@ from support.tamper import seqs_of
 from skillopt_es.events.catalog import CandidateGated
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
+from skillopt_es.exports.extras import quiet
 from skillopt_es.exports.metrics import numbers_of
-from skillopt_es.exports.quiet import quiet
 from skillopt_es.runs.run_settings import Settings, settings_in
 from skillopt_es.sessions.session import read_state
 

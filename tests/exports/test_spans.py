@@ -16,12 +16,13 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.exports.metrics import RunNumbers, numbers_of
 from skillopt_es.exports.spans import Span, spans_of
 from skillopt_es.runs.overview import spent
+from skillopt_es.sessions.wiring import provider_of
 
 
 def spans(run: Path) -> tuple[Span, ...]:
     """Those of a run."""
     with EventLog.open(run) as log:
-        return spans_of(log.run, log.read(), Journal(log.reader).read())
+        return spans_of(log.run, log.read(), Journal(log.reader).read(), provider_of)
 
 
 def numbers(run: Path) -> RunNumbers:
@@ -92,7 +93,7 @@ def test_a_model_is_a_models_name(
     config = {**first.event.config, "model": {**settings, f"{row.call.role}_backend": backend}}
     begun = evolve(first, event=evolve(first.event, config=config))
     answered = evolve(row, call=evolve(row.call, reply_model=recorded))
-    [call] = [span for span in spans_of(info, [begun, *records], [answered]) if span.level == "call"]
+    [call] = [span for span in spans_of(info, [begun, *records], [answered], provider_of) if span.level == "call"]
     assert call.attributes.get("gen_ai.response.model") == model
     assert call.attributes.get("gen_ai.agent.version") == version
     assert call.attributes.get("gen_ai.agent.name") == (backend if version else None)

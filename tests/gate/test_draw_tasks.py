@@ -13,12 +13,15 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
 from skillopt_es.gate.draws import Contest, draw_task, judged, known_of, leads
 from skillopt_es.gate.rules import MoreDraws, Ruling
-from skillopt_es.projections.state import Drawn, Measurement, Partial, TrainerState
+from skillopt_es.projections.state import AnyState, Drawn, Measurement, Partial, RunState, Standing
 
 ITEMS = ("v0", "v1", "v2", "v3")
 CONTEST = Contest(
-    candidate=CANDIDATE, current=CURRENT, candidate_place="e1/s2/gate", current_place="e1/s2/current"
-)  # fmt: skip
+    candidate=CANDIDATE,
+    standing=Standing(skill=CURRENT),
+    candidate_place="e1/s2/gate",
+    current_place="e1/s2/current",
+)
 WAVES = ("evaluation.early_stop=exact", "evaluation.early_stop_wave=2")
 
 
@@ -49,12 +52,12 @@ def rows(results: dict[str, str], place: str = "e1/s2/gate") -> dict[str, Rollou
     return {item: row(item, result, place) for item, result in results.items()}
 
 
-def here(state: TrainerState, results: dict[str, str], place: str = "e1/s2/gate") -> TrainerState:
+def here(state: AnyState, results: dict[str, str], place: str = "e1/s2/gate") -> AnyState:
     """The state with these results at the candidate's place."""
     return evolve(state, rollouts={place: rows(results, place)})
 
 
-def begun(state: TrainerState, results: dict[str, str], draw: int = 1) -> TrainerState:
+def begun(state: AnyState, results: dict[str, str], draw: int = 1) -> AnyState:
     """The state with a draw of the candidate that ended early at another place."""
     part = Partial(place="e1/s1/gate", rows=rows(results, "e1/s1/gate"))
     return evolve(state, partial={(CANDIDATE.hash, draw): part})
@@ -246,5 +249,5 @@ def test_sums_do_not_depend_on_the_order_of_what_was_recorded(run_of: RunOf) -> 
 def test_what_a_run_knows_of_its_items_is_asked_at_each_verdict() -> None:
     """Families of items that have types, and what flipped so far."""
     types = {"v0": "fern", "v1": "fern", "v2": "moss"}
-    known = known_of(TrainerState(types=types, flipped=frozenset({"v1"})))
+    known = known_of(RunState(types=types, flipped=frozenset({"v1"})))
     assert (known.families, known.flipped) == (types, {"v1"})

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve as replace
+from support.audits import regated
 from support.crashes import KillAt, in_child
 from support.flaky import flaky_world
 from support.logs import call_slots, decisions_of, events_of, rows_of
 from support.scripted import NOON, config
 
 from skillopt_es.audit.check import check
-from skillopt_es.audit.regating import regated
 from skillopt_es.engine.evaluations import measure, selection
+from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.engine.scores import score
 from skillopt_es.engine.tasks import Rollouts, Score, Task
@@ -38,10 +39,9 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import evolve
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
 
@@ -128,15 +128,15 @@ def test_a_draw_that_was_not_made_ends_what_can_be_told_exactly(runs: dict[str, 
 
 def test_a_verdict_says_its_rule_its_draws_and_its_reason(runs: dict[str, Path]) -> None:
     found = verdicts(runs["confirm"])
-    assert {event.rule for event in found} == {"confirm"}
+    assert {event.verdict.rule for event in found} == {"confirm"}
     for event in found:
-        if event.action in ("accept", "accept_new_best"):
-            assert (event.reason, event.draws, event.current_draws) == ("confirmed", 2, 2)
-        if event.reason == "not_confirmed":
-            assert (event.action, event.draws) == ("indecisive", 2)
-        if event.action == "reject":
-            assert (event.reason, event.draws) == ("not_better", 1)
-    assert {event.action for event in found} >= {"indecisive", "accept_new_best"}
+        if event.verdict.action in ("accept", "accept_new_best"):
+            assert (event.verdict.reason, event.verdict.draws, event.verdict.current_draws) == ("confirmed", 2, 2)
+        if event.verdict.reason == "not_confirmed":
+            assert (event.verdict.action, event.verdict.draws) == ("indecisive", 2)
+        if event.verdict.action == "reject":
+            assert (event.verdict.reason, event.verdict.draws) == ("not_better", 1)
+    assert {event.verdict.action for event in found} >= {"indecisive", "accept_new_best"}
 
 
 def test_every_further_draw_is_a_draw_of_its_own(runs: dict[str, Path]) -> None:
@@ -171,19 +171,19 @@ def test_a_current_skill_is_not_drawn_again_where_it_has_draws_enough(runs: dict
 
 def test_an_undecided_candidate_is_counted_and_not_told_as_refused(runs: dict[str, Path], tmp_path: Path) -> None:
     state = read_state(runs["confirm"])
-    assert state.counts.indecisive == sum(event.action == "indecisive" for event in verdicts(runs["confirm"]))
+    assert state.counts.indecisive == sum(event.verdict.action == "indecisive" for event in verdicts(runs["confirm"]))
     with EventLog.open(runs["confirm"]) as log:
         seq = next(
             each.seq
             for each in log.read()
-            if isinstance(each.event, CandidateGated) and each.event.action == "indecisive"
+            if isinstance(each.event, CandidateGated) and each.event.verdict.action == "indecisive"
         )
     before, after = read_state(runs["confirm"], seq - 1), read_state(runs["confirm"], seq)
     assert before.current is not None
     assert after.current is not None
     assert after.current.skill == before.current.skill
-    assert after.buffer[-1].action == "indecisive"
-    assert after.buffer[-1].rejected == ()
+    assert after.program.buffer[-1].action == "indecisive"
+    assert after.program.buffer[-1].rejected == ()
 
 
 def test_the_told_score_is_of_a_draw_that_decided_nothing(runs: dict[str, Path]) -> None:
@@ -194,9 +194,9 @@ def test_the_told_score_is_of_a_draw_that_decided_nothing(runs: dict[str, Path])
         assert standing is not None
         assert standing.score == told[standing.skill.hash].score
         assert standing.value == told[standing.skill.hash].value
-    taken = {event.candidate for event in verdicts(run) if event.action == "accept_new_best"}
+    taken = {event.candidate for event in verdicts(run) if event.verdict.action == "accept_new_best"}
     assert taken <= set(told)
-    rejected = {event.candidate for event in verdicts(run) if event.action == "reject"} - taken
+    rejected = {event.candidate for event in verdicts(run) if event.verdict.action == "reject"} - taken
     assert not rejected & set(told)
 
 
@@ -204,9 +204,9 @@ def test_gated_guidance_is_judged_by_the_same_rule(runs: dict[str, Path]) -> Non
     guided = [
         event
         for event in events_of(runs["paired"])
-        if isinstance(event, SlowUpdateApplied) and event.candidate_value is not None and event.epoch > 1
+        if isinstance(event, SlowUpdateApplied) and event.verdict.candidate_value is not None and event.epoch > 1
     ]
-    assert {event.rule for event in guided} == {"paired"}
+    assert {event.verdict.rule for event in guided} == {"paired"}
 
 
 def test_a_candidate_that_is_too_large_is_not_tried_and_told_as_refused(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_ended_early_a_run_decides_what_it_decides_in_full(runs: dict[str, Path]
 def decided(event: Event) -> tuple[object, ...]:
     match event:
         case CandidateGated() | SlowUpdateApplied():
-            return (type(event).__name__, event.candidate, event.action, event.reason)
+            return (type(event).__name__, event.candidate, event.verdict.action, event.verdict.reason)
         case BestPromoted() | RunCompleted():
             return (event,)
         case _:
@@ -310,18 +310,18 @@ def test_what_was_not_run_is_named_and_its_score_is_a_bound(runs: dict[str, Path
         assert event.by_type == {}
         assert event.score.measured == len(tried)
     bounds = {event.skill for event in ended}
-    gated = [event for event in verdicts(runs[name]) if not event.exact]
+    gated = [event for event in verdicts(runs[name]) if not event.verdict.exact]
     assert {event.candidate for event in gated} <= bounds
     for event in gated:
-        assert event.action in ("reject", "indecisive")
-        assert event.current_value is not None
-        assert event.candidate_value <= event.current_value or event.reason == "not_confirmed"
-        assert event.candidate_score.measured == event.compared
+        assert event.verdict.action in ("reject", "indecisive")
+        assert event.verdict.current_value is not None
+        assert event.verdict.candidate_value <= event.verdict.current_value or event.verdict.reason == "not_confirmed"
+        assert event.verdict.candidate_score.measured == event.verdict.compared
 
 
 def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(runs: dict[str, Path]) -> None:
     """The items that were run are not run again, and only with the others it has a score."""
-    state, run = TrainerState(), None
+    state, run = RunState[object](), None
     texts: dict[str, SkillTree] = {}
     for event in events_of(runs["strict, early"]):
         state = evolve(state, event)
@@ -376,7 +376,7 @@ def test_a_fork_may_go_on_by_another_rule(runs: dict[str, Path], tmp_path: Path,
         report = asyncio.run(check(log, Journal(log.reader), tmp_path / "fork"))
     assert report.ok, report.mismatch
     later = [event for event in verdicts(tmp_path / "fork") if event.step > 3]
-    assert {event.rule for event in later} == {"confirm"}
+    assert {event.verdict.rule for event in later} == {"confirm"}
     state, summary = read_state(tmp_path / "fork"), summarize(events_of(tmp_path / "fork"))
     assert state.current is not None
     assert summary.current.value == pytest.approx(state.current.value)
@@ -411,9 +411,9 @@ def test_too_many_failures_in_the_waves_pause_a_run_and_it_goes_on(tmp_path: Pat
         return scored > 1 and item in down
 
     class Watching:
-        def planned(self, task: Task, state: TrainerState) -> None: ...
+        def planned(self, task: Task, state: AnyState) -> None: ...
 
-        def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+        def happened(self, seq: int, event: Event, state: AnyState) -> None:
             nonlocal scored
             scored += isinstance(event, SkillScored)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from support.at_gate import CANDIDATE, CURRENT, OLD, RunOf, measured, runs_in, state_of
+from support.at_gate import BEST, CANDIDATE, CURRENT, OLD, RunOf, measured, runs_in, state_of
 
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.events.values import Measured, Score, SkillTree
+from skillopt_es.events.values import GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
 from skillopt_es.gate.draws import Contest, rule_of, too_large, too_little
-from skillopt_es.projections.state import Measurement, Standing, TrainerState
+from skillopt_es.projections.standings import placed
+from skillopt_es.projections.state import AnyState, Measurement, Origin, Standing
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +19,16 @@ def run_of(tmp_path_factory: pytest.TempPathFactory) -> RunOf:
     return runs_in(tmp_path_factory.mktemp("gate"))
 
 
-def weighed(state: TrainerState, run: RunData, candidate: SkillTree = CANDIDATE) -> gate.Weighed:
+def weighed(state: AnyState, run: RunData, candidate: SkillTree = CANDIDATE) -> GateVerdict:
     """The verdict of the run's gate."""
-    contest = Contest(candidate=candidate, current=CURRENT, candidate_place="e1/s1/gate", current_place="e1/s1/current")
-    return gate.weighed(state, run, contest, use_gate=run.config.evaluation.use_gate)
+    assert state.current is not None
+    assert state.best is not None
+    contest = Contest(
+        candidate=candidate, standing=state.current, candidate_place="e1/s1/gate", current_place="e1/s1/current"
+    )
+    found = gate.weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
+    assert found.new_best or found.action != "accept_new_best"
+    return found
 
 
 def test_without_a_gate_every_candidate_is_taken(run_of: RunOf) -> None:
@@ -63,7 +70,7 @@ def test_a_score_that_stands_for_the_current_text_has_to_be_exceeded(
 
 def test_a_candidate_that_is_the_current_text_counts_what_stands_for_it(run_of: RunOf) -> None:
     """It is as good as it was, and so it is no better."""
-    stale = Standing(skill=CURRENT, value=0.5, stale_from=OLD.hash, origin="slow_update_epoch_1")
+    stale = Standing(skill=CURRENT, value=0.5, stale_from=OLD.hash, origin=Origin(kind="slow_update", epoch=1))
     found = weighed(state_of({"old": measured("1110")}, standing=stale), run_of(), CURRENT)
     assert (found.action, found.candidate_value, found.current_value) == ("reject", 0.5, 0.5)
     assert (found.candidate_score, found.compared, found.won, found.lost) == (measured("1110").score, 4, (), ())
@@ -83,6 +90,25 @@ def test_a_candidate_that_wins_is_the_best_if_it_also_beats_that(
         **({} if best is None else {"best": measured(best)}),
     }
     assert weighed(state_of(known), run_of()).action == action
+
+
+@pytest.mark.parametrize(("best", "new_best"), [(None, True), (0.5, True), (0.75, False), (1.0, False)])
+def test_without_a_gate_the_best_text_is_the_one_that_counts_most(
+    run_of: RunOf, best: float | None, *, new_best: bool
+) -> None:
+    """Or the first that was measured."""
+    run, known = run_of("evaluation.use_gate=false"), {"candidate": measured("1110")}
+    found = weighed(placed(state_of(known), best=Standing(skill=BEST, value=best)), run)
+    assert (found.action, found.new_best, found.best_value) == ("force_accept", new_best, best)
+
+
+def test_a_verdict_says_by_which_metric_and_where_its_candidate_was_known_from(run_of: RunOf) -> None:
+    """Nothing, where it was measured for this contest."""
+    known = {"current": measured("1100"), "candidate": measured("1110")}
+    found = weighed(state_of(known), run_of("evaluation.gate_metric=soft"))
+    assert (found.metric, found.known_from, found.stale_from) == ("soft", "there", "")
+    here = {**known, "candidate": measured("1110", place="e1/s1/gate")}
+    assert weighed(state_of(here), run_of()).known_from == ""
 
 
 def test_a_candidate_that_beats_the_best_text_where_that_is_the_current_one_is_the_best(run_of: RunOf) -> None:
@@ -107,7 +133,7 @@ def test_where_the_rule_would_have_to_draw_the_best_text_again_its_mean_decides(
 
 def test_a_text_is_not_better_than_itself(run_of: RunOf) -> None:
     """Whatever it was measured at."""
-    contest = Contest(candidate=CURRENT, current=CURRENT, candidate_place="a", current_place="b")
+    contest = Contest(candidate=CURRENT, standing=Standing(skill=CURRENT), candidate_place="a", current_place="b")
     assert gate.is_better(state_of({}), run_of(), contest) is False
 
 

@@ -15,7 +15,7 @@ from support.scripted import NOON, ScriptedEnvironment, ScriptedWorld, config
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import EditsRanked, Event
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.sessions.session import read_state, start
 
 # In the order in which the original writes them.
@@ -84,7 +84,7 @@ def test_every_record_has_the_originals_keys(out: Path) -> None:
 
 def test_numbers_are_those_of_the_run(out: Path, demo_run: Path) -> None:
     """Scores, texts and hashes are the log's."""
-    state: TrainerState = read_state(demo_run)
+    state: ClassicState = read_state(demo_run)
     assert state.best is not None
     assert state.completed is not None
     assert state.completed.test_best is not None
@@ -134,7 +134,7 @@ def test_a_run_under_way_has_what_it_has(tmp_path: Path) -> None:
         def called(self, *_: object) -> None:
             """Nothing."""
 
-        def happened(self, _seq: int, event: Event, state: TrainerState) -> None:
+        def happened(self, _seq: int, event: Event, state: ClassicState) -> None:
             """The second step's patches are being merged."""
             if isinstance(event, EditsRanked) and event.step == 2:
                 exported(tmp_path / "run", tmp_path / "out")

@@ -19,6 +19,7 @@ from support.logs import events_of
 from support.original_folder import C2, GUIDED, V0, V1, V4, dump, killed, resumed, whole
 from support.ready import PATIENCE
 
+from skillopt_es.engine.fold import fold
 from skillopt_es.errors import DataError
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, GapFound, SkillScored, StepImported, StepSkipped
 from skillopt_es.events.values import Edit
@@ -27,7 +28,6 @@ from skillopt_es.interchange.folder import read_folder
 from skillopt_es.interchange.imported_edits import with_origins
 from skillopt_es.interchange.imported_run import imported_run
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import fold
 from skillopt_es.runs.folders import is_run
 
 
@@ -46,11 +46,11 @@ def test_a_complete_run_is_followed_to_its_end(folder: Path, tmp_path: Path) -> 
     assert state.counts.skipped == 1
     assert state.current is not None
     assert state.best is not None
-    assert (state.current.skill.text, state.current.origin) == (GUIDED, "slow_update_epoch_02")
+    assert (state.current.skill.text, str(state.current.origin)) == (GUIDED, "slow_update_epoch_02")
     assert (state.best.skill.text, state.best.value, state.best.step) == (V4, 0.75, 4)
-    assert state.memory == "short rules help"
+    assert state.program.memory == "short rules help"
     assert not state.gaps
-    verdicts = [event.action for event in events_of(tmp_path / "run") if isinstance(event, CandidateGated)]
+    verdicts = [event.verdict.action for event in events_of(tmp_path / "run") if isinstance(event, CandidateGated)]
     assert verdicts == ["accept_new_best", "reject", "accept_new_best", "reject", "reject"]
 
 
@@ -58,15 +58,15 @@ def test_items_that_were_won_and_lost_are_told_from_the_results(folder: Path, tm
     """Both skills' results are there, so it is known on which items they differ."""
     imported(folder, tmp_path / "run")
     first = next(event for event in events_of(tmp_path / "run") if isinstance(event, CandidateGated))
-    assert (first.compared, first.won, first.lost) == (4, ("v1",), ())
-    assert (first.current_value, first.candidate_value) == (0.25, 0.5)
+    assert (first.verdict.compared, first.verdict.won, first.verdict.lost) == (4, ("v1",), ())
+    assert (first.verdict.current_value, first.verdict.candidate_value) == (0.25, 0.5)
 
 
 def test_a_gated_slow_update_can_be_the_best(tmp_path: Path) -> None:
     """Its own evaluation is an event like any other."""
     state = imported(whole(tmp_path / "results", gated=True), tmp_path / "run")
     assert state.best is not None
-    assert (state.best.skill.text, state.best.value, state.best.origin) == (GUIDED, 1.0, "slow_update_epoch_02")
+    assert (state.best.skill.text, state.best.value, str(state.best.origin)) == (GUIDED, 1.0, "slow_update_epoch_02")
     assert not state.gaps
 
 
@@ -141,7 +141,11 @@ def test_rollouts_that_were_deleted_leave_unknown_counts(folder: Path, tmp_path:
     gate = next(event for event in events if isinstance(event, SkillScored) and event.place == "e1/s1/gate")
     assert (gate.score.hard, gate.score.measured, gate.score.unmeasured) == (0.5, None, None)
     first = next(event for event in events if isinstance(event, CandidateGated))
-    assert (first.action, first.compared, first.current_value) == ("accept_new_best", None, None)
+    assert (first.verdict.action, first.verdict.compared, first.verdict.current_value) == (
+        "accept_new_best",
+        None,
+        None,
+    )
     recorded = next(event for event in events if isinstance(event, StepImported))
     assert recorded.batches[0].items is None
     assert ("baseline", "what the initial skill measured") in gaps(state)
@@ -170,7 +174,7 @@ def test_a_candidates_text_is_found_by_its_hash(folder: Path, tmp_path: Path) ->
     state = imported(folder, tmp_path / "again")
     assert gaps(state) == {("e2/s5", "the candidate's text")}
     rejected = [event for event in events_of(tmp_path / "again") if isinstance(event, CandidateGated)][3]
-    assert (rejected.step, rejected.action, rejected.candidate) == (5, "reject", "")
+    assert (rejected.step, rejected.verdict.action, rejected.candidate) == (5, "reject", "")
 
 
 def test_a_step_without_any_file_is_a_gap(folder: Path, tmp_path: Path) -> None:
@@ -227,10 +231,10 @@ def test_a_run_that_was_killed_stands_in_its_step(tmp_path: Path) -> None:
     state = imported(killed(tmp_path / "results"), tmp_path / "run")
     assert state.status == "running"
     assert state.steps_done == 4
-    assert state.step is not None
-    assert state.step.number == 5
-    assert state.step.ranked is not None
-    assert state.step.built is not None
+    assert state.program.step is not None
+    assert state.program.step.number == 5
+    assert state.program.step.ranked is not None
+    assert state.built is not None
     assert state.completed is None
 
 
@@ -414,7 +418,7 @@ from pathlib import Path
 from attrs import evolve
 from skillopt_es.interchange.folder import read_folder
 from skillopt_es.interchange.imported_run import imported_run
-from skillopt_es.interchange.importing import write_run
+from skillopt_es.interchange.imported_run import write_run
 
 class Texts(tuple):
     def __iter__(self):

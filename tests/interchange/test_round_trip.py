@@ -15,7 +15,7 @@ from support.scripted import ScriptedEnvironment, ScriptedWorld, config, ticking
 from support.scripted_modes import MODES, SKILL, rewriting_world
 
 from skillopt_es.cli.export import MARKER
-from skillopt_es.projections.snapshot import snapshot
+from skillopt_es.runs.snapshot import snapshot
 from skillopt_es.sessions.session import read_state, start
 
 # What an import cannot know, or what says where a folder lies.

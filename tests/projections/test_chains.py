@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 from support.audited import KINDS, Audited, records_of
 
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -16,14 +17,13 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Measured
-from skillopt_es.projections.chains import CHAIN_TYPES, Chain, chains
-from skillopt_es.projections.epoch_ends import END_TYPES, epoch_ends
+from skillopt_es.programs.classic.state import proposals_of
+from skillopt_es.projections.chains import CHAIN_TYPES, END_TYPES, Chain, chains, epoch_ends
 from skillopt_es.projections.fates import fates_of, note_fates
-from skillopt_es.projections.item_history import item_history
+from skillopt_es.projections.item_results import item_history
 from skillopt_es.projections.lineage import lineage
 from skillopt_es.projections.not_taken import not_taken, of_step
-from skillopt_es.projections.state import proposals_in, proposals_of
-from skillopt_es.projections.trainer import fold
+from skillopt_es.projections.state import proposals_in
 from skillopt_es.projections.turning_points import turning_points
 
 
@@ -45,14 +45,14 @@ def test_a_chain_is_what_the_state_held_before_the_verdict(records: list[Recorde
         if not isinstance(record.event, CandidateGated | StepSkipped):
             continue
         state = fold(each.event for each in records[: record.seq - 1])
-        step, chain = state.step, found[record.event.step]
+        step, chain = state.program.step, found[record.event.step]
         assert step is not None
-        assert state.epoch is not None
-        assert (chain.step, chain.epoch) == (step.number, state.epoch.number)
+        assert state.program.epoch is not None
+        assert (chain.step, chain.epoch) == (step.number, state.program.epoch.number)
         assert {name: seen.event for name, seen in chain.patches.items()} == dict(step.patches)
         assert {name: seen.event for name, seen in chain.merges.items()} == dict(step.merges)
         assert dict(chain.proposals) == dict(proposals_of(step))
-        pairs = ((chain.ranked, step.ranked), (chain.built, step.built), (chain.extended, step.extended))
+        pairs = ((chain.ranked, step.ranked), (chain.built, state.built), (chain.extended, step.extended))
         assert all((seen.event if seen is not None else None) == held for seen, held in pairs)
 
 
@@ -117,7 +117,7 @@ def test_an_epochs_end_is_what_the_state_held_of_it(records: list[Recorded]) -> 
     for record in records:
         if not isinstance(record.event, EpochCompleted):
             continue
-        epoch, end = fold(each.event for each in records[: record.seq]).epoch, found[record.event.epoch]
+        epoch, end = fold(each.event for each in records[: record.seq]).program.epoch, found[record.event.epoch]
         assert epoch is not None
         known = ((end.proposed, epoch.proposed), (end.applied, epoch.applied), (end.meta, epoch.meta))
         for seen, held in known:
@@ -138,7 +138,7 @@ def test_an_item_is_followed_through_the_whole_run(records: list[Recorded]) -> N
         ]
         assert [seen.seq for seen in history.results] == rollouts
         gates = {each.event.step for each in records if isinstance(each.event, CandidateGated)
-                 and item in each.event.won + each.event.lost}  # fmt: skip
+                 and item in each.event.verdict.won + each.event.verdict.lost}  # fmt: skip
         assert {turned.step for turned in history.turned if turned.step is not None} == gates
         for use in history.uses:
             assert item in use.patch.event.items

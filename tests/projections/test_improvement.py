@@ -9,8 +9,8 @@ import pytest
 from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 
+from skillopt_es.audit.improvement import Improvement, improvement_of
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, SlowUpdateApplied
-from skillopt_es.projections.improvement import Improvement, improvement_of
 from skillopt_es.projections.usage import Usage
 from skillopt_es.runs.overview import Spent, spent
 from skillopt_es.sessions.session import start
@@ -54,7 +54,7 @@ def test_points_and_edits_are_those_of_the_verdicts(run: Path, found: Improvemen
     assert sum(each.points for each in found.curve) == pytest.approx(found.points)
     assert found.points > 0
     reports = {e.step: e.reports for e in events if isinstance(e, CandidateBuilt)}
-    taken = {e.step: e.action for e in events if isinstance(e, CandidateGated) and e.action != "reject"}
+    taken = {e.step: e.verdict.action for e in events if isinstance(e, CandidateGated) and e.verdict.action != "reject"}
     wanted = {step: sum(report.status.startswith("applied") for report in reports[step]) for step in taken}
     assert {each.name: each.edits for each in found.curve if each.edits} == {
         f"step {step}": count for step, count in wanted.items()
@@ -65,7 +65,7 @@ def test_points_and_edits_are_those_of_the_verdicts(run: Path, found: Improvemen
     }
     guided = [e for e in events if isinstance(e, SlowUpdateApplied) and e.epoch > 1]
     assert [each.verdict for each in found.curve if each.name in {f"end of epoch {e.epoch}" for e in guided}] == [
-        e.action for e in guided
+        e.verdict.action for e in guided
     ]
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Failed, Measured, NotRun
-from skillopt_es.projections.families import families_of
 from skillopt_es.projections.intervals import (
     Paired,
     draws,
@@ -22,6 +21,7 @@ from skillopt_es.projections.intervals import (
     wilson,
     wilson_by_family,
 )
+from skillopt_es.projections.item_results import families_of
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ import pytest
 from support.scripted import ScriptedWorld, config
 
 from skillopt_es.cli.lineage import dot, drawing, mermaid
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import Recorded
 from skillopt_es.events.log import EventLog
 from skillopt_es.projections.lineage import TYPES, Lineage, lineage
-from skillopt_es.projections.trainer import fold
 from skillopt_es.sessions.session import start
 
 SETTINGS = {

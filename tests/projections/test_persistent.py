@@ -37,3 +37,13 @@ def test_versions_that_grow_apart_do_not_mix() -> None:
     with pytest.raises(KeyError):
         left["c"]
     assert left == base.put("b", 2)
+
+
+def test_a_version_can_be_walked_while_a_newer_one_grows() -> None:
+    """Its keys, values and items are those it had."""
+    base = Ledger[str, int]().put("a", 1).put("b", 2)
+    grown = base
+    for number, (key, value) in enumerate(base.items()):
+        grown = grown.put(f"{key}{number}", value)
+    assert list(grown.items()) == [("a", 1), ("b", 2), ("a0", 1), ("b1", 2)]
+    assert list(base) == ["a", "b"]

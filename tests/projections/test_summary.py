@@ -12,14 +12,14 @@ from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 from support.tamper import cut_off, seqs_of
 
+from skillopt_es.engine.fold import evolve
 from skillopt_es.events.catalog import EditsRanked, Event, RolloutCompleted, SkillScored
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Score
 from skillopt_es.projections.lines import EpochLine, StepLine, pooled
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import RunState
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, summarize
 from skillopt_es.projections.tables import rebuild_tables
-from skillopt_es.projections.trainer import evolve
 from skillopt_es.sessions.session import start
 
 VARIANTS = [
@@ -40,7 +40,7 @@ def events(request: pytest.FixtureRequest, tmp_path: Path) -> list[Event]:
 
 def test_it_stands_where_the_state_stands(events: list[Event]) -> None:
     """After every event that matters: status, position, and both skills with their values."""
-    state = TrainerState()
+    state = RunState[object]()
     for count, event in enumerate(events, start=1):
         state = evolve(state, event)
         if type(event).__name__ not in OVERVIEW:
@@ -94,8 +94,8 @@ def test_batches_of_a_step_are_pooled_by_what_they_measured() -> None:
 def test_tables_hold_every_row(demo_run: Path, tmp_path: Path) -> None:
     """And are made anew each time."""
     with EventLog.open(demo_run) as log:
-        rebuild_tables(log, tmp_path / "t.db")
-        path = rebuild_tables(log, tmp_path / "t.db")
+        rebuild_tables([log], tmp_path / "t.db")
+        path = rebuild_tables([log], tmp_path / "t.db")
     events = events_of(demo_run)
     with closing(sqlite3.connect(path)) as tables:
         counts = {
@@ -114,10 +114,9 @@ def test_tables_hold_every_row(demo_run: Path, tmp_path: Path) -> None:
 
 
 def test_edits_of_an_open_step_have_no_verdict_yet(demo_run: Path, tmp_path: Path) -> None:
-    """A run that was cut off in the middle of its first step; the tables lie beside its log."""
+    """A run that was cut off in the middle of its first step."""
     [chosen, *_] = seqs_of(demo_run, EditsRanked)
     copy = cut_off(demo_run, tmp_path / "run", chosen)
-    with EventLog.open(copy) as log, closing(sqlite3.connect(rebuild_tables(log))) as tables:
+    with EventLog.open(copy) as log, closing(sqlite3.connect(rebuild_tables([log], tmp_path / "t.db"))) as tables:
         fates = set(tables.execute("select chosen, verdict from edits").fetchall())
     assert fates == {(0, None), (1, None)}
-    assert (copy / "projections.db").is_file()

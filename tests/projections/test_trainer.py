@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 
+from skillopt_es.engine.fold import evolve, fold
 from skillopt_es.events.catalog import CandidateGated, Event, SlowUpdateApplied, StepSkipped
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve, fold
+from skillopt_es.projections.state import RunState
 from skillopt_es.sessions.session import start
 
 _EVENTS: list[Event] = []
@@ -31,7 +31,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
 def test_a_fold_is_the_same_over_any_chunks(data: st.DataObject) -> None:
     """Folding in pieces, one after the other, gives the state of the whole."""
     cuts = sorted(data.draw(st.lists(st.integers(0, len(_EVENTS)), max_size=6)))
-    state = TrainerState()
+    state = RunState[object]()
     for begin, end in zip([0, *cuts], [*cuts, len(_EVENTS)], strict=True):
         state = fold(_EVENTS[begin:end], state)
     assert state == fold(_EVENTS)
@@ -39,7 +39,7 @@ def test_a_fold_is_the_same_over_any_chunks(data: st.DataObject) -> None:
 
 def test_a_state_never_changes_afterwards() -> None:
     """Every state along the way is still what a fresh fold of its prefix gives."""
-    state = TrainerState()
+    state = RunState[object]()
     along = [state]
     for event in _EVENTS:
         state = evolve(state, event)
@@ -50,11 +50,11 @@ def test_a_state_never_changes_afterwards() -> None:
 
 def test_the_current_score_is_unknown_until_its_text_was_measured() -> None:
     """After the placeholder and after a forced slow update nobody knows, and nobody pretends to."""
-    state = TrainerState()
+    state = RunState[object]()
     forced = 0
     for event in _EVENTS:
         state = evolve(state, event)
-        if isinstance(event, SlowUpdateApplied) and event.action in ("placeholder", "force_accept"):
+        if isinstance(event, SlowUpdateApplied) and event.verdict.action in ("placeholder", "force_accept"):
             assert state.current is not None
             assert (state.current.score, state.current.value) == (None, None)
             forced += 1
@@ -63,7 +63,7 @@ def test_the_current_score_is_unknown_until_its_text_was_measured() -> None:
 
 def test_every_recorded_score_belongs_to_a_measured_text() -> None:
     """Whatever is current or best with a score was measured under exactly that hash."""
-    state = TrainerState()
+    state = RunState[object]()
     for event in _EVENTS:
         state = evolve(state, event)
         for standing in (state.current, state.best):
@@ -73,17 +73,17 @@ def test_every_recorded_score_belongs_to_a_measured_text() -> None:
 
 def test_the_buffer_holds_this_epoch_only() -> None:
     """Each gated step adds one attempt; an epoch begins with none."""
-    state = TrainerState()
+    state = RunState[object]()
     epoch = 0
     for event in _EVENTS:
         before = state
         state = evolve(state, event)
         if isinstance(event, CandidateGated):
-            assert len(state.buffer) == len(before.buffer) + 1
-            assert bool(state.buffer[-1].rejected) == (event.action == "reject")
-        if state.epoch is not None and state.epoch.number != epoch:
-            epoch = state.epoch.number
-            assert state.buffer == ()
+            assert len(state.program.buffer) == len(before.program.buffer) + 1
+            assert bool(state.program.buffer[-1].rejected) == (event.verdict.action == "reject")
+        if state.program.epoch is not None and state.program.epoch.number != epoch:
+            epoch = state.program.epoch.number
+            assert state.program.buffer == ()
 
 
 def test_counts_add_up() -> None:

@@ -33,8 +33,7 @@ from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatRequest, Splits
 from skillopt_es.projections.usage import Tally, Usage
-from skillopt_es.report.page import MARK, page
-from skillopt_es.report.top import used
+from skillopt_es.report.page import MARK, page, used
 from skillopt_es.sessions.session import start
 
 PageOf = Callable[[Path], str]

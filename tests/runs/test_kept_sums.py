@@ -23,9 +23,8 @@ from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.projections.usage import usage_of
 from skillopt_es.runs import overview as overview_module
-from skillopt_es.runs import usage_sums
-from skillopt_es.runs.kept_check import with_kept
-from skillopt_es.runs.overview import Overview, overviews, spent
+from skillopt_es.runs.kept import keep_sums, kept_sums, with_later
+from skillopt_es.runs.overview import Overview, overviews, spent, with_kept
 
 Change = Callable[[Path], object]
 
@@ -101,9 +100,9 @@ def test_forged_sums_are_named(run: Path) -> None:
     """What looks right is believed to save time, but not by who checks; honest ones are no problem."""
     honest = spent(run).usage
     with EventLog.open(run) as log:
-        kept = usage_sums.kept_sums(run, log, 0)
+        kept = kept_sums(run, log, 0)
         assert with_kept(verify(run), run).ok
-        usage_sums.keep(run, evolve(kept, sums=tuple(evolve(each, calls=1) for each in kept.sums)))
+        keep_sums(run, evolve(kept, sums=tuple(evolve(each, calls=1) for each in kept.sums)))
     assert spent(run).usage != honest
     report = with_kept(verify(run), run)
     assert (report.ok, [problem.where for problem in report.problems]) == (False, ["usage.json"])
@@ -126,14 +125,14 @@ def test_sums_of_a_shorter_journal_are_gone_on_with(run: Path, tmp_path: Path) -
     """The calls after those that were added up are added; of a log that lost some nothing is believed."""
     half = journal_length(run) // 2
     with EventLog.open(run) as log:
-        kept = usage_sums.with_later(usage_sums.kept_sums(run, log, 0), log, half)
-        usage_sums.keep(run, kept)
-        assert usage_sums.kept_sums(run, log, 0) == kept
+        kept = with_later(kept_sums(run, log, 0), log, half)
+        keep_sums(run, kept)
+        assert kept_sums(run, log, 0) == kept
     assert spent(run).usage == by_each_call(run)
     other = cut_off(run, tmp_path / "other", 20)
     shutil.copy(run / "usage.json", other / "usage.json")
     with EventLog.open(other) as log:
-        assert usage_sums.kept_sums(other, log, 0).calls == 0
+        assert kept_sums(other, log, 0).calls == 0
 
 
 def test_what_was_kept_is_what_was_recorded(run: Path) -> None:

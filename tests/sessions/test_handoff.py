@@ -20,7 +20,7 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Stage
 from skillopt_es.ports import ChatModel, ChatReply, ChatRequest
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.handoff import FOLDER, Question, questions, record_answer
 from skillopt_es.sessions.session import resume, start
 
@@ -42,7 +42,7 @@ def world(target: ChatModel | None = None, optimizer: ChatModel | None = None) -
     )
 
 
-def begun(tmp_path: Path, made: ScriptedWorld) -> tuple[Path, TrainerState]:
+def begun(tmp_path: Path, made: ScriptedWorld) -> tuple[Path, AnyState]:
     """A run as far as it comes without answers."""
     folder = tmp_path / "run"
     return folder, asyncio.run(start(config(tmp_path, SMALL), folder, made.session()))

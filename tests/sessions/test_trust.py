@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from attrs import evolve, field, frozen
+from support.audits import regated
 from support.logs import events_of
 from support.scripted import (
     ScriptedEnvironment,
@@ -22,7 +23,6 @@ from support.tamper import cut_off, rewritten, seqs_of
 from skillopt_es.audit.blame import BLAME_TYPES, blame
 from skillopt_es.audit.check import CheckReport, check
 from skillopt_es.audit.line_costs import BlamedLine, blamed_lines
-from skillopt_es.audit.regating import regated
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import (
     CandidateGated,
@@ -212,7 +212,7 @@ def test_what_only_untrusted_attempts_support_is_refused_untried(tmp_path: Path)
     assert all("only untrusted attempts support e" in event.detail for event in skipped)
     assert not [event for event in events if isinstance(event, SkillScored) and event.place.endswith("/gate")]
     guided = [event for event in events if isinstance(event, SlowUpdateApplied) and event.epoch == 2]
-    assert [(event.action, event.reason) for event in guided] == [("reject", "untrusted_only")]
+    assert [(event.verdict.action, event.verdict.reason) for event in guided] == [("reject", "untrusted_only")]
     assert not any("Rejected" in text for text in asked)
     assert checked(run).ok
 
@@ -247,7 +247,9 @@ def test_a_clause_that_refuses_everything_is_refused(tmp_path: Path) -> None:
 def test_another_rule_can_be_asked_what_it_would_refuse(tmp_path: Path) -> None:
     """Every candidate of a run over untrusted items; and of a run that refused them, what cannot be told."""
     run, _ = trained(tmp_path / "a", DoubtfulEnvironment(untrusted=EVERY))
-    taken = [event.step for event in events_of(run) if isinstance(event, CandidateGated) and event.action != "reject"]
+    taken = [
+        event.step for event in events_of(run) if isinstance(event, CandidateGated) and event.verdict.action != "reject"
+    ]
     found = regated(run, ("evaluation.no_untrusted_only=true",))
     verdicts = [verdict for verdict in found.verdicts if verdict.kind == "candidate"]
     assert {verdict.derived for verdict in verdicts} == {"untrusted_only"}

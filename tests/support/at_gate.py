@@ -8,7 +8,7 @@ from pathlib import Path
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import Measured, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
-from skillopt_es.projections.state import Drawn, Measurement, Standing, TrainerState
+from skillopt_es.projections.state import AnyState, Drawn, Measurement, RunState, Standing
 from skillopt_es.sessions.start import run_started
 from support.scripted import ScriptedEnvironment, config
 
@@ -42,12 +42,10 @@ def measured(*draws: str, place: str = "there", unmeasured: int = 0) -> Measurem
     return Measurement(score=score(first), value=score(first).hard, place=place, items=items(first), further=further)
 
 
-def state_of(
-    known: Mapping[str, Measurement], *, best: SkillTree = BEST, standing: Standing | None = None
-) -> TrainerState:
+def state_of(known: Mapping[str, Measurement], *, best: SkillTree = BEST, standing: Standing | None = None) -> AnyState:
     """A state in which these texts were measured."""
     ledger: Ledger[str, Measurement] = Ledger()
     for name, each in known.items():
         ledger = ledger.put(TEXTS[name].hash, each)
     current = Standing(skill=CURRENT, value=0.5) if standing is None else standing
-    return TrainerState(current=current, best=Standing(skill=best), measured=ledger)
+    return RunState(standings={"current": current, "best": Standing(skill=best)}, measured=ledger)

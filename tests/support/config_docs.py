@@ -12,9 +12,8 @@ import attrs
 import yaml
 
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
-from skillopt_es.config.original import ALIASES, FATES, MOVED, ElsewhereNamed, Retired, Secret
+from skillopt_es.config.original import ALIASES, FATES, KNOWN, MOVED, ElsewhereNamed, Retired, Secret
 from skillopt_es.config.sections import SECTIONS, RoleConfig
-from skillopt_es.config.translation import KNOWN
 from skillopt_es.config.values import described
 from skillopt_es.sessions.wiring import ENVIRONMENTS, registered
 

@@ -11,7 +11,7 @@ from attrs import define
 from skillopt_es.engine.tasks import Task
 from skillopt_es.events.catalog import Event
 from skillopt_es.events.journal import CallRow
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
 
 
 @define
@@ -22,10 +22,10 @@ class KillAt:
     call: int = -1
     calls_seen: int = 0
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """Nothing to do."""
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """After an event."""
         if seq == self.event:
             os.kill(os.getpid(), signal.SIGKILL)

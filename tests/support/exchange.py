@@ -14,13 +14,12 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
 from skillopt_es.interchange.folder import read_folder
-from skillopt_es.interchange.imported_run import imported_run
-from skillopt_es.interchange.importing import write_run
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.interchange.imported_run import imported_run, write_run
+from skillopt_es.projections.state import AnyState
 from support.scripted import NOON
 
 
-def imported(folder: Path, run: Path) -> TrainerState:
+def imported(folder: Path, run: Path) -> AnyState:
     """The state of a result folder's import, whose log is found to be whole."""
     state = write_run(imported_run(read_folder(folder)), run, now=lambda: NOON)
     assert verify(run).ok
@@ -46,7 +45,7 @@ def read(path: Path) -> Any:
     return [json.loads(line) for line in text.splitlines()] if path.suffix == ".jsonl" else json.loads(text)
 
 
-def gaps(state: TrainerState) -> set[tuple[str, str]]:
+def gaps(state: AnyState) -> set[tuple[str, str]]:
     """What an import does not know: where and what."""
     return {(gap.place, gap.what) for gap in state.gaps if isinstance(gap, GapFound)}
 

@@ -2,7 +2,8 @@
 Makes the golden log of the current release: `python tests/support/make_golden.py` (refuses to replace one).
 
 A golden log is a real run, kept for ever: every later version must fold it to the same state. `0.1.0-paired` is one of
-the flaky world under `paired`, of the time before `evaluation.gate_noise`: it has no such key.
+the flaky world under `paired`, of the time before `evaluation.gate_noise`: it has no such key. `0.1.0-verdict` is the
+first in which a verdict is one value.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from skillopt_es.events.values import digest_of
-from skillopt_es.projections.snapshot import snapshot
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState
+from skillopt_es.runs.snapshot import snapshot
 from skillopt_es.sessions.session import read_state, start
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
@@ -25,7 +26,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 OPTIONS = ["train.num_epochs=2", "train.accumulation=2", "optimizer.slow_update_gate_with_selection=true"]
 
 
-def state_digest(state: TrainerState) -> str:
+def state_digest(state: AnyState) -> str:
     """Names a state, by everything that is shown of it."""
     return digest_of(json.dumps(snapshot(state), sort_keys=True).encode())
 

@@ -13,8 +13,8 @@ from support import ready
 CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
-def on_terminal(*words: object, **environ: str) -> str:
-    """What a terminal of 80 columns and 24 lines gets of a command."""
+def on_terminal(*words: object, code: int = 0, **environ: str) -> str:
+    """What a terminal of 80 columns and 24 lines gets of a command that ends with a code."""
     ours, theirs = pty.openpty()
     plain = {"PATH": os.environ["PATH"], "TERM": "xterm", "COLUMNS": "80", "LINES": "24", "LANG": "C.UTF-8"}
     process = ready.start(words, Path.cwd(), plain | environ, (theirs,) * 3)
@@ -24,5 +24,5 @@ def on_terminal(*words: object, **environ: str) -> str:
         while piece := os.read(ours, 65536):
             shown += piece
     os.close(ours)
-    assert process.wait() == 0
+    assert process.wait() == code
     return shown.decode().replace("\r\n", "\n")

@@ -9,7 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import TypeVar
 
-from skillopt_es.events.catalog import Event
+from attrs import evolve
+
+from skillopt_es.events.catalog import CandidateGated, Event, SlowUpdateApplied
 from skillopt_es.events.chain import event_hash
 from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.log import EventLog
@@ -54,3 +56,9 @@ def with_unknown_event(folder: Path, copy: Path, name: str) -> Path:
     with closing(sqlite3.connect(copy / LOG_FILE)) as connection, connection:
         connection.execute("insert into events values (?, ?, ?, ?, ?, ?, ?, ?)", row)
     return copy
+
+
+def other_verdict(event: Event, **said: object) -> Event:
+    """The event with a verdict that says something else."""
+    assert isinstance(event, CandidateGated | SlowUpdateApplied)
+    return evolve(event, verdict=evolve(event.verdict, **said))

@@ -17,6 +17,7 @@ from support.logs import call_slots, decisions_of, events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, ticking
 
 from skillopt_es.config import load_config
+from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.tasks import Task
 from skillopt_es.errors import DataError, Interrupted
 from skillopt_es.events.catalog import (
@@ -33,9 +34,8 @@ from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import Ask, ChatRequest, Episode, Item
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import evolve
 from skillopt_es.projections.usage import usage_of
 from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.session import read_state, resume, start
@@ -112,15 +112,19 @@ def test_a_stopped_run_asks_the_optimizer_what_an_undisturbed_one_asks(pair: Pai
 
 def test_resuming_changes_nothing_of_what_is_known(pair: Pair) -> None:
     """Skills, scores, origins, attempts, memory and position are the same before and after a writer takes over."""
-    state = TrainerState()
+    state = RunState[object]()
     resumed = 0
     for event in events_of(pair.stopped):
         before, state = state, evolve(state, event)
         if isinstance(event, RunResumed):
             resumed += 1
             assert (state.current, state.best, state.measured) == (before.current, before.best, before.measured)
-            assert (state.buffer, state.memory) == (before.buffer, before.memory)
-            assert (state.epoch, state.step, state.steps_done) == (before.epoch, before.step, before.steps_done)
+            assert (state.program.buffer, state.program.memory) == (before.program.buffer, before.program.memory)
+            assert (state.program.epoch, state.program.step, state.steps_done) == (
+                before.program.epoch,
+                before.program.step,
+                before.steps_done,
+            )
     assert resumed > 10
 
 
@@ -217,10 +221,10 @@ class StopAtFirstPlan:
 
     reached: bool = False
 
-    def planned(self, task: Task, state: TrainerState) -> None:
+    def planned(self, task: Task, state: AnyState) -> None:
         """Nothing to do."""
 
-    def happened(self, seq: int, event: Event, state: TrainerState) -> None:
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """Looks for the plan."""
         self.reached = self.reached or isinstance(event, MinibatchesPlanned)
 

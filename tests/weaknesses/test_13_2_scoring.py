@@ -18,6 +18,7 @@ from support.scripted import (
     optimizer_reply,
 )
 
+from skillopt_es.engine.fold import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,
@@ -31,7 +32,6 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import Measured
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections.trainer import fold
 from skillopt_es.sessions.session import start
 
 
@@ -72,12 +72,12 @@ def test_guidance_that_hurts_does_not_stall_the_run(tmp_path: Path) -> None:
     events = train(tmp_path, "optimizer.learning_rate=1", "train.batch_size=6", world=world_with(harm))
     planned = [index for index, event in enumerate(events) if isinstance(event, EpochPlanned)]
     before, after = gates(events[: planned[2]])[-1], gates(events[planned[2] :])[0]
-    assert after.current_value is not None
-    assert before.candidate_value == pytest.approx(4 / 6)
-    assert after.current_value == pytest.approx(2 / 6)
-    assert (after.candidate_value, after.action) == (pytest.approx(3 / 6), "accept")
+    assert after.verdict.current_value is not None
+    assert before.verdict.candidate_value == pytest.approx(4 / 6)
+    assert after.verdict.current_value == pytest.approx(2 / 6)
+    assert (after.verdict.candidate_value, after.verdict.action) == (pytest.approx(3 / 6), "accept")
     [measured] = [event for event in events if isinstance(event, SkillScored) and event.place == "e3/s5/current"]
-    assert measured.value == after.current_value
+    assert measured.value == after.verdict.current_value
 
 
 def test_a_promoted_skill_is_current_and_best_with_one_score(tmp_path: Path) -> None:
@@ -107,11 +107,11 @@ def test_the_gate_names_the_items_won_and_lost(tmp_path: Path) -> None:
         if isinstance(event, CandidateGated):
             items = [item for known, item in results if known == event.candidate]
             change = {item: results[event.candidate, item] - results[skill, item] for item in items}
-            assert event.won == tuple(item for item in items if change[item] > 0)
-            assert event.lost == tuple(item for item in items if change[item] < 0)
-            assert event.compared == len(items) == 12
-            checked += bool(event.won) + bool(event.lost)
-            skill = skill if event.action == "reject" else event.candidate
+            assert event.verdict.won == tuple(item for item in items if change[item] > 0)
+            assert event.verdict.lost == tuple(item for item in items if change[item] < 0)
+            assert event.verdict.compared == len(items) == 12
+            checked += bool(event.verdict.won) + bool(event.verdict.lost)
+            skill = skill if event.verdict.action == "reject" else event.candidate
     assert checked
 
 
@@ -121,11 +121,11 @@ def test_the_compared_number_stands_beside_the_raw_means(metric: str, tmp_path: 
     settings = ("train.num_epochs=1", f"evaluation.gate_metric={metric}", "evaluation.gate_mixed_weight=0.25")
     events = train(tmp_path, *settings)
     for gate in gates(events):
-        score = gate.candidate_score
+        score = gate.verdict.candidate_score
         expected = {"hard": score.hard, "soft": score.soft, "mixed": 0.75 * score.hard + 0.25 * score.soft}
-        assert gate.metric == metric
-        assert gate.candidate_value == pytest.approx(expected[metric])
-    assert any(gate.candidate_score.hard != gate.candidate_score.soft for gate in gates(events))
+        assert gate.verdict.metric == metric
+        assert gate.verdict.candidate_value == pytest.approx(expected[metric])
+    assert any(gate.verdict.candidate_score.hard != gate.verdict.candidate_score.soft for gate in gates(events))
 
 
 @pytest.mark.parametrize(("written", "used"), [("true", True), ("false", False), ("off", False), ("no", False)])
@@ -152,7 +152,7 @@ def test_a_part_of_a_task_is_no_pass(tmp_path: Path) -> None:
     assert {pair.category for pair in proposed.pairs} == {"persistent_fail"}
     outcomes = [e.outcome for e in events if isinstance(e, RolloutCompleted) and e.place.startswith("e2/slow")]
     assert {outcome.hard for outcome in outcomes if isinstance(outcome, Measured)} == {0.1, 0.9}
-    assert any(gate.action == "accept_new_best" for gate in gates(events))
+    assert any(gate.verdict.action == "accept_new_best" for gate in gates(events))
 
 
 def test_a_candidate_that_was_measured_before_is_not_measured_again(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_a_candidate_that_was_measured_before_is_not_measured_again(tmp_path: Pa
     world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", stubborn))
     events = train(tmp_path, "train.num_epochs=1", "optimizer.use_slow_update=false", world=world)
     first, *others = gates(events)
-    assert (first.known_from, len(others)) == ("", 2)
-    assert {gate.known_from for gate in others} == {"e1/s1/gate"}
+    assert (first.verdict.known_from, len(others)) == ("", 2)
+    assert {gate.verdict.known_from for gate in others} == {"e1/s1/gate"}
     measured = [event.place for event in events if isinstance(event, SkillScored) and event.purpose == "selection"]
     assert measured == ["baseline", "e1/s1/gate"]

@@ -21,6 +21,7 @@ from support.scripted import (
 )
 
 from skillopt_es.adapters.models.simulated.reading import Question
+from skillopt_es.engine.fold import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -38,8 +39,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import Edit, FailurePattern, SkillTree
 from skillopt_es.ports import Ask, CallFailed, ChatReply, ChatRequest, Episode, Item
 from skillopt_es.programs.classic.prompt_text import buffer_section
-from skillopt_es.projections.state import Attempt
-from skillopt_es.projections.trainer import fold
+from skillopt_es.programs.classic.state import Attempt
 from skillopt_es.prompts import system_prompt
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.edits import apply_edits
@@ -295,7 +295,7 @@ def test_an_epoch_without_advice_keeps_the_last_one(
     assert memories[3].note
     assert in_force == {1: "", 2: "", 3: memories[2].content, 4: memories[2].content}
     applied = {event.epoch: event for event in events if isinstance(event, SlowUpdateApplied)}
-    assert applied[3].action == "postponed"
+    assert applied[3].verdict.action == "postponed"
     assert applied[2].guidance in applied[3].skill.text
     tried = [event for event in advice if event.epoch == 3]
     # At the end of the epoch, after each of the two steps that follow and before the last one's own advice.

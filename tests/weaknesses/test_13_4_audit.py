@@ -9,6 +9,7 @@ from support.logs import events_of, rows_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.fold import evolve
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
@@ -26,8 +27,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import evolve
+from skillopt_es.projections.state import RunState
 from skillopt_es.projections.usage import usage_of
 from skillopt_es.prompts import system_prompt
 from skillopt_es.sessions.session import start
@@ -42,7 +42,7 @@ def train(folder: Path, *overrides: str, world: ScriptedWorld | None = None) -> 
 def test_every_change_of_a_skill_has_its_event_and_its_text(tmp_path: Path) -> None:
     """Nothing else changes what is current or best, a step and a slow update are told apart, and no text is lost."""
     events = train(tmp_path)
-    state = TrainerState()
+    state = RunState[object]()
     texts: dict[str, str] = {}
     origins: set[str] = set()
     for event in events:
@@ -55,7 +55,7 @@ def test_every_change_of_a_skill_has_its_event_and_its_text(tmp_path: Path) -> N
             if old is not None and old.skill != new.skill:
                 assert isinstance(event, CandidateGated | SlowUpdateApplied | BestPromoted)
                 assert texts[new.skill.hash] == new.skill.text
-                origins.add(new.origin.rstrip("0123456789"))
+                origins.add(str(new.origin).rstrip("0123456789"))
     assert origins == {"step_", "slow_update_placeholder_epoch_", "slow_update_epoch_"}
 
 

@@ -9,12 +9,11 @@ from pathlib import Path
 
 from attrs import evolve, field, frozen
 
-from skillopt_es.adapters.environments.csv_rows import read_csv_rows
+from skillopt_es.adapters.environments.csv_rows import read_csv_rows, texts_of
 from skillopt_es.adapters.environments.data import SUFFIXES as JSON_SUFFIXES
 from skillopt_es.adapters.environments.data import RawItem, read_rows
 from skillopt_es.adapters.environments.docvqa.evaluator import Scoring
 from skillopt_es.adapters.environments.docvqa.pictures import Picture, UnusableImageError, picture_at
-from skillopt_es.adapters.environments.quoted_lists import texts_of
 from skillopt_es.adapters.environments.splits import sole_file
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json

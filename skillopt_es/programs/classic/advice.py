@@ -8,14 +8,14 @@ from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import consult
 from skillopt_es.engine.evidence import Evidence
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import MetaSkillJob, SlowUpdateJob
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.events.places import Place
 from skillopt_es.programs.classic.comparison import Compared, selected_pairs
+from skillopt_es.programs.classic.jobs import MetaSkillJob, SlowUpdateJob
 from skillopt_es.programs.classic.leaks import guard
 from skillopt_es.programs.classic.prompt_text import question, skill_section
-from skillopt_es.projections.state import TrainerState, at_owed_epoch
+from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.replies.answers import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, AdviceReply, read_advice
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.skill.leaks import LeakGuard
@@ -31,7 +31,7 @@ _TITLES = {
 
 
 async def propose_slow_update(
-    job: SlowUpdateJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
+    job: SlowUpdateJob, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence
 ) -> SlowUpdateProposed:
     """The guidance and the skill it would make, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
@@ -83,15 +83,15 @@ def _read_guidance(text: str, *, guard: LeakGuard) -> AdviceReply | Unusable:
 
 
 async def write_meta_skill(
-    job: MetaSkillJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
+    job: MetaSkillJob, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence
 ) -> MetaSkillWritten:
     """The optimizer's memory for the next epoch, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
-    assert state.epoch is not None
-    assert state.epoch.last_skill is not None
+    assert state.program.epoch is not None
+    assert state.program.epoch.last_skill is not None
     skills = (
-        skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch"),
-        skill_section(state.epoch.last_skill, "Skill now"),
+        skill_section(state.program.epoch.first_skill, "Skill at the end of the previous epoch"),
+        skill_section(state.program.epoch.last_skill, "Skill now"),
     )
     request = question(
         run.config,
@@ -100,7 +100,7 @@ async def write_meta_skill(
         prompt="meta_skill",
         sections=(
             *(skills if job.after is None else _skills(state)),
-            "## Your previous notes\n" + (state.epoch.meta_skill or "(none yet)"),
+            "## Your previous notes\n" + (state.program.epoch.meta_skill or "(none yet)"),
             _comparison_section(selected_pairs(state, run), state, run, evidence),
         ),
         schema=META_SKILL_SCHEMA,
@@ -120,28 +120,28 @@ async def write_meta_skill(
     )
 
 
-def _skills(state: TrainerState) -> tuple[str, ...]:
+def _skills(state: ClassicState) -> tuple[str, ...]:
     """The two skills that were compared, and the one of now where steps have changed it since."""
-    assert state.epoch is not None
-    assert state.epoch.last_skill is not None
+    assert state.program.epoch is not None
+    assert state.program.epoch.last_skill is not None
     assert state.current is not None
-    previous = skill_section(state.epoch.first_skill, "Skill at the end of the previous epoch")
+    previous = skill_section(state.program.epoch.first_skill, "Skill at the end of the previous epoch")
     now = skill_section(state.current.skill, "Skill now")
-    if state.epoch.last_skill.hash == state.current.skill.hash:
+    if state.program.epoch.last_skill.hash == state.current.skill.hash:
         return previous, now
-    return previous, skill_section(state.epoch.last_skill, "Skill that was compared with it"), now
+    return previous, skill_section(state.program.epoch.last_skill, "Skill that was compared with it"), now
 
 
-def _comparison_section(compared: tuple[Compared, ...], state: TrainerState, run: RunData, evidence: Evidence) -> str:
-    assert state.epoch is not None
-    assert state.epoch.last_skill is not None
+def _comparison_section(compared: tuple[Compared, ...], state: ClassicState, run: RunData, evidence: Evidence) -> str:
+    assert state.program.epoch is not None
+    assert state.program.epoch.last_skill is not None
     counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}
     lines = [
         f"## The same {len(compared)} tasks under both skills",
         ", ".join(f"{category} {count}" for category, count in counts.items()),
     ]
     most = run.config.gradient.max_trajectory_chars // 2
-    before, now = state.epoch.first_skill.text, state.epoch.last_skill.text
+    before, now = state.program.epoch.first_skill.text, state.program.epoch.last_skill.text
     for category in _ORDER:
         lines.append(f"\n### {_TITLES[category]}")
         rows = [row for row in compared if row.pair.category == category]

@@ -9,24 +9,25 @@ from attrs import evolve
 from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import consult
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import MergeJob
 from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, Evidence, Proposal, Suggestion
+from skillopt_es.programs.classic.jobs import MergeJob
 from skillopt_es.programs.classic.modes import Group, mode_of
 from skillopt_es.programs.classic.prompt_text import memory_section, question, skill_section
-from skillopt_es.projections.state import StepState, TrainerState, proposals_in
+from skillopt_es.programs.classic.state import ClassicState, StepState
+from skillopt_es.projections.state import proposals_in
 from skillopt_es.replies.answers import MergeReply
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import not_empty, placed_in
 
 
-async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) -> PatchesMerged:
+async def merge(job: MergeJob, state: ClassicState, run: RunData, calls: Calls) -> PatchesMerged:
     """What a merge comes to; `fallback` says why it is the inputs joined in order, `failed` why there is nothing."""
-    assert state.step is not None
+    assert state.program.step is not None
     assert state.current is not None
-    assert state.epoch is not None
+    assert state.program.epoch is not None
     mode = mode_of(run.config.optimizer)
-    groups = _groups(job, state.step)
+    groups = _groups(job, state.program.step)
     labels = dict(labelled for _, group in groups for labelled in group)
     source: Evidence = "success" if job.group == "success" else "failure"
     request = question(
@@ -35,7 +36,7 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
         stage="merge",
         prompt=f"merge_{job.group}{mode.prompts}",
         sections=(
-            memory_section(state.epoch.meta_skill),
+            memory_section(state.program.epoch.meta_skill),
             skill_section(state.current.skill),
             f"## Proposed {mode.proposals}: {len(groups)} proposals"
             + (f", merge level {job.level}" if job.level else ""),
@@ -55,7 +56,7 @@ async def merge(job: MergeJob, state: TrainerState, run: RunData, calls: Calls) 
     reply = consulted.value or (nothing if consulted.failed else _joined(job.merge, tuple(labels.values())))
     return PatchesMerged(
         merge=job.merge,
-        step=state.step.number,
+        step=state.program.step.number,
         group=job.group,
         level=job.level,
         inputs=job.inputs,

@@ -8,12 +8,13 @@ In the order `measured` a step's notes go into its candidate, so that the gate m
 from __future__ import annotations
 
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import ConsolidateJob, Decide, Questions
+from skillopt_es.engine.tasks import Decide, Questions
 from skillopt_es.events.catalog import AppendixExtended, AppendixWritten
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.stale import kept_score
-from skillopt_es.projections.state import StepState, TrainerState
+from skillopt_es.programs.classic.jobs import ConsolidateJob
+from skillopt_es.programs.classic.state import ClassicState, StepState
 from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix
 from skillopt_es.skill.leaks import LeakGuard
 
@@ -58,17 +59,17 @@ def with_notes(skill: SkillTree, notes: tuple[str, ...]) -> SkillTree:
     return skill.with_text(with_appendix(skill.text, notes)) if notes else skill
 
 
-def written(state: TrainerState, run: RunData) -> AppendixWritten:
+def written(state: ClassicState, run: RunData) -> AppendixWritten:
     """The notes of the last step in the current skill, after the verdict."""
     assert state.current is not None
-    skill = with_notes(state.current.skill, state.unwritten)
+    skill = with_notes(state.current.skill, state.program.unwritten)
     known = state.measured.get(skill.hash)
     return AppendixWritten(
         step=state.steps_done,
         previous=state.current.skill.hash,
         previous_value=state.current.value,
         skill=skill,
-        notes=state.unwritten,
+        notes=state.program.unwritten,
         value=known.value if known else None,
         stale_from=kept_score(state.current, skill, run),
     )

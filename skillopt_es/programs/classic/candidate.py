@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from skillopt_es.events.catalog import CandidateBuilt
 from skillopt_es.events.values import REFUSED_LEAK, Draft, Edit, EditReport, Proposal, Rewrite, SkillTree, Suggestion
 from skillopt_es.programs.classic.appendix import notes_for_candidate, with_notes
-from skillopt_es.projections.state import StepState, proposals_of
+from skillopt_es.programs.classic.state import StepState, proposals_of
 from skillopt_es.skill.alignment import align
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.leaks import LeakGuard

@@ -8,7 +8,7 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Pair
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.state import ClassicState
 
 
 @frozen
@@ -27,22 +27,22 @@ _KEPT = {
 }
 
 
-def selected_pairs(state: TrainerState, run: RunData) -> tuple[Compared, ...]:
+def selected_pairs(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
     """The compared items that the pair policy keeps, at most as many as were asked for."""
     optimizer = run.config.optimizer
     kept = _KEPT[optimizer.longitudinal_pair_policy]
     return tuple(row for row in compare(state, run) if row.pair.category in kept)[: optimizer.slow_update_samples]
 
 
-def compare(state: TrainerState, run: RunData) -> tuple[Compared, ...]:
+def compare(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
     """The drawn items that were measured under both skills, in drawn order."""
-    assert state.epoch is not None
-    assert state.epoch.comparison is not None
-    place = Place.of_epoch(state.epoch.number).slow
+    assert state.program.epoch is not None
+    assert state.program.epoch.comparison is not None
+    place = Place.of_epoch(state.program.epoch.number).slow
     current = state.rollouts[place.current]
     previous = state.rollouts.get(place.previous, current)
     found = []
-    for item in state.epoch.comparison.items:
+    for item in state.program.epoch.comparison.items:
         before, now = previous[item], current[item]
         if isinstance(before.outcome, Measured) and isinstance(now.outcome, Measured):
             pair = _pair(item, before=run.passes(before.outcome), now=run.passes(now.outcome))

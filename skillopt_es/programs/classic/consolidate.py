@@ -7,19 +7,19 @@ from functools import partial
 from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import consult
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import ConsolidateJob
 from skillopt_es.events.catalog import AppendixConsolidated
+from skillopt_es.programs.classic.jobs import ConsolidateJob
 from skillopt_es.programs.classic.prompt_text import question
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.replies.answers import CONSOLIDATION_SCHEMA
 from skillopt_es.replies.notes import read_consolidation
 
 
-async def consolidate(job: ConsolidateJob, state: TrainerState, run: RunData, calls: Calls) -> AppendixConsolidated:
+async def consolidate(job: ConsolidateJob, state: ClassicState, run: RunData, calls: Calls) -> AppendixConsolidated:
     """The shorter list, or the old one and why."""
-    assert state.step is not None
-    assert state.step.extended is not None
-    before = state.step.extended.notes
+    assert state.program.step is not None
+    assert state.program.step.extended is not None
+    before = state.program.step.extended.notes
     lines = [f"{number}. {note}" for number, note in enumerate(before, start=1)]
     request = question(
         run.config,
@@ -34,7 +34,7 @@ async def consolidate(job: ConsolidateJob, state: TrainerState, run: RunData, ca
     reply = consulted.value
     if reply is None:
         return AppendixConsolidated(
-            step=state.step.number,
+            step=state.program.step.number,
             result="failed" if consulted.failed else "unusable",
             before=before,
             notes=before,
@@ -42,7 +42,7 @@ async def consolidate(job: ConsolidateJob, state: TrainerState, run: RunData, ca
             calls=consulted.calls,
         )
     return AppendixConsolidated(
-        step=state.step.number,
+        step=state.program.step.number,
         result="consolidated",
         before=before,
         notes=reply.notes,

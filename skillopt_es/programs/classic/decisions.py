@@ -6,9 +6,13 @@ The same function decides in a run and when `replay --check` derives the decisio
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Literal, get_args
 
-from skillopt_es.engine import sampling, tasks
+from skillopt_es.engine import sampling
+from skillopt_es.engine.evidence import Evidence as Recordings
+from skillopt_es.engine.programs import Decision
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
     BestPromoted,
@@ -24,9 +28,9 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Evidence, Measured, Minibatch
 from skillopt_es.gate.draws import too_large
-from skillopt_es.gate.verdicts import gate_candidate
 from skillopt_es.programs.classic.appendix import extension, fate_of_notes, written
 from skillopt_es.programs.classic.candidate import built_candidate
+from skillopt_es.programs.classic.contests import gate_candidate
 from skillopt_es.programs.classic.epoch_end import (
     apply_late_slow_update,
     apply_slow_update,
@@ -36,28 +40,28 @@ from skillopt_es.programs.classic.epoch_end import (
     place_slow_block,
     skip_first_memory,
 )
+from skillopt_es.programs.classic.leaks import guard_of_step
+from skillopt_es.programs.classic.plan_step import budget_of, pool_of
 from skillopt_es.programs.classic.prompt_text import called
+from skillopt_es.programs.classic.state import Classic, ClassicState, StepState, open_step, proposals_of, unanswered
 from skillopt_es.programs.classic.stopping import stop_training
 from skillopt_es.programs.classic.taint import untrusted_parts
-from skillopt_es.projections.state import StepState, TrainerState, open_step, proposals_of, unanswered
 from skillopt_es.skill.leaks import LeakGuard
 
-
-def decide(task: tasks.Decide, state: TrainerState, run: RunData, guard: Callable[[], LeakGuard]) -> Event:
-    """The event that a decision leads to; `guard` is over what analysts saw, for those that take in what they wrote."""
-    if task.step in _GUARDED:
-        return _GUARDED[task.step](state, run, guard())
-    return _DECISIONS[task.step](state, run)
-
-
-def judge(step: tasks.Step, state: TrainerState, run: RunData) -> Event:
-    """A verdict on what is written already; no guard has to look at it."""
-    return _DECISIONS[step](state, run)
+SkipReason = Literal[
+    "nothing_to_fix",
+    "no_usable_patch",
+    "no_edit_chosen",
+    "no_rewrite",
+    "unchanged",
+    "too_large",
+    "untrusted_only",
+]
 
 
-def _plan_epoch(state: TrainerState, run: RunData) -> Event:
+def _plan_epoch(state: ClassicState, run: RunData) -> Event:
     train = run.config.train
-    epoch = state.epochs_done + 1
+    epoch = state.program.epochs_done + 1
     batches = sampling.epoch_batches(
         run.started.splits.train,
         epoch=epoch,
@@ -68,13 +72,13 @@ def _plan_epoch(state: TrainerState, run: RunData) -> Event:
     return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_memory_in_force(state, run))
 
 
-def _memory_in_force(state: TrainerState, run: RunData) -> str:
-    last = state.epoch.meta if state.epoch is not None else None
+def _memory_in_force(state: ClassicState, run: RunData) -> str:
+    last = state.program.epoch.meta if state.program.epoch is not None else None
     lost = last is not None and last.result != "written" and not run.config.optimizer.keep_memory
-    return "" if lost else state.memory
+    return "" if lost else state.program.memory
 
 
-def _plan_minibatches(state: TrainerState, run: RunData) -> Event:
+def _plan_minibatches(state: ClassicState, run: RunData) -> Event:
     step, place = open_step(state)
     groups: list[Minibatch] = []
     for index, batch in enumerate(step.batches):
@@ -98,28 +102,31 @@ def _groups(place: Place, kind: Evidence, items: list[str], run: RunData) -> lis
     ]
 
 
-def choose_first(task: tasks.ChooseFirst, state: TrainerState) -> Event:
+def _choose_first(state: ClassicState, run: RunData) -> Event:
     """The pool up to the budget: all of it where it fits, nothing where the budget is 0."""
-    step, _ = open_step(state)
-    return EditsRanked(step=step.number, budget=task.budget, pool=task.pool, chosen=task.pool[: task.budget])
+    step, place = open_step(state)
+    pool = pool_of(run, step, place)
+    budget = budget_of(state, run, step, len(pool))
+    return EditsRanked(step=step.number, budget=budget, pool=pool, chosen=pool[:budget])
 
 
-def skip_step(task: tasks.SkipStep, state: TrainerState, run: RunData) -> Event:
+def _skip_step(reason: SkipReason, state: ClassicState, run: RunData) -> Event:
     """The step's end without a candidate, with what led to it."""
     step, _ = open_step(state)
-    reports = step.built.reports if step.built else ()
+    built = state.built
+    reports = () if built is None else built.reports
     what = "no edit" if step.extended else "nothing"
-    details = {
+    details: Mapping[SkipReason, str] = {
         "nothing_to_fix": f"{len(step.patches)} analysts proposed {what}" if step.patches else "nothing to look at",
         "no_usable_patch": "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note),
         "no_edit_chosen": _not_chosen(step, step.ranked) if step.ranked else "the budget is 0: no analyst was asked",
         "no_rewrite": step.rewritten.note if step.rewritten else "",
         "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
-        "too_large": too_large(run, step.built.candidate) if step.built else "",
-        "untrusted_only": untrusted_parts(state, run) if step.built else "",
+        "too_large": "" if built is None else too_large(run, built.candidate),
+        "untrusted_only": "" if built is None else untrusted_parts(state, run),
     }
-    detail = "; ".join(each for each in (details[task.reason], fate_of_notes(step)) if each)
-    return StepSkipped(step=step.number, reason=task.reason, detail=detail)
+    detail = "; ".join(each for each in (details[reason], fate_of_notes(step)) if each)
+    return StepSkipped(step=step.number, reason=reason, detail=detail)
 
 
 def _not_chosen(step: StepState, ranked: EditsRanked) -> str:
@@ -127,7 +134,7 @@ def _not_chosen(step: StepState, ranked: EditsRanked) -> str:
     return f"budget {ranked.budget} of {len(ranked.pool)} {'edits' if first is None else called(first)}"
 
 
-def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
+def _pause_for_optimizer(state: ClassicState, run: RunData) -> Event:
     """The optimizer could not be reached: that is an outage, not a step with nothing to fix."""
     step, place = open_step(state)
     open_questions = unanswered(step)
@@ -141,24 +148,24 @@ def _pause_for_optimizer(state: TrainerState, run: RunData) -> Event:
     )
 
 
-def _extend_appendix(state: TrainerState, run: RunData, guard: LeakGuard) -> Event:
+def _extend_appendix(state: ClassicState, run: RunData, guard: LeakGuard) -> Event:
     step, _ = open_step(state)
     assert state.current is not None
     return extension(step, state.current.skill, run, guard)
 
 
-def _build_candidate(state: TrainerState, run: RunData, guard: LeakGuard) -> Event:
+def _build_candidate(state: ClassicState, run: RunData, guard: LeakGuard) -> Event:
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = open_step(state)
     assert state.current is not None
     return built_candidate(step, state.current.skill, guard, close_gaps=run.config.optimizer.close_gaps)
 
 
-def _write_appendix(state: TrainerState, run: RunData) -> Event:
+def _write_appendix(state: ClassicState, run: RunData) -> Event:
     return written(state, run)
 
 
-def _promote_best(state: TrainerState, run: RunData) -> Event:
+def _promote_best(state: ClassicState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
     value = state.measured[state.current.skill.hash].value
@@ -171,11 +178,11 @@ def _promote_best(state: TrainerState, run: RunData) -> Event:
     )
 
 
-def _open_test(state: TrainerState, run: RunData) -> Event:
+def _open_test(state: ClassicState, run: RunData) -> Event:
     return SealedTestOpened(look=state.looks.count + 1, by="final")
 
 
-def _complete_run(state: TrainerState, run: RunData) -> Event:
+def _complete_run(state: ClassicState, run: RunData) -> Event:
     assert state.current is not None
     assert state.best is not None
     best, final = state.best.skill.hash, state.current.skill.hash
@@ -189,14 +196,17 @@ def _complete_run(state: TrainerState, run: RunData) -> Event:
     )
 
 
-_GUARDED: dict[tasks.Step, Callable[[TrainerState, RunData, LeakGuard], Event]] = {
+_WITH_A_GUARD: Mapping[str, Callable[[ClassicState, RunData, LeakGuard], Event]] = {
     "extend_appendix": _extend_appendix,
     "build_candidate": _build_candidate,
 }
-_DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
+"""What takes in texts that analysts wrote, who saw tried items: the guard is over these."""
+
+_BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
     "plan_epoch": _plan_epoch,
     "plan_minibatches": _plan_minibatches,
     "pause_for_optimizer": _pause_for_optimizer,
+    "choose_first": _choose_first,
     "gate_candidate": gate_candidate,
     "write_appendix": _write_appendix,
     "place_slow_block": place_slow_block,
@@ -210,4 +220,24 @@ _DECISIONS: dict[tasks.Step, Callable[[TrainerState, RunData], Event]] = {
     "promote_best": _promote_best,
     "open_test": _open_test,
     "complete_run": _complete_run,
+    **{f"skip:{reason}": partial(_skip_step, reason) for reason in get_args(SkipReason)},
+}
+
+
+def judge(name: str, state: ClassicState, run: RunData) -> Event:
+    """A decision that needs no guard, such as a verdict on what is written already."""
+    return _BY_FACTS[name](state, run)
+
+
+def _by_facts(name: str, state: ClassicState, run: RunData, evidence: Recordings) -> Event:
+    return _BY_FACTS[name](state, run)
+
+
+def _guarded(name: str, state: ClassicState, run: RunData, evidence: Recordings) -> Event:
+    return _WITH_A_GUARD[name](state, run, guard_of_step(state, run, evidence))
+
+
+DECISIONS: Mapping[str, Decision[Classic]] = {
+    **{name: partial(_by_facts, name) for name in _BY_FACTS},
+    **{name: partial(_guarded, name) for name in _WITH_A_GUARD},
 }

@@ -9,18 +9,18 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import unpacked
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.skill.leaks import LeakGuard, Shown
 
 _ITEMS_OWN = ("user", "tool", "feedback")  # what the agent said is its own, and the system prompt is everybody's
 
 
-def guard_of_step(state: TrainerState, run: RunData, evidence: Evidence) -> LeakGuard:
+def guard_of_step(state: ClassicState, run: RunData, evidence: Evidence) -> LeakGuard:
     """Over all items that the open step has tried."""
-    assert state.step is not None
-    assert state.step.groups is not None
+    assert state.program.step is not None
+    assert state.program.step.groups is not None
     assert state.current is not None
-    rows = [state.rollouts[group.place][item] for group in state.step.groups for item in group.items]
+    rows = [state.rollouts[group.place][item] for group in state.program.step.groups for item in group.items]
     return guard(rows, state.current.skill, run, evidence)
 
 

@@ -6,24 +6,24 @@ from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import consult
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score
-from skillopt_es.engine.tasks import LearningRateJob
 from skillopt_es.events.catalog import LearningRateChosen
 from skillopt_es.events.values import Measured
+from skillopt_es.programs.classic.jobs import LearningRateJob
 from skillopt_es.programs.classic.modes import mode_of
 from skillopt_es.programs.classic.prompt_text import buffer_section, described, memory_section, question, skill_section
-from skillopt_es.projections.state import TrainerState, is_train, proposals_of
+from skillopt_es.programs.classic.state import ClassicState, is_train, proposals_of
 from skillopt_es.replies.answers import LEARNING_RATE_SCHEMA, read_learning_rate
 
 
 async def choose_learning_rate(
-    job: LearningRateJob, state: TrainerState, run: RunData, calls: Calls
+    job: LearningRateJob, state: ClassicState, run: RunData, calls: Calls
 ) -> LearningRateChosen:
     """The optimizer's number, at most what there is; 0 with the reason when it gives none."""
-    assert state.step is not None
+    assert state.program.step is not None
     assert state.current is not None
-    assert state.epoch is not None
+    assert state.program.epoch is not None
     mode = mode_of(run.config.optimizer)
-    by_id = proposals_of(state.step)
+    by_id = proposals_of(state.program.step)
     pool = [by_id[name] for name in job.pool]
     lines = [f"[{index}] {described(each)}  support={each.support}" for index, each in enumerate(pool)]
     request = question(
@@ -32,12 +32,12 @@ async def choose_learning_rate(
         stage="learning_rate",
         prompt=f"lr_autonomous{mode.prompts}",
         sections=(
-            memory_section(state.epoch.meta_skill),
+            memory_section(state.program.epoch.meta_skill),
             skill_section(state.current.skill),
             _evidence_section(state, f"proposed {mode.proposals}: {len(job.pool)}"),
             f"## Proposed {mode.proposals} ({len(job.pool)})\n" + "\n".join(lines),
             "Decide how many of them to apply in this step.",
-            buffer_section(state.buffer),
+            buffer_section(state.program.buffer),
         ),
         schema=LEARNING_RATE_SCHEMA,
     )
@@ -46,7 +46,7 @@ async def choose_learning_rate(
     reply = consulted.value
     if reply is None:
         return LearningRateChosen(
-            step=state.step.number,
+            step=state.program.step.number,
             result="failed" if consulted.failed else "unusable",
             available=available,
             budget=0,
@@ -54,7 +54,7 @@ async def choose_learning_rate(
             calls=consulted.calls,
         )
     return LearningRateChosen(
-        step=state.step.number,
+        step=state.program.step.number,
         result="chosen",
         available=available,
         budget=min(reply.learning_rate, available),
@@ -66,9 +66,9 @@ async def choose_learning_rate(
     )
 
 
-def _evidence_section(state: TrainerState, proposed: str) -> str:
-    assert state.step is not None
-    places = [done for place, done in state.rollouts.items() if is_train(place, state.step.number)]
+def _evidence_section(state: ClassicState, proposed: str) -> str:
+    assert state.program.step is not None
+    places = [done for place, done in state.rollouts.items() if is_train(place, state.program.step.number)]
     outcomes = [row.outcome for done in places for row in done.values() if isinstance(row.outcome, Measured)]
     score = mean_score(list(outcomes))
     return (

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import comparison_evaluations, measure, unmeasured
+from skillopt_es.engine.evaluations import measure, unmeasured
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Job, MetaSkillJob, Questions, Score, SlowUpdateJob, Task
+from skillopt_es.engine.tasks import Decide, Questions, Score, Task
 from skillopt_es.events.places import Place
-from skillopt_es.gate.draws import draw_task, guidance_contest, too_large
+from skillopt_es.gate.draws import draw_task, too_large
+from skillopt_es.programs.classic.contests import guidance_contest
 from skillopt_es.programs.classic.epoch_end import more_to_compare
+from skillopt_es.programs.classic.evaluations import comparison_evaluations
+from skillopt_es.programs.classic.jobs import Job, MetaSkillJob, SlowUpdateJob
+from skillopt_es.programs.classic.state import ClassicState, EpochState, at_owed_epoch, is_train
 from skillopt_es.programs.classic.taint import untrusted_guidance
-from skillopt_es.projections.state import EpochState, TrainerState, at_owed_epoch, is_train
 
 
-def epoch_end_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
+def epoch_end_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task:
     """The next thing that the end of an epoch needs."""
     optimizer = run.config.optimizer
     slow = optimizer.use_slow_update and epoch.applied is None
@@ -26,7 +29,7 @@ def epoch_end_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task
     return _advice_task(state, run, epoch, slow=slow, meta=meta)
 
 
-def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
+def _advice_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
     if epoch.comparison is None:
         return Decide("draw_comparison")
     if epoch.proposed is None and epoch.meta is None:
@@ -43,20 +46,20 @@ def _advice_task(state: TrainerState, run: RunData, epoch: EpochState, *, slow: 
     return _slow_gate_task(state, run, epoch) or Decide("apply_slow_update")
 
 
-def late_advice_task(state: TrainerState, run: RunData) -> Task | None:
+def late_advice_task(state: ClassicState, run: RunData) -> Task | None:
     """
     What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
 
     The next epoch's own advice takes its place. After the last epoch there is one more try.
     """
-    owed = state.owed
-    if owed is None or state.unwritten or not run.config.optimizer.ask_again:
+    owed = state.program.owed
+    if owed is None or state.program.unwritten or not run.config.optimizer.ask_again:
         return None
     if owed.epoch.proposed is not None:
         gate = _slow_gate_task(at_owed_epoch(state), run, owed.epoch)
         return gate or Decide("apply_late_slow_update")
     here = state.steps_done
-    over = state.epochs_done == run.config.train.num_epochs
+    over = state.program.epochs_done == run.config.train.num_epochs
     if not over and (here == owed.epoch.number * run.started.steps_per_epoch or _step_has_begun(state)):
         return None
     jobs: list[Job] = []
@@ -67,14 +70,15 @@ def late_advice_task(state: TrainerState, run: RunData) -> Task | None:
     return Questions(tuple(jobs)) if jobs else None
 
 
-def _step_has_begun(state: TrainerState) -> bool:
+def _step_has_begun(state: ClassicState) -> bool:
     """Whether anything of the open step has happened."""
-    if state.step is None:
+    step = state.program.step
+    if step is None:
         return False
-    return state.step.groups is not None or any(is_train(place, state.step.number) for place in state.rollouts)
+    return step.groups is not None or any(is_train(place, step.number) for place in state.rollouts)
 
 
-def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
+def _compare_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task | None:
     """The comparison's rollouts, then more items if the policy wants them, then the sums."""
     task = measure(state, comparison_evaluations(state, run, epoch))
     if isinstance(task, Score) and more_to_compare(state, run):
@@ -82,7 +86,7 @@ def _compare_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task 
     return task
 
 
-def _slow_gate_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task | None:
+def _slow_gate_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task | None:
     """What must be measured before an epoch's guidance can be judged; None when nothing is missing."""
     assert epoch.proposed is not None
     assert state.current is not None

@@ -2,47 +2,39 @@
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import measure, train_evaluations, unmeasured
+from skillopt_es.engine.evaluations import measure, unmeasured
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import (
-    AnalyseJob,
-    ChooseFirst,
-    Decide,
-    Job,
-    LearningRateJob,
-    MergeJob,
-    Questions,
-    RankJob,
-    RewriteJob,
-    SkipStep,
-    Task,
-)
+from skillopt_es.engine.tasks import Decide, Questions, Task
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Evidence
-from skillopt_es.gate.draws import draw_task, step_contest, too_large
+from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.gate.stale import counts_as_measured
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
+from skillopt_es.programs.classic.contests import step_contest
+from skillopt_es.programs.classic.evaluations import train_evaluations
+from skillopt_es.programs.classic.jobs import AnalyseJob, Job, LearningRateJob, MergeJob, RankJob, RewriteJob
+from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, unanswered
 from skillopt_es.programs.classic.taint import untrusted_parts
-from skillopt_es.projections.state import EpochState, StepState, TrainerState, proposals_in, unanswered
+from skillopt_es.projections.state import proposals_in
 from skillopt_es.skill.schedule import edit_budget
 
 
-def step_task(state: TrainerState, run: RunData, epoch: EpochState, step: StepState) -> Task:
+def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepState) -> Task:
     """The next thing that the open step needs."""
     place = Place.of_step(epoch.number, step.number)
     if step.groups is None:
         assert state.current is not None
         rollouts = measure(state, train_evaluations(place, step, state.current))
         if rollouts is None and _nothing_allowed(state, run, step):
-            return SkipStep("no_edit_chosen")
+            return Decide("skip:no_edit_chosen")
         return rollouts or Decide("plan_minibatches")
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
-    if step.built is None and (step.ranked is None or step.ranked.failed):
+    if state.built is None and (step.ranked is None or step.ranked.failed):
         return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
-    if step.built is None:
+    if state.built is None:
         return _candidate_task(run, step, place)
     return _gate_task(state, run, step, place)
 
@@ -57,9 +49,9 @@ def _candidate_task(run: RunData, step: StepState, place: Place) -> Task:
     if notes_for_candidate(step):
         return Decide("build_candidate")
     if not chosen and run.config.evaluation.skip_unchanged:
-        return SkipStep("no_edit_chosen")
+        return Decide("skip:no_edit_chosen")
     failed = step.rewritten is not None and step.rewritten.result != "written"
-    return SkipStep("no_rewrite") if failed else Decide("build_candidate")
+    return Decide("skip:no_rewrite" if failed else "build_candidate")
 
 
 def _collected(run: RunData, step: StepState, place: Place) -> Task | None:
@@ -74,30 +66,31 @@ def _collected(run: RunData, step: StepState, place: Place) -> Task | None:
     if notes_for_candidate(step):
         return Decide("build_candidate")
     broken = any(patch.result in ("unusable", "failed") for patch in patches)
-    return SkipStep("no_usable_patch" if broken else "nothing_to_fix")
+    return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
 
 
-def _selection_of_edits(state: TrainerState, run: RunData, step: StepState, place: Place) -> Task:
-    merges, top = merge_plan(step, place, run.config.gradient.merge_batch_size)
+def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:
+    """Which of the pool to apply: a question where there are more than the step may apply."""
+    merges, _ = merge_plan(step, place, run.config.gradient.merge_batch_size)
     if merges:
         return Questions(merges)
-    pool = tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
-    return _choice(state, run, step, place, pool)
-
-
-def _choice(state: TrainerState, run: RunData, step: StepState, place: Place, pool: tuple[str, ...]) -> Task:
-    """Which of the pool to apply: a question where there are more than the step may apply."""
-    if run.config.optimizer.skill_update_mode == "full_rewrite_minibatch":
-        return ChooseFirst(pool=pool, budget=1)  # drafts exclude each other; there is no learning rate over them
-    if run.config.optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
+    pool, optimizer = pool_of(run, step, place), run.config.optimizer
+    drafts = optimizer.skill_update_mode == "full_rewrite_minibatch"
+    if not drafts and optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
         return Questions((LearningRateJob(slot=place / "learning-rate", pool=pool),))
-    budget = _budget(state, run, step, len(pool))
-    if len(pool) <= budget or budget == 0:
-        return ChooseFirst(pool=pool, budget=budget)
+    budget = budget_of(state, run, step, len(pool))
+    if drafts or len(pool) <= budget or budget == 0:
+        return Decide("choose_first")
     return Questions((RankJob(slot=place / "rank", pool=pool, budget=budget),))
 
 
-def _nothing_allowed(state: TrainerState, run: RunData, step: StepState) -> bool:
+def pool_of(run: RunData, step: StepState, place: Place) -> tuple[str, ...]:
+    """What a step may choose from once its merges are made, by id."""
+    _, top = merge_plan(step, place, run.config.gradient.merge_batch_size)
+    return tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
+
+
+def _nothing_allowed(state: ClassicState, run: RunData, step: StepState) -> bool:
     """Whether a step may change nothing, whatever analysts would say: then none of them is asked."""
     optimizer = run.config.optimizer
     # Reminder notes are no edits; without an exact budget, 0 takes one edit.
@@ -105,13 +98,15 @@ def _nothing_allowed(state: TrainerState, run: RunData, step: StepState) -> bool
         return False
     if optimizer.skill_update_mode == "full_rewrite_minibatch":  # which has no learning rate
         return False
-    by_schedule = optimizer.lr_control_mode == "fixed" and _budget(state, run, step, 0) == 0
+    by_schedule = optimizer.lr_control_mode == "fixed" and budget_of(state, run, step, 0) == 0
     return optimizer.learning_rate == 0 or by_schedule
 
 
-def _budget(state: TrainerState, run: RunData, step: StepState, available: int) -> int:
+def budget_of(state: ClassicState, run: RunData, step: StepState, available: int) -> int:
     """How many edits a step may apply: as decided, without a cap, or by the schedule."""
     optimizer = run.config.optimizer
+    if optimizer.skill_update_mode == "full_rewrite_minibatch":
+        return 1  # drafts exclude each other; there is no learning rate over them
     if step.learning_rate is not None:
         return step.learning_rate.budget if optimizer.exact_budget else max(1, step.learning_rate.budget)
     if optimizer.lr_control_mode == "autonomous" or (optimizer.lr_control_mode == "none" and optimizer.exact_budget):
@@ -170,18 +165,18 @@ def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
     return step.merges[name] if name in step.merges else step.patches[name]
 
 
-def _gate_task(state: TrainerState, run: RunData, step: StepState, place: Place) -> Task:
-    assert step.built is not None
+def _gate_task(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:
+    assert state.built is not None
     assert state.current is not None
-    candidate = step.built.candidate
-    if candidate.hash == step.built.parent and run.config.evaluation.skip_unchanged:
-        return SkipStep("unchanged")
-    if counts_as_measured(state, run, candidate):
+    candidate = state.built.candidate
+    if candidate.hash == state.built.parent and run.config.evaluation.skip_unchanged:
+        return Decide("skip:unchanged")
+    if counts_as_measured(state, run, state.current, candidate):
         return Decide("gate_candidate")
     if run.config.evaluation.use_gate and too_large(run, candidate):
-        return SkipStep("too_large")
+        return Decide("skip:too_large")
     if run.config.evaluation.use_gate and untrusted_parts(state, run):
-        return SkipStep("untrusted_only")
+        return Decide("skip:untrusted_only")
     if run.config.evaluation.use_gate and not state.current.stale_from:
         drawing = draw_task(state, run, step_contest(state))
     else:

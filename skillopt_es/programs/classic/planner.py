@@ -6,19 +6,21 @@ A task names only what is still missing, so a run that stopped anywhere goes on 
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import measure, selection, test_evaluations, told_evaluation
+from skillopt_es.engine.evaluations import measure, selection, test_evaluations
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Task
 from skillopt_es.events.places import BASELINE
-from skillopt_es.gate.draws import draw_task, final_contest
+from skillopt_es.gate.draws import draw_task
 from skillopt_es.gate.verdicts import is_better
+from skillopt_es.programs.classic.contests import final_contest
+from skillopt_es.programs.classic.evaluations import told_evaluation
 from skillopt_es.programs.classic.plan_epoch_end import epoch_end_task, late_advice_task
 from skillopt_es.programs.classic.plan_step import step_task
+from skillopt_es.programs.classic.state import ClassicState, EpochState
 from skillopt_es.programs.classic.stopping import should_stop
-from skillopt_es.projections.state import EpochState, TrainerState
 
 
-def next_task(state: TrainerState, run: RunData) -> Task | None:
+def next_task(state: ClassicState, run: RunData) -> Task | None:
     """The next thing to do, or None when the run is complete."""
     if state.completed is not None:
         return None
@@ -35,22 +37,23 @@ def next_task(state: TrainerState, run: RunData) -> Task | None:
     return late_advice_task(state, run) or _due_task(state, run)
 
 
-def _due_task(state: TrainerState, run: RunData) -> Task:
+def _due_task(state: ClassicState, run: RunData) -> Task:
     """What the epoch or the run needs next."""
-    if state.epoch is not None and state.epochs_done < state.epoch.number:
-        return _epoch_task(state, run, state.epoch)
-    if state.epochs_done < run.config.train.num_epochs:
+    if state.program.epoch is not None and state.program.epochs_done < state.program.epoch.number:
+        return _epoch_task(state, run, state.program.epoch)
+    if state.program.epochs_done < run.config.train.num_epochs:
         return Decide("plan_epoch")
     return _final_task(state, run)
 
 
-def _epoch_task(state: TrainerState, run: RunData, epoch: EpochState) -> Task:
-    if state.unwritten:
+def _epoch_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task:
+    if state.program.unwritten:
         return Decide("write_appendix")
-    return epoch_end_task(state, run, epoch) if state.step is None else step_task(state, run, epoch, state.step)
+    step = state.program.step
+    return epoch_end_task(state, run, epoch) if step is None else step_task(state, run, epoch, step)
 
 
-def _final_task(state: TrainerState, run: RunData) -> Task:
+def _final_task(state: ClassicState, run: RunData) -> Task:
     assert state.current is not None
     assert state.best is not None
     evaluation = run.config.evaluation

@@ -8,7 +8,7 @@ from skillopt_es.config import RunConfig
 from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.values import Draft, Edit, FailurePattern, Json, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
-from skillopt_es.projections.state import Attempt
+from skillopt_es.programs.classic.state import Attempt
 from skillopt_es.prompts import system_prompt
 
 _CAUSES = {"defect": "the skill's defect", "lapse": "a lapse: the skill has the rule"}

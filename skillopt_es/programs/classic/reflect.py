@@ -8,11 +8,11 @@ from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import Consulted, consult
 from skillopt_es.engine.evidence import Evidence
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import AnalyseJob
 from skillopt_es.engine.trajectories import shown
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
 from skillopt_es.ports import ChatRequest
+from skillopt_es.programs.classic.jobs import AnalyseJob
 from skillopt_es.programs.classic.modes import mode_of
 from skillopt_es.programs.classic.prompt_text import (
     buffer_section,
@@ -28,17 +28,17 @@ from skillopt_es.programs.classic.skill_aware import (
     asks_for_notes,
     budget_section,
 )
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.replies.answers import PatchReply
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
 
 
 async def analyse(
-    job: AnalyseJob, state: TrainerState, run: RunData, calls: Calls, evidence: Evidence
+    job: AnalyseJob, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence
 ) -> PatchProposed:
     """The analyst's patch, or why there is none."""
-    assert state.step is not None
+    assert state.program.step is not None
     assert state.current is not None
     group = job.group
     optimizer = run.config.optimizer
@@ -52,7 +52,7 @@ async def analyse(
     request = analyst_request(group, state, run, evidence)
     reader = placed_in(state.current.skill, read) if careful else read
     consulted = await consult(calls, request, reader, again=optimizer.ask_again, silence_fails=True)
-    return _proposal(group, state.step.number, consulted)
+    return _proposal(group, state.program.step.number, consulted)
 
 
 def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
@@ -93,10 +93,10 @@ def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "note
     return "notes" if reply.notes else "nothing"
 
 
-def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidence: Evidence) -> ChatRequest:
+def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidence: Evidence) -> ChatRequest:
     """The question to one analyst."""
     assert state.current is not None
-    assert state.epoch is not None
+    assert state.program.epoch is not None
     skill = state.current.skill
     rows = state.rollouts[group.place]
     most = run.config.gradient.max_trajectory_chars
@@ -109,8 +109,8 @@ def analyst_request(group: Minibatch, state: TrainerState, run: RunData, evidenc
         prompt=analyst_prompts(run.config.optimizer, group.kind),
         sections=(
             skill_section(skill),
-            buffer_section(state.buffer),
-            memory_section(state.epoch.meta_skill),
+            buffer_section(state.program.buffer),
+            memory_section(state.program.epoch.meta_skill),
             guide_section(run.started.guide),
             f"## {word} trajectories ({len(blocks)})\n" + "\n\n".join(blocks),
             # Last, for what was read last weighs most: a small model wrote one edit, for the last task.

@@ -7,20 +7,20 @@ import json
 from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import consult
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import RewriteJob
 from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.catalog import SkillRewritten
 from skillopt_es.events.values import Json, Suggestion
+from skillopt_es.programs.classic.jobs import RewriteJob
 from skillopt_es.programs.classic.prompt_text import buffer_section, question, skill_section
-from skillopt_es.projections.state import TrainerState, proposals_of
+from skillopt_es.programs.classic.state import ClassicState, proposals_of
 from skillopt_es.replies.drafts import REWRITE_SCHEMA, read_rewrite
 
 
-async def rewrite(job: RewriteJob, state: TrainerState, run: RunData, calls: Calls) -> SkillRewritten:
+async def rewrite(job: RewriteJob, state: ClassicState, run: RunData, calls: Calls) -> SkillRewritten:
     """The new text as the optimizer wrote it, or why there is none."""
-    assert state.step is not None
+    assert state.program.step is not None
     assert state.current is not None
-    by_id = proposals_of(state.step)
+    by_id = proposals_of(state.program.step)
     chosen = [each for each in (by_id[name] for name in job.chosen) if isinstance(each, Suggestion)]
     rows = json.dumps([_row(each) for each in chosen], indent=1, ensure_ascii=False)
     request = question(
@@ -31,7 +31,7 @@ async def rewrite(job: RewriteJob, state: TrainerState, run: RunData, calls: Cal
         sections=(
             skill_section(state.current.skill),
             f"## Selected suggestions ({len(chosen)})\n{fenced('suggestions', rows)}",
-            buffer_section(state.buffer),
+            buffer_section(state.program.buffer),
             _closing(state.current.skill.main, len(state.current.skill.files)),
         ),
         schema=REWRITE_SCHEMA,
@@ -42,13 +42,13 @@ async def rewrite(job: RewriteJob, state: TrainerState, run: RunData, calls: Cal
     reply = consulted.value
     if reply is None:
         return SkillRewritten(
-            step=state.step.number,
+            step=state.program.step.number,
             result="failed" if consulted.failed else "unusable",
             note=consulted.why,
             calls=consulted.calls,
         )
     return SkillRewritten(
-        step=state.step.number,
+        step=state.program.step.number,
         result="written",
         text=reply.text,
         changes=reply.changes,

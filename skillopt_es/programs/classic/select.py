@@ -7,21 +7,21 @@ from functools import partial
 from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import consult
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import RankJob
 from skillopt_es.events.catalog import EditsRanked
+from skillopt_es.programs.classic.jobs import RankJob
 from skillopt_es.programs.classic.modes import mode_of
 from skillopt_es.programs.classic.prompt_text import described, memory_section, question, skill_section
-from skillopt_es.projections.state import TrainerState, proposals_of
+from skillopt_es.programs.classic.state import ClassicState, proposals_of
 from skillopt_es.replies.answers import RANKING_SCHEMA, read_ranking
 
 
-async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) -> EditsRanked:
+async def rank(job: RankJob, state: ClassicState, run: RunData, calls: Calls) -> EditsRanked:
     """The optimizer's choice, or the first of the pool when it makes none; nothing when it could not be reached."""
-    assert state.step is not None
+    assert state.program.step is not None
     assert state.current is not None
-    assert state.epoch is not None
+    assert state.program.epoch is not None
     mode = mode_of(run.config.optimizer)
-    by_id = proposals_of(state.step)
+    by_id = proposals_of(state.program.step)
     lines = [
         f"[{index}] {described(by_id[name])}  support={by_id[name].support}" for index, name in enumerate(job.pool)
     ]
@@ -31,7 +31,7 @@ async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) ->
         stage="ranking",
         prompt=f"ranking{mode.prompts}",
         sections=(
-            memory_section(state.epoch.meta_skill),
+            memory_section(state.program.epoch.meta_skill),
             skill_section(state.current.skill),
             f"## Proposed {mode.proposals} ({len(job.pool)}, of which {job.budget} can be applied)\n"
             + "\n".join(lines),
@@ -45,7 +45,7 @@ async def rank(job: RankJob, state: TrainerState, run: RunData, calls: Calls) ->
     fallback = () if consulted.failed else tuple(range(job.budget))
     chosen = fallback if reply is None else reply.chosen
     return EditsRanked(
-        step=state.step.number,
+        step=state.program.step.number,
         budget=job.budget,
         pool=job.pool,
         chosen=tuple(job.pool[index] for index in chosen),

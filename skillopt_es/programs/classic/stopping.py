@@ -9,28 +9,28 @@ from __future__ import annotations
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import Event, TrainingStopped
-from skillopt_es.programs.classic.forks import under_way
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.programs.classic.state import ClassicState, under_way
 
 
-def should_stop(state: TrainerState, run: RunData) -> bool:
+def should_stop(state: ClassicState, run: RunData) -> bool:
     """Whether a rule ends the training here."""
     train = run.config.train
     if train.patience is None and train.target_score is None and not train.no_progress:
         return False
-    if state.stopped is not None or state.unwritten or state.epochs_done == train.num_epochs or under_way(state):
+    over = state.stopped is not None or state.program.epochs_done == train.num_epochs
+    if over or state.program.unwritten or under_way(state):
         return False
     return _stop(state, run) is not None
 
 
-def stop_training(state: TrainerState, run: RunData) -> Event:
+def stop_training(state: ClassicState, run: RunData) -> Event:
     """The end, by the first rule that holds."""
     stopped = _stop(state, run)
     assert stopped is not None
     return stopped
 
 
-def _stop(state: TrainerState, run: RunData) -> TrainingStopped | None:
+def _stop(state: ClassicState, run: RunData) -> TrainingStopped | None:
     assert state.best is not None
     train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
     if train.target_score is not None and value is not None and value >= train.target_score:
@@ -44,10 +44,10 @@ def _stop(state: TrainerState, run: RunData) -> TrainingStopped | None:
     return None
 
 
-def _epoch_changed_nothing(state: TrainerState) -> bool:
+def _epoch_changed_nothing(state: ClassicState) -> bool:
     """Whether all steps of the open epoch are done and its first skill is still the current one."""
-    epoch = state.epoch
-    if epoch is None or state.step is not None or state.epochs_done == epoch.number:
+    epoch = state.program.epoch
+    if epoch is None or state.program.step is not None or state.program.epochs_done == epoch.number:
         return False
     assert state.current is not None
     return epoch.first_skill.hash == state.current.skill.hash

@@ -8,18 +8,18 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Trust
 from skillopt_es.programs.classic.appendix import notes_for_candidate
-from skillopt_es.projections.state import StepState, TrainerState, open_step, proposals_of
+from skillopt_es.programs.classic.state import ClassicState, StepState, open_step, proposals_of
 from skillopt_es.projections.trust import attempts_of, patches_behind, support_of
 
 
-def untrusted_parts(state: TrainerState, run: RunData) -> str:
+def untrusted_parts(state: ClassicState, run: RunData) -> str:
     """What of the open step's candidate no trusted attempt supports; empty for none, or where that is no reason."""
     if not run.config.evaluation.no_untrusted_only:
         return ""
     step, _ = open_step(state)
-    assert step.built is not None
+    assert state.built is not None
     proposals = proposals_of(step)
-    applied = [report.edit for report in step.built.reports if report.status.startswith("applied")]
+    applied = [report.edit for report in state.built.reports if report.status.startswith("applied")]
     behind = {name: patches_behind(name, proposals, tuple(step.patches)) for name in applied}
     behind |= {f"a note of {patch}": (patch,) for patch in _noting(step)}
     doubtful = [name for name, patches in behind.items() if _support(state, step, patches) == "untrusted"]
@@ -33,21 +33,21 @@ def _noting(step: StepState) -> tuple[str, ...]:
     return tuple(dict.fromkeys(report.patch for report in step.extended.reports if report.status == "added"))
 
 
-def _support(state: TrainerState, step: StepState, patches: Iterable[str]) -> str:
+def _support(state: ClassicState, step: StepState, patches: Iterable[str]) -> str:
     attempts = attempts_of(patches, step.groups or ())
     return support_of(state.rollouts[place][item].trust for place, item in attempts)
 
 
-def untrusted_guidance(state: TrainerState, run: RunData) -> bool:
+def untrusted_guidance(state: ClassicState, run: RunData) -> bool:
     """Whether no trusted pair stands behind the open epoch's guidance, and that is a reason to refuse it."""
-    assert state.epoch is not None
-    assert state.epoch.proposed is not None
+    assert state.program.epoch is not None
+    assert state.program.epoch.proposed is not None
     if not run.config.evaluation.no_untrusted_only:
         return False
-    place = Place.of_epoch(state.epoch.number).slow
+    place = Place.of_epoch(state.program.epoch.number).slow
     rows = [done for at, done in state.rollouts.items() if place.holds(at)]
     labels: list[Trust] = []
-    for pair in state.epoch.proposed.pairs:
+    for pair in state.program.epoch.proposed.pairs:
         seen = {done[pair.item].trust for done in rows if pair.item in done}
         labels.append("untrusted" if "untrusted" in seen else "trusted")
     return support_of(labels) == "untrusted"

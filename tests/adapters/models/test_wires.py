@@ -515,10 +515,11 @@ def test_a_field_that_is_not_taken_is_an_error_or_dropped_as_configured(spoken: 
     [(1002, "rate_limit"), (1004, "auth"), (2049, "auth"), (1008, "quota"), (1000, "server"), (2013, "config")],
 )
 def test_minimax_puts_its_errors_into_a_200(code: int, kind: str) -> None:
-    """Even beside a choice."""
-    body = {**FORMATS["minimax"].writes(Said()), "base_resp": {"status_code": code, "status_msg": "no"}}
-    failed, _ = failure_of(FORMATS["minimax"], Answer(raw=json.dumps(body)), attempts=1, patience_seconds=0)
-    assert failed.kind == kind
+    """Beside a choice, and without one."""
+    said = {"base_resp": {"status_code": code, "status_msg": "no"}}
+    for body in ({**FORMATS["minimax"].writes(Said()), **said}, {"choices": None, **said}):
+        failed, _ = failure_of(FORMATS["minimax"], Answer(raw=json.dumps(body)), attempts=1, patience_seconds=0)
+        assert failed.kind == kind
 
 
 @pytest.mark.parametrize("name", ["qwen", "minimax"])

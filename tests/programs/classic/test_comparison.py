@@ -90,4 +90,4 @@ def test_a_bonus_for_directive_words_is_part_of_every_gate_value(tmp_path: Path)
     bonuses = [semantic_density(texts[gate.candidate], ["know"]) for gate in gates]
     assert max(bonuses) > 0
     for gate, bonus in zip(gates, bonuses, strict=True):
-        assert gate.candidate_value == pytest.approx(gate.candidate_score.soft + bonus)
+        assert gate.verdict.candidate_value == pytest.approx(gate.verdict.candidate_score.soft + bonus)

@@ -12,7 +12,6 @@ from support.logs import events_of
 from support.scripted import KINDS, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.tasks import MergeJob
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
@@ -32,9 +31,10 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import Edit, Measured, Minibatch, Score
 from skillopt_es.ports import ChatRequest
 from skillopt_es.presenting.event_lines import milestone
+from skillopt_es.programs.classic.jobs import MergeJob
 from skillopt_es.programs.classic.plan_step import merge_plan
+from skillopt_es.programs.classic.state import StepState
 from skillopt_es.projections.persistent import Ledger
-from skillopt_es.projections.state import StepState
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.regions import SLOW_START
 
@@ -168,7 +168,7 @@ def test_guidance_that_says_the_same_again_costs_nothing(gate: str, tmp_path: Pa
 
     world = ScriptedWorld(optimizer=ScriptedModel("scripted optimizer", same))
     events = train(tmp_path, f"optimizer.slow_update_gate_with_selection={gate}", "train.num_epochs=4", world=world)
-    applied = {event.epoch: event.action for event in events if isinstance(event, SlowUpdateApplied)}
+    applied = {event.epoch: event.verdict.action for event in events if isinstance(event, SlowUpdateApplied)}
     again = ("reject", "reject") if gate == "true" else ("unchanged", "unchanged")
     assert (applied[3], applied[4]) == again
     selections = [event.skill for event in events if isinstance(event, SkillScored) and event.purpose == "selection"]
@@ -235,7 +235,7 @@ def test_without_tests_the_final_skill_is_still_promoted(tmp_path: Path) -> None
     assert done.test_best is None
     check_all(tmp_path)
     gates = [event for event in events if isinstance(event, CandidateGated)]
-    assert {gate.action for gate in gates} == {"force_accept"}
+    assert {gate.verdict.action for gate in gates} == {"force_accept"}
 
 
 def test_a_final_skill_that_is_better_is_measured_and_promoted_without_tests(tmp_path: Path) -> None:

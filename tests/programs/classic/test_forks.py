@@ -21,7 +21,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import CallFailed, ChatRequest
-from skillopt_es.runs.moments import Moment, seq_of
+from skillopt_es.runs.lookup import Moment, seq_of
 from skillopt_es.runs.overview import spent
 from skillopt_es.sessions.forking import make_fork
 from skillopt_es.sessions.session import read_state, resume, start
@@ -206,11 +206,11 @@ def test_measured_skills_count_anew_where_the_gates_rule_changes(parent: Path) -
     gated = next(event for event in events_of(fork) if _soft(event))
     assert isinstance(gated, CandidateGated)
     assert state.best is not None
-    assert gated.best_value == state.best.value
+    assert gated.verdict.best_value == state.best.value
 
 
 def _soft(event: Event) -> bool:
-    return isinstance(event, CandidateGated) and event.metric == "soft"
+    return isinstance(event, CandidateGated) and event.verdict.metric == "soft"
 
 
 def test_a_forged_value_is_found(parent: Path) -> None:

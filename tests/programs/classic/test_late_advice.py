@@ -72,8 +72,8 @@ def test_it_comes_after_the_next_step(how: str, gate: str, tmp_path: Path) -> No
     first = "failed" if how == "outage" else "unusable"
     assert [event.result for event in proposed] == [first, "guidance"]
     assert [event.result for event in memories] == [first, "written"]
-    assert next(event.action for event in applied) == "postponed"
-    assert applied[1].action in ("force_accept", "accept", "accept_new_best", "reject")
+    assert next(event.verdict.action for event in applied) == "postponed"
+    assert applied[1].verdict.action in ("force_accept", "accept", "accept_new_best", "reject")
     assert proposed[1].pairs == proposed[0].pairs, "it stands on what was compared at the epoch's end"
     [planned] = [place for place, event in enumerate(events) if isinstance(event, EpochPlanned) and event.epoch == 3]
     late = events.index(proposed[1])
@@ -110,7 +110,7 @@ def test_the_last_epoch_is_asked_once_more_before_the_end(tmp_path: Path) -> Non
     assert asked == ["e3/slow/advice", "e3/meta", "e3/slow/advice/after-s9"]
     state = read_state(tmp_path / "run")
     assert state.status == "completed"
-    assert state.owed is None
+    assert state.program.owed is None
     assert state.current is not None
     assert slow_guidance(state.current.skill.text)
 
@@ -121,9 +121,9 @@ def test_an_optimizer_that_stays_away_is_asked_between_steps_and_given_up(tmp_pa
     world = lost(*slots)
     events = train(tmp_path, world)
     assert [slot for slot in world.optimizer.asked if slot.startswith("e2/slow/advice")] == slots
-    actions = [(event.epoch, event.action) for event in events if isinstance(event, SlowUpdateApplied)]
+    actions = [(event.epoch, event.verdict.action) for event in events if isinstance(event, SlowUpdateApplied)]
     assert actions == [(1, "placeholder"), (2, "postponed"), (3, "force_accept")]
-    assert read_state(tmp_path / "run").owed is None
+    assert read_state(tmp_path / "run").program.owed is None
 
 
 def test_a_run_that_is_killed_while_it_asks_again_ends_the_same(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from support.tamper import rewritten
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     AppendixWritten,
     BestPromoted,
@@ -49,7 +50,6 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import fold
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.schedule import edit_budget
 
@@ -220,17 +220,20 @@ def test_forced_guidance_keeps_the_old_score_in_the_original(tmp_path: Path) -> 
     """Each event that leans on such a score names the skill it was measured under; nothing is measured for it."""
     harm = {"slow_update": {"slow_update_content": "\n".join(f"- spoil {kind}" for kind in KINDS)}}
     events = train(tmp_path, *SMALL, "evaluation.stale_scores=true", world=world_of(harm))
-    forced = next(event for event in of(SlowUpdateApplied, events) if event.action == "force_accept")
+    forced = next(event for event in of(SlowUpdateApplied, events) if event.verdict.action == "force_accept")
     after = events.index(forced)
     first = of(CandidateGated, events[after:])[0]
     standing = fold(events[: after + 1])
     assert standing.current is not None
     assert standing.best is not None
-    assert (standing.current.skill.hash, standing.current.stale_from) == (forced.skill.hash, forced.stale_from)
+    assert (standing.current.skill.hash, standing.current.stale_from) == (forced.skill.hash, forced.verdict.stale_from)
     assert forced.skill.hash not in standing.measured
-    assert standing.current.value == standing.measured[forced.stale_from].value == standing.best.value
-    assert (first.stale_from, first.current_value) == (forced.stale_from, standing.current.value)
-    assert first.action == "reject"
+    assert standing.current.value == standing.measured[forced.verdict.stale_from].value == standing.best.value
+    assert (first.verdict.stale_from, first.verdict.current_value) == (
+        forced.verdict.stale_from,
+        standing.current.value,
+    )
+    assert first.verdict.action == "reject"
     measured = [event.place.rpartition("/")[2] for event in of(SkillScored, events) if event.purpose == "selection"]
     assert set(measured) == {"baseline", "gate", "val"}
     assert summarize(events[: after + 1]).current.value == standing.current.value
@@ -250,7 +253,7 @@ def test_notes_after_the_verdict_keep_the_old_score_in_the_original(tmp_path: Pa
     assert (after.current.stale_from, after.current.value) == (written.previous, written.previous_value)
     assert after.best.skill.hash == written.previous == written.stale_from
     gate = of(CandidateGated, events)[0]
-    assert (gate.stale_from, gate.current_value) == (written.previous, written.previous_value)
+    assert (gate.verdict.stale_from, gate.verdict.current_value) == (written.previous, written.previous_value)
     assert not [event for event in of(SkillScored, events) if event.place.endswith("/current")]
     assert summarize(events[: events.index(written) + 1]).current.value == written.previous_value
 
@@ -271,11 +274,11 @@ def test_a_gated_slow_update_meets_an_old_score_in_the_original(tmp_path: Path) 
     settings = ("evaluation.stale_scores=true", "optimizer.slow_update_gate_with_selection=true", "train.num_epochs=2")
     events = train(tmp_path, *settings, world=world)
     placeholder, gated = of(SlowUpdateApplied, events)
-    assert (placeholder.action, gated.action) == ("placeholder", "accept_new_best")
-    assert placeholder.stale_from == gated.stale_from != placeholder.skill.hash
+    assert (placeholder.verdict.action, gated.verdict.action) == ("placeholder", "accept_new_best")
+    assert placeholder.verdict.stale_from == gated.verdict.stale_from != placeholder.skill.hash
     state = fold(events)
     assert state.current is not None
-    assert (state.current.stale_from, state.current.value) == ("", gated.candidate_value)
+    assert (state.current.stale_from, state.current.value) == ("", gated.verdict.candidate_value)
 
 
 def test_an_unchanged_candidate_goes_through_the_gate_in_the_original(tmp_path: Path) -> None:
@@ -290,13 +293,13 @@ def test_an_unchanged_candidate_goes_through_the_gate_in_the_original(tmp_path: 
     events = train(tmp_path, *settings, world=world)
     gates = of(CandidateGated, events)
     assert not of(StepSkipped, events)
-    assert {gate.action for gate in gates} == {"reject"}
+    assert {gate.verdict.action for gate in gates} == {"reject"}
     scored = [event.place for event in of(SkillScored, events) if event.purpose == "selection"]
     # The placeholder's text is tried once; the text with guidance counts as measured until the run's end.
     assert scored == ["baseline", "e2/s4/gate", "final/val"]
-    assert [bool(gate.stale_from) for gate in gates] == [False] * 3 + [True] * 6
-    assert gates[-1].candidate_value == gates[-1].current_value
-    assert len(fold(events).buffer) == 3
+    assert [bool(gate.verdict.stale_from) for gate in gates] == [False] * 3 + [True] * 6
+    assert gates[-1].verdict.candidate_value == gates[-1].verdict.current_value
+    assert len(fold(events).program.buffer) == 3
 
 
 def test_a_step_without_an_edit_is_gated_too_in_the_original(tmp_path: Path) -> None:
@@ -305,7 +308,7 @@ def test_a_step_without_an_edit_is_gated_too_in_the_original(tmp_path: Path) -> 
     settings = ("train.num_epochs=1", "evaluation.skip_unchanged=false", "optimizer.ask_again=false", NO_SLOW)
     events = train(tmp_path, *settings, world=world)
     assert {len(event.pool) for event in of(EditsRanked, events)} == {0}
-    assert [gate.action for gate in of(CandidateGated, events)] == ["reject"] * 3
+    assert [gate.verdict.action for gate in of(CandidateGated, events)] == ["reject"] * 3
 
 
 @pytest.mark.parametrize(("tests", "promoted"), [("true", 1), ("false", 0)])
@@ -325,7 +328,7 @@ def test_any_part_of_a_task_is_a_pass_in_the_original(tmp_path: Path) -> None:
     assert {group.kind for event in of(MinibatchesPlanned, events) for group in event.groups} == {"success"}
     [proposed] = of(SlowUpdateProposed, events)
     assert {pair.category for pair in proposed.pairs} == {"stable_success"}
-    assert all(not attempt.failed for attempt in fold(events).buffer)
+    assert all(not attempt.failed for attempt in fold(events).program.buffer)
 
 
 # --- all of them ---------------------------------------------------------------------------------------------------
@@ -367,8 +370,8 @@ def test_a_run_by_the_originals_rules_follows_and_keeps_its_order(tmp_path: Path
     """Every step ends at the gate, guidance is forced, and no question is asked twice."""
     events = train(tmp_path, base="upstream")
     assert of(RunCompleted, events)
-    assert {event.action for event in of(SlowUpdateApplied, events)} == {"placeholder", "force_accept"}
-    assert all(event.stale_from for event in of(SlowUpdateApplied, events))
+    assert {event.verdict.action for event in of(SlowUpdateApplied, events)} == {"placeholder", "force_accept"}
+    assert all(event.verdict.stale_from for event in of(SlowUpdateApplied, events))
     slots = call_slots(tmp_path / "run")
     assert len(slots) == len(set(slots))
     assert not any(slot.endswith("/again") for slot in slots)

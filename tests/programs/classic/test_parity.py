@@ -25,6 +25,7 @@ from support.scripted import ScriptedEnvironment, ScriptedItem, ScriptedModel, S
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
@@ -45,12 +46,11 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import digest_of
 from skillopt_es.ports import ChatRequest, Splits
-from skillopt_es.projections.state import TrainerState
-from skillopt_es.projections.trainer import fold
+from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.sessions.session import start
 
 E = TypeVar("E", bound=Event)
-Run = tuple[list[Event], TrainerState, list[str]]
+Run = tuple[list[Event], ClassicState, list[str]]
 
 KINDS = {"a": "apple", "b": "birch", "c": "cedar", "d": "daisy", "e": "elder"}
 
@@ -253,7 +253,13 @@ def test_edits_give_these_very_texts(run: Run) -> None:
 def test_the_gate_takes_what_is_strictly_better(run: Run) -> None:
     """Right on v1 | v0 and v3, v1 spoiled | v0 | v0, v1, v3 | all."""
     verdicts = [
-        (each.step, each.candidate_value, each.current_value, each.best_value, each.action)
+        (
+            each.step,
+            each.verdict.candidate_value,
+            each.verdict.current_value,
+            each.verdict.best_value,
+            each.verdict.action,
+        )
         for each in of(CandidateGated, run[0])
     ]
     assert verdicts == [
@@ -269,12 +275,12 @@ def test_the_gate_takes_what_is_strictly_better(run: Run) -> None:
 def test_the_score_from_before_the_block_stands_for_the_text_with_it(run: Run) -> None:
     """The original never measures the text that the placeholder changed; the event says whose score it used."""
     placeholder, forced = of(SlowUpdateApplied, run[0])
-    assert (placeholder.action, placeholder.skill.text) == ("placeholder", END_OF_1)
+    assert (placeholder.verdict.action, placeholder.skill.text) == ("placeholder", END_OF_1)
     accepted = of(CandidateBuilt, run[0])[1].candidate
-    assert placeholder.stale_from == accepted.hash == of(CandidateGated, run[0])[3].stale_from
+    assert placeholder.verdict.stale_from == accepted.hash == of(CandidateGated, run[0])[3].verdict.stale_from
     measured = {event.skill for event in of(SkillScored, run[0]) if event.purpose == "selection"}
     assert placeholder.skill.hash not in measured
-    assert forced.stale_from == of(CandidateBuilt, run[0])[4].candidate.hash
+    assert forced.verdict.stale_from == of(CandidateBuilt, run[0])[4].candidate.hash
 
 
 def test_the_slow_update_compares_the_ends_of_two_epochs_and_is_forced(run: Run) -> None:
@@ -290,7 +296,7 @@ def test_the_slow_update_compares_the_ends_of_two_epochs_and_is_forced(run: Run)
     scores = {event.place: event.score.hard for event in of(SkillScored, run[0])}
     assert (scores["e2/slow/previous"], scores["e2/slow/current"]) == (0.6, 1.0)
     forced = of(SlowUpdateApplied, run[0])[1]
-    assert (forced.action, forced.skill.text) == ("force_accept", END_OF_2)
+    assert (forced.verdict.action, forced.skill.text) == ("force_accept", END_OF_2)
     assert [event.result for event in of(MetaSkillWritten, run[0])] == ["first_epoch", "written"]
 
 
@@ -302,8 +308,8 @@ def test_the_end_measures_the_final_text_and_tests_three(run: Run) -> None:
     assert [scored[f"final/test/{name}"] for name in ("initial", "best", "final")] == [(0.0, 4), (1.0, 4), (1.0, 4)]
     assert state.best is not None
     assert state.current is not None
-    assert (state.best.skill.text, state.best.step, state.best.origin) == (AFTER_5, 5, "step_0005")
-    assert (state.current.skill.text, state.current.origin) == (END_OF_2, "slow_update_epoch_02")
+    assert (state.best.skill.text, state.best.step, str(state.best.origin)) == (AFTER_5, 5, "step_0005")
+    assert (state.current.skill.text, str(state.current.origin)) == (END_OF_2, "slow_update_epoch_02")
     counts = state.counts
     assert (counts.accepted, counts.rejected, counts.skipped) == (4, 1, 1)
 

@@ -20,6 +20,8 @@ from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import rewritten, seqs_of
 
 from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.engine.fold import evolve as folded
+from skillopt_es.engine.fold import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
@@ -37,13 +39,11 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Evidence
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest
-from skillopt_es.projections.snapshot import snapshot
-from skillopt_es.projections.state import TrainerState
+from skillopt_es.projections.state import RunState
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.trainer import evolve as folded
-from skillopt_es.projections.trainer import fold
 from skillopt_es.prompts import system_prompt
-from skillopt_es.runs.moments import seq_of
+from skillopt_es.runs.lookup import seq_of
+from skillopt_es.runs.snapshot import snapshot
 from skillopt_es.sessions.session import resume, start
 from skillopt_es.skill.appendix import MOST_CHARACTERS, appendix_notes
 from skillopt_es.skill.regions import APPENDIX_END, APPENDIX_START, MARKERS
@@ -191,19 +191,19 @@ def test_the_gate_measures_the_notes_that_it_lets_in(tmp_path: Path) -> None:
     """A candidate is its edits and its notes; every score that is claimed was measured for that very text."""
     events = train(tmp_path, ON, MIXED, skill=KNOWS_SOME)
     verdicts: dict[bool, set[str]] = {True: set(), False: set()}
-    state = TrainerState()
+    state = RunState()
     for event in events:
         before, state = state, folded(state, event)
         match event:
             case CandidateBuilt():
-                assert before.step is not None
+                assert before.program.step is not None
                 assert before.current is not None
                 old = appendix_notes(before.current.skill.text)
-                assert appendix_notes(event.candidate.text) == (before.step.notes or old)
+                assert appendix_notes(event.candidate.text) == (before.program.step.notes or old)
             case CandidateGated():
-                assert before.step is not None
-                assert before.step.built is not None
-                verdicts[before.step.built.notes > 0].add(event.action)
+                assert before.program.step is not None
+                assert before.built is not None
+                verdicts[before.built.notes > 0].add(event.verdict.action)
         for standing in (state.current, state.best):
             if standing is not None and standing.value is not None:
                 assert state.measured[standing.skill.hash].value == standing.value
@@ -220,7 +220,7 @@ def test_a_step_with_notes_alone_is_gated_on_them(tmp_path: Path) -> None:
     built = of(CandidateBuilt, events)
     assert built
     assert all(event.reports == () and event.notes > 0 for event in built)
-    assert "accept_new_best" in {event.action for event in of(CandidateGated, events)}
+    assert "accept_new_best" in {event.verdict.action for event in of(CandidateGated, events)}
     assert_follows(tmp_path / "run")
 
 
@@ -252,7 +252,7 @@ def test_rejected_notes_are_told_to_the_next_analysts(tmp_path: Path) -> None:
         for built, gated in pairwise([event for event in events if isinstance(event, CandidateBuilt | CandidateGated)])
         if isinstance(built, CandidateBuilt) and built.notes and isinstance(gated, CandidateGated)
         for extended in of(AppendixExtended, events)
-        if gated.action == "reject" and extended.step == built.step and built.step % 4
+        if gated.verdict.action == "reject" and extended.step == built.step and built.step % 4
     )
     later = next(request for request in seen if f"/s{lost[0] + 1}/" in request.slot and request.stage == "analyst")
     assert all(f"* {note}" in later.messages[1].content for note in lost[1])
@@ -337,7 +337,7 @@ def test_upstream_notes_are_written_after_every_verdict(tmp_path: Path) -> None:
         if isinstance(event, AppendixWritten):
             assert isinstance(previous, CandidateGated | StepSkipped)
             assert previous.step == event.step
-            before[event.step] = getattr(previous, "action", "skipped")
+            before[event.step] = previous.verdict.action if isinstance(previous, CandidateGated) else "skipped"
     assert {"reject", "skipped"} < set(before.values())
     steps = {event.step for event in of(AppendixExtended, events) if event.added}
     assert set(before) == steps
@@ -347,7 +347,7 @@ def test_upstream_notes_are_written_after_every_verdict(tmp_path: Path) -> None:
 def test_upstream_a_text_that_was_not_measured_claims_no_score(tmp_path: Path) -> None:
     """The event keeps the score of the text before; the new text has one when it was measured itself."""
     events = train(tmp_path, ON, UPSTREAM, "optimizer.use_slow_update=false")
-    state = TrainerState()
+    state = RunState()
     for event in events:
         before, state = state, folded(state, event)
         if isinstance(event, AppendixWritten):
@@ -357,7 +357,7 @@ def test_upstream_a_text_that_was_not_measured_claims_no_score(tmp_path: Path) -
             assert appendix_notes(state.current.skill.text) == event.notes
             assert state.current.value is None
             assert state.best == before.best
-            assert state.current.origin == f"appendix_step_{event.step:04d}"
+            assert str(state.current.origin) == f"appendix_step_{event.step:04d}"
         elif isinstance(event, CandidateGated):
             assert before.current is not None
             assert before.current.skill.hash in before.measured
@@ -367,7 +367,7 @@ def test_upstream_a_text_that_was_not_measured_claims_no_score(tmp_path: Path) -
 
 def test_what_is_not_written_yet_is_part_of_the_state(tmp_path: Path) -> None:
     """After each event: the notes of the open step, and those that wait for the verdict to be over."""
-    state = TrainerState()
+    state = RunState()
     for event in train(tmp_path, ON, UPSTREAM, "train.num_epochs=1"):
         before, state = snapshot(state), folded(state, event)
         match event:
@@ -376,8 +376,8 @@ def test_what_is_not_written_yet_is_part_of_the_state(tmp_path: Path) -> None:
                 assert before["position"] == f"epoch 1 of 1, notes to be written after step {event.step} of 4"
                 assert snapshot(state)["unwritten_notes"] == []
             case AppendixExtended(notes=notes) if event.added:
-                assert state.step is not None
-                assert state.step.notes == notes
+                assert state.program.step is not None
+                assert state.program.step.notes == notes
                 assert snapshot(state)["unwritten_notes"] == []
 
 

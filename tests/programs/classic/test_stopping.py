@@ -11,6 +11,7 @@ from support.logs import events_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.audit.check import check
+from skillopt_es.engine.fold import fold
 from skillopt_es.events.catalog import (
     CandidateGated,
     EpochCompleted,
@@ -25,7 +26,6 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
-from skillopt_es.projections.trainer import fold
 from skillopt_es.sessions.session import resume, start
 
 
@@ -73,7 +73,7 @@ def test_patience_counts_from_the_last_best(tmp_path: Path) -> None:
     """A step that wins begins the count anew."""
     events = trained(tmp_path, "train.patience=3", "train.num_epochs=6")
     stopped = stop_in(events)
-    wins = [e.step for e in events if isinstance(e, CandidateGated) and e.action == "accept_new_best"]
+    wins = [e.step for e in events if isinstance(e, CandidateGated) and e.verdict.action == "accept_new_best"]
     assert stopped.since == wins[-1]
     assert stopped.step == wins[-1] + 3 == steps_in(events)
 
@@ -81,7 +81,11 @@ def test_patience_counts_from_the_last_best(tmp_path: Path) -> None:
 def test_a_target_that_is_reached_ends_the_search(tmp_path: Path) -> None:
     """With the first skill that is measured to be that good; before the first step when the initial one is."""
     whole = trained(tmp_path / "whole")
-    values = [e.candidate_value for e in whole if isinstance(e, CandidateGated) and e.action == "accept_new_best"]
+    values = [
+        e.verdict.candidate_value
+        for e in whole
+        if isinstance(e, CandidateGated) and e.verdict.action == "accept_new_best"
+    ]
     events = trained(tmp_path / "a", f"train.target_score={values[0]}")
     stopped = stop_in(events)
     assert (stopped.reason, stopped.best_value, stopped.step) == ("target_score", values[0], steps_in(events))

@@ -21,6 +21,7 @@ from support.scripted_modes import FRONT, MODES, SKILL, rewriting_reply, rewriti
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
+from skillopt_es.engine.fold import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -41,10 +42,9 @@ from skillopt_es.events.verify import verify
 from skillopt_es.ports import ChatReply, ChatRequest, Usage
 from skillopt_es.presenting.event_lines import event_line
 from skillopt_es.programs.classic.candidate import built_candidate
+from skillopt_es.programs.classic.state import StepState
 from skillopt_es.projections.persistent import Ledger
-from skillopt_es.projections.state import StepState
 from skillopt_es.projections.tables import rebuild_tables
-from skillopt_es.projections.trainer import fold
 from skillopt_es.sessions.session import read_state, resume, start
 from skillopt_es.skill.alignment import lines_of
 from skillopt_es.skill.ancestry import Origin, carried, changes
@@ -185,7 +185,7 @@ def test_what_was_rejected_is_told_to_later_steps(mode: str, tmp_path: Path) -> 
         return said.replace("know ", "spoil ") if request.slot.startswith("e1/s1/") else said
 
     events = train(tmp_path, mode, "train.num_epochs=1", world=rewriting_world(answer))
-    assert "reject" in {event.action for event in of(events, CandidateGated)}
+    assert "reject" in {event.verdict.action for event in of(events, CandidateGated)}
     heading = "Rejected suggestions (score" if mode == SUGGEST else "Rejected drafts (score"
     lines = "\n".join(told)
     assert heading in lines
@@ -204,9 +204,9 @@ def test_a_candidate_can_be_walked_back_to_its_proposals(mode: str, tmp_path: Pa
         if isinstance(event, CandidateBuilt):
             assert state is not None
             assert state.current is not None
-            assert state.step is not None
+            assert state.program.step is not None
             draft = made[event.reports[0].edit]
-            written = state.step.rewritten.text if state.step.rewritten else draft.text
+            written = state.program.step.rewritten.text if state.program.step.rewritten else draft.text
             origin = Origin(reports=event.reports, proposals=made, rewrite=event.rewrite, written=written)
             walked = changes(state.current.skill, event.candidate, origin)
             assert all(change.after == event.candidate.text for change in walked)
@@ -223,7 +223,7 @@ def test_tables_and_words_know_what_was_proposed(mode: str, tmp_path: Path) -> N
     """The table of edits has every suggestion and draft with its fate; no line calls them edits."""
     events = train(tmp_path, mode)
     with EventLog.open(tmp_path / "run") as log:
-        tables = rebuild_tables(log)
+        tables = rebuild_tables([log], tmp_path / "run.db")
         lines = [event_line(recorded) for recorded in log.read()]
     with closing(sqlite3.connect(tables)) as database:
         rows = database.execute("select op, status, verdict from applied_edits").fetchall()

@@ -1,0 +1,250 @@
+"""
+The reducer of what every run has: its core is a pure fold of the events.
+
+`evolve` only applies facts; it never decides, measures or reads anything but its arguments. Collections that grow with
+the log are ledgers, so that a fold is linear in the number of events. What a program folds besides comes after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from attrs import evolve as replace
+
+from skillopt_es.events.catalog import (
+    Event,
+    EvidenceRetracted,
+    RolloutCompleted,
+    RunCompleted,
+    RunForked,
+    RunImported,
+    RunPaused,
+    RunResumed,
+    RunStarted,
+    SealedTestOpened,
+    SkillScored,
+    TrainingStopped,
+)
+from skillopt_es.events.values import Failed, Measured
+from skillopt_es.projections.persistent import Ledger
+from skillopt_es.projections.standings import MOVES
+from skillopt_es.projections.state import Drawn, Measurement, Partial, Rollouts, RunState, Standing, is_silent
+
+S = TypeVar("S")
+
+
+def _started(state: RunState[S], event: RunStarted) -> RunState[S]:
+    standing = Standing(skill=event.skill)
+    return replace(state, status="running", started=event, standings={"current": standing, "best": standing})
+
+
+def _resumed(state: RunState[S], event: RunResumed) -> RunState[S]:
+    counts = replace(state.counts, resumed=state.counts.resumed + 1)
+    overrides = {**state.overrides, **{setting.key: setting.value for setting in event.overrides}}
+    resumed = replace(state, status="running", paused=None, counts=counts, overrides=overrides)
+    match state.paused:
+        case RunPaused(reason="unmeasured"):
+            return _to_be_tried_again(resumed, _failed)
+        case RunPaused(reason="unanswered"):
+            return _to_be_tried_again(resumed, lambda row: _failed(row) or is_silent(row))
+        case _:
+            return resumed
+
+
+def _forked(state: RunState[S], event: RunForked) -> RunState[S]:
+    """What was measured keeps its scores; what they count may change."""
+    measured = state.measured
+    if event.values:
+        measured = Ledger()
+        for skill, found in state.measured.items():
+            measured = measured.put(skill, replace(found, value=event.values.get(skill, found.value)))
+    return replace(
+        state,
+        forked=event,
+        looks=state.looks.forked(),
+        overrides={**state.overrides, **{setting.key: setting.value for setting in event.overrides}},
+        measured=measured,
+        standings={name: _revalued(each, event.values) for name, each in state.standings.items()},
+    )
+
+
+def _revalued(standing: Standing, values: Mapping[str, float]) -> Standing:
+    if standing.value is None:
+        return standing
+    return replace(standing, value=values.get(standing.stale_from or standing.skill.hash, standing.value))
+
+
+def _failed(row: RolloutCompleted) -> bool:
+    return isinstance(row.outcome, Failed)
+
+
+def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], bool]) -> RunState[S]:
+    """Evaluations that are still open forget these; draws that ended early do, too, should they be completed."""
+    return replace(
+        state,
+        rollouts={
+            place: done if place in state.scored else _without(done, again) for place, done in state.rollouts.items()
+        },
+        partial={
+            key: replace(begun, rows={item: row for item, row in begun.rows.items() if not again(row)})
+            for key, begun in state.partial.items()
+        },
+    )
+
+
+def _without(done: Rollouts, again: Callable[[RolloutCompleted], bool]) -> Rollouts:
+    if not any(again(row) for row in done.values()):
+        return done
+    kept: Rollouts = Ledger()
+    for item, row in done.items():
+        if not again(row):
+            kept = kept.put(item, row)
+    return kept
+
+
+def _paused(state: RunState[S], event: RunPaused) -> RunState[S]:
+    return replace(state, status="paused", paused=event)
+
+
+def with_rollouts(state: RunState[S], events: Sequence[RolloutCompleted]) -> RunState[S]:
+    """The state after some rollouts in a row: most of a log, so a fold takes them together."""
+    done: dict[str, Rollouts] = {}
+    for event in events:
+        place = done.get(event.place) or state.rollouts.get(event.place) or Ledger()
+        done[event.place] = place.put(event.item, event)
+    counts = replace(
+        state.counts,
+        rollouts=state.counts.rollouts + len(events),
+        unmeasured=state.counts.unmeasured + sum(not isinstance(event.outcome, Measured) for event in events),
+    )
+    return replace(state, rollouts={**state.rollouts, **done}, counts=counts)
+
+
+def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
+    state = replace(state, scored={**state.scored, event.place: event})
+    if event.purpose == "test":
+        looks = state.looks.tested() if event.split == "test" else state.looks
+        return replace(state, tests={**state.tests, event.skill: event}, looks=looks)
+    known = state.measured.get(event.skill)
+    if event.purpose != "selection" or (known is not None and event.draw == 1):
+        return state
+    begun = state.partial.get((event.skill, event.draw))
+    rows = {**(begun.rows if begun is not None else {}), **state.rollouts.get(event.place, {})}
+    rollouts = {place: done for place, done in state.rollouts.items() if place != event.place}
+    state = _seen(state, known, rows)
+    partial = {key: each for key, each in state.partial.items() if key != (event.skill, event.draw)}
+    if not event.exact:
+        partial[event.skill, event.draw] = Partial(place=event.place, rows=rows)
+        return replace(state, partial=partial, rollouts=rollouts)
+    items = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+    if known is None:
+        known = Measurement(score=event.score, value=event.value, place=event.place, items=items)
+    else:
+        known = _drawn_again(known, event, Drawn(score=event.score, place=event.place, items=items))
+    return replace(
+        state,
+        measured=_put(state.measured, event.skill, known),
+        standings={name: _with_score(each, event.skill, known) for name, each in state.standings.items()},
+        rollouts=rollouts,
+        partial=partial,
+    )
+
+
+def _seen(state: RunState[S], known: Measurement | None, rows: Mapping[str, RolloutCompleted]) -> RunState[S]:
+    """The state with the items' types, and those that came out otherwise than in the text's first evaluation."""
+    new = {item: row.task_type for item, row in rows.items() if item not in state.types}
+    if new:
+        state = replace(state, types={**state.types, **new})
+    if known is None:
+        return state
+    drawn = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+    other = {item for item, outcome in drawn.items() if item in known.items and known.items[item] != outcome}
+    return state if other <= state.flipped else replace(state, flipped=state.flipped | other)
+
+
+def _put(measured: Ledger[str, Measurement], skill: str, known: Measurement) -> Ledger[str, Measurement]:
+    """The ledger with a text's measurement; a text that was drawn again, which is seldom, has it written anew."""
+    if skill not in measured:
+        return measured.put(skill, known)
+    anew: Ledger[str, Measurement] = Ledger()
+    for name, each in measured.items():
+        anew = anew.put(name, known if name == skill else each)
+    return anew
+
+
+def _drawn_again(known: Measurement, event: SkillScored, drawn: Drawn) -> Measurement:
+    """A value that was told stays; else it is the mean over all draws."""
+    if event.draw == 0:
+        return replace(known, told=drawn, value=event.value)
+    value = known.value
+    if known.told is None and value is not None and event.value is not None:
+        value += (event.value - value) / (known.draws + 1)
+    return replace(known, further=(*known.further, drawn), value=value)
+
+
+def _with_score(standing: Standing, skill: str, known: Measurement) -> Standing:
+    if standing.stale_from or standing.skill.hash != skill:
+        return standing
+    if standing.score is not None and known.draws == 1 and known.told is None:
+        return standing
+    return replace(standing, score=known.stated, value=known.value)
+
+
+def _opened(state: RunState[S], event: SealedTestOpened) -> RunState[S]:
+    return replace(state, looks=state.looks.after(event))
+
+
+def _stopped(state: RunState[S], event: TrainingStopped) -> RunState[S]:
+    return replace(state, stopped=event)
+
+
+def _completed(state: RunState[S], event: RunCompleted) -> RunState[S]:
+    return replace(state, status="completed", completed=event, rollouts={}, scored={})
+
+
+def _imported(state: RunState[S], event: RunImported) -> RunState[S]:
+    return replace(state, imported=event)
+
+
+def _retracted(state: RunState[S], event: EvidenceRetracted) -> RunState[S]:
+    """What is still to be drawn and tried is so without the retracted items."""
+    assert state.started is not None
+    if event.place:
+        return state
+    splits = state.started.splits
+    splits = replace(
+        splits,
+        train=without_items(splits.train, event.items),
+        val=without_items(splits.val, event.items),
+        test=without_items(splits.test, event.items),
+    )
+    return replace(state, started=replace(state.started, splits=splits))
+
+
+def without_items(items: tuple[str, ...], gone: tuple[str, ...]) -> tuple[str, ...]:
+    """The items that are still there, in their order."""
+    return tuple(item for item in items if item not in gone)
+
+
+_HANDLERS: Mapping[type[Event], Callable[..., RunState[Any]]] = {
+    RunStarted: _started,
+    RunResumed: _resumed,
+    RunForked: _forked,
+    EvidenceRetracted: _retracted,
+    RunPaused: _paused,
+    SkillScored: _scored,
+    TrainingStopped: _stopped,
+    SealedTestOpened: _opened,
+    RunCompleted: _completed,
+    RunImported: _imported,
+    **MOVES,
+}
+
+
+def evolve(state: RunState[S], event: Event) -> RunState[S]:
+    """The state after one more event, but for the program's part; most events change nothing here."""
+    if isinstance(event, RolloutCompleted):
+        return with_rollouts(state, (event,))
+    handler = _HANDLERS.get(type(event))
+    return state if handler is None else handler(state, event)

@@ -1,0 +1,285 @@
+"""What the tables of a run hold, row by row: folds over its events and its journal, without the run's own column."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import reduce
+
+from skillopt_es.events.catalog import (
+    AppendixExtended,
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    Event,
+    MetaSkillWritten,
+    PatchesMerged,
+    PatchProposed,
+    Recorded,
+    RolloutCompleted,
+    RunForked,
+    SkillScored,
+    SlowUpdateProposed,
+    StepSkipped,
+    skills_in,
+)
+from skillopt_es.events.journal import CallRow, Journal
+from skillopt_es.events.log import EventLog, RunInfo
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import (
+    Draft,
+    Edit,
+    Failed,
+    GateVerdict,
+    Measured,
+    NotRun,
+    Proposal,
+    SkillTree,
+    Suggestion,
+)
+from skillopt_es.projections.core import evolve
+from skillopt_es.projections.lines import StepLine
+from skillopt_es.projections.state import RunState, proposals_in
+
+Cell = str | int | float | None
+Row = dict[str, Cell]
+
+
+def step_row(line: StepLine) -> Row:
+    """A finished step."""
+    return {
+        "step": line.step,
+        "epoch": line.epoch,
+        "train_hard": line.train.hard if line.train else None,
+        "train_soft": line.train.soft if line.train else None,
+        "proposed": line.proposed,
+        "merged": line.merged,
+        "chosen": line.chosen,
+        "applied": line.applied,
+        "notes": line.notes,
+        "candidate": line.candidate,
+        "current": line.current,
+        "verdict": line.verdict,
+        "best": line.best,
+        "bound": int(line.bound),
+    }
+
+
+def evaluation_row(recorded: Recorded) -> Row:
+    """A whole evaluation of one skill."""
+    event = recorded.event
+    assert isinstance(event, SkillScored)
+    where = Place(event.place)
+    return {
+        "seq": recorded.seq,
+        "place": event.place,
+        "epoch": where.epoch,
+        "step": where.step,
+        "purpose": event.purpose,
+        "split": event.split,
+        "skill": event.skill,
+        "hard": event.score.hard,
+        "soft": event.score.soft,
+        "measured": event.score.measured,
+        "unmeasured": event.score.unmeasured,
+        "value": event.value,
+        "draw": event.draw,
+        "exact": int(event.exact),
+        "not_run": len(event.not_run),
+    }
+
+
+def rollout_row(recorded: Recorded) -> Row:
+    """One item tried under one skill."""
+    event = recorded.event
+    assert isinstance(event, RolloutCompleted)
+    where, outcome = Place(event.place), event.outcome
+    measured = outcome if isinstance(outcome, Measured) else None
+    return {
+        "seq": recorded.seq,
+        "place": event.place,
+        "epoch": where.epoch,
+        "step": where.step,
+        "purpose": event.purpose,
+        "item": event.item,
+        "task_type": event.task_type,
+        "skill": event.skill,
+        "outcome": _KINDS[type(outcome)],
+        "hard": measured.hard if measured else None,
+        "soft": measured.soft if measured else None,
+        "turns": event.turns,
+        "failure": event.failure,
+        "detail": event.detail,
+        "prediction": event.prediction,
+        "trajectory": event.trajectory,
+    }
+
+
+def call_rows(log: EventLog) -> Iterator[Row]:
+    """Every call; those of a fork's parent are marked."""
+    forks = [recorded.event for recorded in log.read(types={"RunForked"})]
+    inherited = max((event.inherited for event in forks if isinstance(event, RunForked)), default=0)
+    for row in Journal(log.reader).read():
+        yield {**_call(row), "inherited": int(row.n <= inherited)}
+
+
+def _call(row: CallRow) -> Row:
+    call = row.call
+    where = Place(call.slot)
+    return {
+        "n": row.n,
+        "slot": call.slot,
+        "place": where.site,
+        "epoch": where.epoch,
+        "step": where.step,
+        "attempt": row.attempt,
+        "role": call.role,
+        "stage": call.stage,
+        "outcome": call.outcome,
+        "finish": call.finish,
+        "reply_model": call.reply_model,
+        "input_tokens": call.input_tokens,
+        "output_tokens": call.output_tokens,
+        "cached_tokens": call.cached_tokens,
+        "reasoning_tokens": call.reasoning_tokens,
+        "latency_ms": call.latency_ms,
+        "error": call.error_kind,
+        "ahead": int(call.ahead),
+        "repeats": int(bool(call.repeats)),
+        "recorded_at": row.recorded_at,
+    }
+
+
+_KINDS: Mapping[type, str] = {Measured: "measured", Failed: "failed", NotRun: "not_run"}
+EDIT_TYPES = frozenset(
+    {"PatchProposed", "PatchesMerged", "EditsRanked", "CandidateBuilt", "CandidateGated", "StepSkipped"}
+)
+
+
+def edit_rows(events: Iterable[Recorded]) -> Iterator[Row]:
+    """Every proposal of analysts and merges, with its fate; those of an open step have no verdict yet."""
+    rows: dict[str, Row] = {}
+    for recorded in events:
+        match recorded.event:
+            case PatchProposed(patch=maker) | PatchesMerged(merge=maker) as made:
+                rows.update(_edit_rows(maker, made))
+            case EditsRanked(chosen=chosen):
+                for edit in chosen:
+                    rows[edit]["chosen"] = 1
+            case CandidateBuilt(reports=reports):
+                for report in reports:
+                    rows[report.edit].update(status=report.status, note=report.note)
+            case CandidateGated(verdict=GateVerdict(action=verdict)) | StepSkipped(reason=verdict):
+                yield from ({**row, "verdict": verdict} for row in rows.values())
+                rows = {}
+    yield from rows.values()
+
+
+def _edit_rows(maker: str, made: PatchProposed | PatchesMerged) -> dict[str, Row]:
+    return {
+        proposal.id: {
+            "id": proposal.id,
+            "step": made.step,
+            "made_by": maker,
+            **_what(proposal),
+            "support": proposal.support,
+            "source": proposal.source,
+            "origins": json.dumps(proposal.origins),
+            "chosen": 0,
+            "status": None,
+            "note": None,
+            "verdict": None,
+        }
+        for proposal in proposals_in(made)
+    }
+
+
+def _what(proposal: Proposal) -> Row:
+    """What a proposal asks for; a suggestion or a draft has no target."""
+    match proposal:
+        case Edit():
+            return {
+                "op": proposal.op,
+                "target": proposal.target,
+                "content": proposal.content,
+                "file": proposal.file,
+            }
+        case Suggestion():
+            return {"op": proposal.kind, "target": "", "content": proposal.instruction, "file": ""}
+        case Draft():
+            return {"op": "draft", "target": "", "content": proposal.text, "file": ""}
+
+
+def run_row(run: RunInfo, events: Iterable[Recorded]) -> Row:
+    """A run as a whole: how it began, where it stands, and its best skill."""
+    state = reduce(evolve, (recorded.event for recorded in events), RunState[object]())
+    started, best = state.started, state.best
+    return {
+        "run_id": run.run_id,
+        "parent_id": run.parent_run,
+        "created_at": run.created_at,
+        "status": state.status,
+        "software": started.software if started else None,
+        "initial": started.skill.hash if started else None,
+        "best": best.skill.hash if best else None,
+        "best_value": best.value if best else None,
+        "config": json.dumps(started.config, sort_keys=True) if started else None,
+    }
+
+
+def skill_rows(events: Iterable[Recorded]) -> Iterator[Row]:
+    """Every skill that events hold whole, once."""
+    for _, skill in _skills(events):
+        characters = sum(map(len, skill.files.values()))
+        yield {"hash": skill.hash, "main": skill.main, "files": len(skill.files), "characters": characters}
+
+
+def _skills(events: Iterable[Recorded]) -> Iterator[tuple[Event, SkillTree]]:
+    """Each skill with the first event that holds it."""
+    seen = set()
+    for recorded in events:
+        for skill in skills_in(recorded.event):
+            if skill.hash not in seen:
+                seen.add(skill.hash)
+                yield recorded.event, skill
+
+
+def skill_texts(events: Iterable[Recorded]) -> Iterator[Row]:
+    """The files of every skill, to be searched."""
+    for event, skill in _skills(events):
+        for path, text in skill.files.items():
+            ref = skill.hash if path == skill.main else f"{skill.hash}/{path}"
+            yield {"kind": "skill", "ref": ref, **_when(event), "item": None, "text": text}
+
+
+def written_texts(events: Iterable[Recorded]) -> Iterator[Row]:
+    """What the optimizer wrote besides whole skills: proposals, notes, guidance and its memory."""
+    for recorded in events:
+        for kind, ref, text in _written(recorded):
+            yield {"kind": kind, "ref": ref, **_when(recorded.event), "item": None, "text": text}
+
+
+def _written(recorded: Recorded) -> Iterator[tuple[str, str, str]]:
+    seq = str(recorded.seq)
+    match recorded.event:
+        case PatchProposed() | PatchesMerged() as made:
+            yield from (("edit", each.id, str(_what(each)["content"])) for each in proposals_in(made))
+        case AppendixExtended(added=notes):
+            yield from (("note", seq, note) for note in notes)
+        case SlowUpdateProposed(guidance=guidance) if guidance:
+            yield "guidance", seq, guidance
+        case MetaSkillWritten(content=memory) if memory:
+            yield "memory", seq, memory
+
+
+def trajectory_row(recorded: Recorded, text: str) -> Row:
+    """What an agent did on one item, whole."""
+    event = recorded.event
+    assert isinstance(event, RolloutCompleted)
+    where = Place(event.place)
+    when: Row = {"epoch": where.epoch, "step": where.step}
+    return {"kind": "trajectory", "ref": str(recorded.seq), **when, "item": event.item, "text": text}
+
+
+def _when(event: Event) -> Row:
+    return {"epoch": getattr(event, "epoch", None), "step": getattr(event, "step", None)}

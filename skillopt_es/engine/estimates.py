@@ -1,0 +1,67 @@
+"""
+The plan of a run in numbers: for each kind of call how many there can be at least and at most.
+
+Pure: from the config and the data's sizes alone. What stands here is a plan for any program whose steps each have one
+candidate for the gate; one that makes other calls has a plan of its own.
+"""
+
+from __future__ import annotations
+
+from attrs import frozen
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
+from skillopt_es.events.values import Role
+
+_TURNS = ("max_turns", "max_steps", "max_tool_turns")
+
+
+@frozen(kw_only=True)
+class Part:
+    """
+    One kind of call. `units` is what it grows with, such as training items tried; `at_once` how many can run together.
+    """
+
+    kind: str
+    role: Role
+    units: int
+    low: int
+    high: int
+    at_once: int = 1
+
+    @property
+    def exact(self) -> bool:
+        """Whether the number is certain before the run."""
+        return self.low == self.high
+
+
+def most_turns(run: RunData) -> int:
+    """How many calls an item may take, as far as the environment's options say."""
+    options = run.config.env.options
+    return max((value for name in _TURNS if type(value := options.get(name)) is int), default=1)
+
+
+def steps_plan(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
+    """The initial skill, a candidate a step with all the draws that its verdict may want, and the tests."""
+    evaluation, validation, tests = run.config.evaluation, len(run.selection_items), len(run.test_items)
+    draws = 1 if evaluation.gate_rule == "strict" else 2 * evaluation.gate_draws - 1
+    counts = {
+        "baseline": (validation, validation, validation),
+        "gate": (validation * steps, 0, validation * steps * draws),
+        "test": (tests, tests, 3 * tests),
+    }
+    workers, turns = run.config.env.workers, most_turns(run)
+    return tuple(
+        Part(kind=kind, role="target", units=units, low=low, high=high * turns, at_once=max(1, min(workers, units)))
+        for kind, (units, low, high) in counts.items()
+        if high
+    )
+
+
+def kind_of_call(slot: str, stage: str) -> str:
+    """The kind of a recorded call: of a rollout where it was made, of a question which it was."""
+    if stage != "rollout":
+        return stage
+    if BASELINE.holds(slot):
+        return "baseline"
+    return "test" if FINAL_TEST.holds(Place(slot)) else "gate"

@@ -1,0 +1,62 @@
+"""Doing what a program asks for: each task becomes events, in the order of the plan."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+from attrs import frozen
+
+from skillopt_es.engine import scores
+from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.programs import Program
+from skillopt_es.engine.rollout import Emission, RolloutPorts, jobs_at_once, run_rollouts
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Decide, Questions, Rollouts, Score, Task
+from skillopt_es.events.catalog import Event
+from skillopt_es.ports import Executor
+from skillopt_es.ports import Job as Work
+from skillopt_es.projections.state import AnyState
+
+
+@frozen(kw_only=True)
+class Ports:
+    """Everything of the world that a task may need; `rollouts` is absent where only decisions are derived again."""
+
+    calls: Calls
+    evidence: Evidence
+    executor: Executor
+    rollouts: RolloutPorts | None
+
+
+async def perform(
+    program: Program[Any], task: Task, state: AnyState, run: RunData, ports: Ports
+) -> AsyncGenerator[Emission, None]:
+    """The events of a task; what it needs was all in the state when it began."""
+    match task:
+        case Rollouts():
+            assert ports.rollouts is not None
+            async with aclosing(run_rollouts(task, run, ports.rollouts)) as emissions:
+                async for emission in emissions:
+                    yield emission
+        case Questions(jobs):
+            work = [_question(program, job, state, run, ports) for job in jobs]
+            workers = jobs_at_once(run.config.gradient.analyst_workers)
+            async with aclosing(ports.executor.stream(work, workers=workers)) as stream:
+                async for events in stream:
+                    yield Emission(events, [])
+        case Score(evaluation):
+            yield Emission([scores.score(evaluation, state, run)], [])
+        case Decide(name):
+            yield Emission([program.decisions[name](state, run, ports.evidence)], [])
+
+
+def _question(program: Program[Any], job: object, state: AnyState, run: RunData, ports: Ports) -> Work[Event]:
+    """One question to the optimizer, ready to be asked."""
+
+    async def ask() -> Event:
+        return await program.questions[type(job)](job, state, run, ports.calls, ports.evidence)
+
+    return ask

@@ -1,0 +1,153 @@
+"""
+Ways to train: a program says what comes next, what follows from recorded facts, and what to ask; the engine does it.
+
+Programs are found by name among the entry points of the installed packages, as models and environments are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, Generic, TypeVar
+
+from attrs import field, frozen
+
+from skillopt_es.config import TrainConfig
+from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
+from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Task, Unit
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.catalog import CandidateGated, Event, RunStarted, StepSkipped
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import Json, Purpose
+from skillopt_es.projections.state import AnyState, RunState
+
+PROGRAMS = "skillopt_es.programs"
+
+S = TypeVar("S")
+Handler = Callable[..., RunState[S]]
+"""The state after an event of one type: `(state, event)`; the core has not changed yet."""
+Decision = Callable[[RunState[S], RunData, Evidence], Event]
+"""A pure function from recorded facts to the event that states what follows from them."""
+Question = Callable[[Any, RunState[S], RunData, Calls, Evidence], Awaitable[Event]]
+"""What is asked of the optimizer for one job, and the event that states its answer."""
+
+
+@frozen(kw_only=True)
+class Answered:
+    """How an event says that the optimizer could not be reached: what names its question, and what is not there."""
+
+    names: tuple[str, ...]
+    nothing: Mapping[str, object]
+
+
+def _position(state: AnyState) -> str:
+    assert state.started is not None
+    return f"after step {state.steps_done} of {state.started.total_steps}"
+
+
+def _step(state: AnyState) -> int | None:
+    assert state.started is not None
+    return state.steps_done + 1 if state.steps_done < state.started.total_steps else None
+
+
+def _where(state: AnyState) -> str:
+    assert state.started is not None
+    return f"step {min(state.steps_done + 1, state.started.total_steps)}/{state.started.total_steps}"
+
+
+_TRYING: Mapping[Purpose, str] = {
+    "selection": "scoring on the validation items",
+    "train": "trying training items",
+    "test": "scoring on the test items",
+}
+
+
+@frozen(kw_only=True)
+class Words(Generic[S]):
+    """
+    What is said of a run on the way.
+
+    `position` is where it stands, `step` the number of the step under way, `where` what the line of progress begins
+    with, `place` where an event happened that does not say so. `trying` says what rollouts are for, `asking` what each
+    type of job is called. `snapshot` is the program's part of a state as JSON, `remembered` as lines with a label each.
+    """
+
+    position: Callable[[RunState[S]], str] = _position
+    step: Callable[[RunState[S]], int | None] = _step
+    where: Callable[[RunState[S]], str] = _where
+    place: Callable[[Event, RunState[S]], Place | None] = field(default=lambda event, state: None)
+    trying: Callable[[Unit], str] = field(default=lambda unit: _TRYING.get(unit.purpose, "trying items"))
+    asking: Mapping[type, str] = field(factory=dict)
+    remembered: Callable[[RunState[S]], tuple[tuple[str, str], ...]] = field(default=lambda state: ())
+    snapshot: Callable[[RunState[S]], dict[str, Json]] = field(default=lambda state: {})
+
+
+@frozen(kw_only=True)
+class Program(Generic[S]):
+    """
+    One way to train, as a value.
+
+    `evolve` has a function for each event that changes the program's part of the state; the core is changed after it.
+    `decisions` are named by the tasks of `next_task`, `questions` are found by the type of a task's job. `answers` are
+    the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
+    says what cannot be decided by other settings than it was begun with, `ahead` what would be tried next if the task
+    at hand came to nothing, and `milestones` are the events after which the log's head is noted outside of it.
+
+    `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
+    steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of.
+    """
+
+    name: str
+    initial: Callable[[RunStarted], S]
+    evolve: Mapping[type[Event], Handler[S]]
+    next_task: Callable[[RunState[S], RunData], Task | None]
+    decisions: Mapping[str, Decision[S]]
+    questions: Mapping[type, Question[S]] = field(factory=dict)
+    answers: Mapping[type[Event], Answered] = field(factory=dict)
+    stage: Callable[[RunState[S]], Hashable] = field(default=lambda state: state.steps_done)
+    under_way: Callable[[RunState[S]], str]
+    ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
+    milestones: tuple[type[Event], ...] = (CandidateGated, StepSkipped)
+    words: Words[S] = field(factory=Words)
+    steps: Callable[[TrainConfig, int], tuple[int, int]] = field(default=lambda train, items: (1, train.num_epochs))
+    plan: Callable[[RunData, int, int], tuple[Part, ...]] = steps_plan
+    kind_of: Callable[[str, str], str] = kind_of_call
+
+    def unreached(self, event: Event) -> bool:
+        """Whether an event says that the optimizer could not be reached."""
+        if type(event) not in self.answers:
+            return False
+        return getattr(event, "result", "") == "failed" or bool(getattr(event, "failed", ""))
+
+
+@cache
+def program_named(name: str) -> Program[Any]:
+    """The installed program of that name; raises ConfigError that names those there are."""
+    found = {point.name: point for point in entry_points(group=PROGRAMS)}
+    if name not in found:
+        raise ConfigError(
+            f"train.program is {name!r}, and no installed package brings a program of that name",
+            hint=f"installed: {', '.join(sorted(found))}",
+        )
+    program = found[name].load()
+    if not isinstance(program, Program):
+        raise ConfigError(
+            f"train.program is {name!r}, and what is installed under that name is no Program",
+            hint=f"its entry point has to name a value of that class: {found[name].value}",
+        )
+    return program
+
+
+def program_of(started: RunStarted) -> Program[Any]:
+    """The program that a run is trained by."""
+    return program_named(started.program)
+
+
+def program_at(state: AnyState) -> Program[Any]:
+    """The program of a run that has begun."""
+    assert state.started is not None
+    return program_of(state.started)

@@ -1,0 +1,103 @@
+"""What a fork may change, and what measured skills count under its rule: pure functions of what both runs share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from attrs import AttrsInstance, asdict
+
+from skillopt_es.config import PLANNED_BY, RESUMABLE_MODEL_KEYS, RunConfig
+from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
+from skillopt_es.engine.programs import program_at
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.values import SkillTree
+from skillopt_es.gate.draws import too_little
+from skillopt_es.projections.state import AnyState
+
+GATE_KEYS = (
+    "use_gate",
+    "gate_metric",
+    "gate_mixed_weight",
+    "use_semantic_density",
+    "semantic_density_weight",
+    "leading_words",
+    "gate_rule",
+    "gate_draws",
+    "gate_standard_errors",
+    "gate_noise",
+    "no_regression",
+    "min_items",
+    "max_size",
+    "no_untrusted_only",
+    "promote_without_tests",
+)
+"""The keys of `evaluation` that only say how measured scores are judged."""
+
+_PATIENCE = (
+    "workers",
+    "analyst_workers",
+    "exec_timeout",
+    "max_completion_tokens",
+    "rewrite_max_completion_tokens",
+)
+
+
+def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
+    """Why what a fork wants to change does not fit what stands before it; empty when it does."""
+    if _deciding(old) == _deciding(new):
+        return ""
+    begun = program_at(state).under_way(state)
+    if begun:
+        return f"{begun} under way, and one half of it cannot be decided by other settings than the other"
+    assert state.started is not None
+    items = len(state.started.splits.val)
+    return _against_the_start(old, new, items) or (_against_what_was_measured(old, new) if state.measured else "")
+
+
+def _against_the_start(old: RunConfig, new: RunConfig, validation_items: int) -> str:
+    for name in PLANNED_BY:
+        if getattr(old.train, name) != getattr(new.train, name):
+            return f"train.{name} is {getattr(old.train, name)}, and all steps were planned by it when the run started"
+    why = too_little(new, validation_items)
+    if why is not None:
+        return why.message
+    if _tasks(old.env) != _tasks(new.env):
+        return "the tasks, the first skill and how tasks are tried (env) are those that the run started with"
+    return ""
+
+
+def _against_what_was_measured(old: RunConfig, new: RunConfig) -> str:
+    if _answering(old.target_model) != _answering(new.target_model):
+        return "the skills measured so far were measured with another target model, and cannot be compared with it"
+    if old.evaluation.sel_env_num != new.evaluation.sel_env_num:
+        return "evaluation.sel_env_num: the skills measured so far were measured on other validation items"
+    return ""
+
+
+def _deciding(config: RunConfig) -> tuple[object, ...]:
+    """All of a config that decides or is asked; the rest may change at any moment."""
+    roles = (_answering(config.target_model), _answering(config.optimizer_model))
+    stages = (config.train, _without(config.gradient, _PATIENCE), _without(config.optimizer, _PATIENCE))
+    return (*roles, *stages, config.evaluation, _tasks(config.env))
+
+
+def _answering(role: RoleConfig) -> Mapping[str, object]:
+    """The part of a role's settings that its answers depend on."""
+    return _without(role, RESUMABLE_MODEL_KEYS)
+
+
+def _tasks(env: EnvConfig) -> Mapping[str, object]:
+    return _without(env, _PATIENCE)
+
+
+def _without(section: AttrsInstance, names: Collection[str]) -> Mapping[str, object]:
+    return {name: value for name, value in asdict(section, recurse=False).items() if name not in names}
+
+
+def gate_values(
+    state: AnyState, texts: Mapping[str, SkillTree], old: EvaluationConfig, run: RunData
+) -> dict[str, float]:
+    """What each measured skill counts under a run's rule, by hash; empty when the rule is the old one."""
+    if all(getattr(old, name) == getattr(run.config.evaluation, name) for name in GATE_KEYS):
+        return {}
+    return {skill: run.gate_value(found.stated, texts[skill]) for skill, found in state.measured.items()}

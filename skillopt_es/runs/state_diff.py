@@ -1,0 +1,147 @@
+"""What differs between two states of the trainer: skills, where they stand, configs, scores and items. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from attrs import frozen
+
+from skillopt_es.events.values import Json, SkillTree
+from skillopt_es.projections.state import AnyState, Measurement, Standing
+from skillopt_es.runs.snapshot import snapshot
+
+_LEDGERS = ("measured", "tests", "buffer", "current", "best")
+"""What the other parts of a difference tell better than a line of the state would."""
+
+
+@frozen
+class Changed:
+    """One value that is not the same; `there` is False on the side that has no such key."""
+
+    key: str
+    before: Json
+    after: Json
+    was_there: bool = True
+    is_there: bool = True
+
+
+@frozen(kw_only=True)
+class SkillDiff:
+    """One of the two standing skills on both sides, and its files as a unified diff; empty when they are the same."""
+
+    which: str
+    before: str
+    after: str
+    lines: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class ScoreDiff:
+    """The value of a standing skill on both sides; items are those measured under both texts that turned."""
+
+    which: str
+    before: float | None
+    after: float | None
+    won: tuple[str, ...]
+    lost: tuple[str, ...]
+    compared: int
+
+
+@frozen(kw_only=True)
+class StateDiff:
+    """All that differs between two states."""
+
+    skills: tuple[SkillDiff, ...]
+    state: tuple[Changed, ...]
+    config: tuple[Changed, ...]
+    scores: tuple[ScoreDiff, ...]
+
+
+def state_diff(before: AnyState, after: AnyState, known: Mapping[str, Measurement]) -> StateDiff:
+    """What differs, from the first to the second; `known` are measurements of texts, also from other moments."""
+    sides = (("current", before.current, after.current), ("best", before.best, after.best))
+    return StateDiff(
+        skills=tuple(_skills(which, left, right) for which, left, right in sides),
+        state=_changed(_told(before), _told(after)),
+        config=_changed(_config(before), _config(after)),
+        scores=tuple(_scores(which, known, left, right) for which, left, right in sides),
+    )
+
+
+def standing_diff(
+    which: str, before: Standing | None, after: Standing | None, known: Mapping[str, Measurement]
+) -> StateDiff:
+    """What differs between two skills, and nothing else; `known` are measurements of texts."""
+    skills, scores = (_skills(which, before, after),), (_scores(which, known, before, after),)
+    return StateDiff(skills=skills, state=(), config=(), scores=scores)
+
+
+def skill_diff(before: SkillTree, after: SkillTree) -> tuple[str, ...]:
+    """Two skills as a unified diff, file by file."""
+    lines: list[str] = []
+    for file in sorted({*before.files, *after.files}):
+        old, new = (tree.files.get(file, "").splitlines() for tree in (before, after))
+        lines += difflib.unified_diff(old, new, file if file in before.files else "/dev/null",
+                                      file if file in after.files else "/dev/null", lineterm="")  # fmt: skip
+    return tuple(lines)
+
+
+def _skills(which: str, before: Standing | None, after: Standing | None) -> SkillDiff:
+    nothing = SkillTree(files={})
+    left, right = (nothing if standing is None else standing.skill for standing in (before, after))
+    hashes = ("" if standing is None else standing.skill.hash for standing in (before, after))
+    return SkillDiff(which=which, before=next(hashes), after=next(hashes), lines=skill_diff(left, right))
+
+
+def _scores(which: str, known: Mapping[str, Measurement], left: Standing | None, right: Standing | None) -> ScoreDiff:
+    old = known.get(left.skill.hash) if left is not None else None
+    new = known.get(right.skill.hash) if right is not None else None
+    both = [item for item in old.items if item in new.items] if old is not None and new is not None else []
+    turned: dict[bool, list[str]] = {True: [], False: []}
+    for item in both:
+        assert old is not None
+        assert new is not None
+        if old.items[item].passed != new.items[item].passed:
+            turned[new.items[item].passed].append(item)
+    return ScoreDiff(
+        which=which,
+        before=_value(left, old),
+        after=_value(right, new),
+        won=tuple(turned[True]),
+        lost=tuple(turned[False]),
+        compared=len(both),
+    )
+
+
+def _value(standing: Standing | None, measured: Measurement | None) -> float | None:
+    """What a skill counted then; of one that was only measured at another time, what it came to."""
+    if standing is None or standing.value is not None or measured is None:
+        return None if standing is None else standing.value
+    return measured.value
+
+
+def _told(state: AnyState) -> Mapping[str, Json]:
+    return _flat({key: value for key, value in snapshot(state).items() if key not in _LEDGERS})
+
+
+def _config(state: AnyState) -> Mapping[str, Json]:
+    started = {} if state.started is None else dict(state.started.config)
+    return {**_flat(started), **state.overrides}
+
+
+def _flat(values: Mapping[str, Json], lead: str = "") -> dict[str, Json]:
+    """Nested keys joined by dots."""
+    flat: dict[str, Json] = {}
+    for key, value in values.items():
+        flat |= _flat(value, f"{lead}{key}.") if isinstance(value, dict) and value else {f"{lead}{key}": value}
+    return flat
+
+
+def _changed(before: Mapping[str, Json], after: Mapping[str, Json]) -> tuple[Changed, ...]:
+    keys = dict.fromkeys((*before, *after))
+    return tuple(
+        Changed(key, before.get(key), after.get(key), was_there=key in before, is_there=key in after)
+        for key in keys
+        if (key in before) != (key in after) or before.get(key) != after.get(key)
+    )
