@@ -32,6 +32,11 @@ PATIENCE = 300.0  # for what never comes; a loaded machine is slow
 MOST_BYTES = 1 << 20
 STREAMS = 3
 WARNINGS = "PYTHONWARNINGS"
+ENDING = {
+    signal.SIGINT: signal.default_int_handler,
+    signal.SIGTERM: signal.SIG_DFL,
+    signal.SIGHUP: signal.SIG_DFL,
+}
 LATER = ("ctypes", "rich.live", "rich.table", "structlog", "skillopt_es.runs.run_log", "skillopt_es.sessions.wiring")
 
 
@@ -57,8 +62,8 @@ class Ready:
             self._keeper.settimeout(timeout)
             try:
                 self._end()
-            except TimeoutError as slow:
-                raise TimeoutError(f"no end after {timeout:.0f} s") from slow
+            except (TimeoutError, BlockingIOError) as slow:
+                raise subprocess.TimeoutExpired(str(COMMAND), timeout) from slow
         assert self.returncode is not None
         return self.returncode
 
@@ -85,7 +90,8 @@ def is_plain(environ: Mapping[str, str]) -> bool:
 def start(words: Sequence[object], cwd: Path, environ: Mapping[str, str], streams: Sequence[int]) -> Ready:
     """Starts `skillopt-es` with these three open files; the environment has to be plain."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    asked = json.dumps({"words": list(map(str, words)), "cwd": str(cwd), "environ": dict(environ)})
+    ignored = [number for number in ENDING if signal.getsignal(number) is signal.SIG_IGN]  # as `nohup` has it
+    asked = json.dumps({"words": list(map(str, words)), "cwd": str(cwd), "environ": dict(environ), "ignored": ignored})
     with theirs:
         socket.send_fds(_nursery(environ.get(WARNINGS, "")), [asked.encode()], [theirs.fileno(), *streams])
     ours.settimeout(PATIENCE)
@@ -125,7 +131,9 @@ def import_all() -> None:
         importlib.import_module(name)
 
 
-def become(words: Sequence[str], cwd: str, environ: Mapping[str, str], streams: Sequence[int]) -> NoReturn:
+def become(
+    words: Sequence[str], cwd: str, environ: Mapping[str, str], ignored: Sequence[int], streams: Sequence[int]
+) -> NoReturn:
     """Makes this process, which has just been forked, the command, as if a shell had started it."""
     from skillopt_es.cli.main import main
 
@@ -134,9 +142,8 @@ def become(words: Sequence[str], cwd: str, environ: Mapping[str, str], streams: 
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environ)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for usual in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(usual, signal.SIG_DFL)
+    for number, usual in ENDING.items():
+        signal.signal(number, signal.SIG_IGN if number in ignored else usual)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -169,7 +176,7 @@ def keep(asked: Mapping[str, Any], client: int, *streams: int) -> NoReturn:
     process = os.fork()
     if process == 0:
         os.close(client)
-        become(asked["words"], asked["cwd"], asked["environ"], streams)
+        become(**asked, streams=streams)
     for stream in streams:
         os.close(stream)
     with socket.socket(fileno=client) as told:
