@@ -20,7 +20,6 @@ from skillopt_es.events.values import (
     Draft,
     Edit,
     EditReport,
-    Evidence,
     FailurePattern,
     GateVerdict,
     ImportedBatch,
@@ -31,6 +30,7 @@ from skillopt_es.events.values import (
     NoteReport,
     Outcome,
     Pair,
+    PatchSource,
     Purpose,
     Redaction,
     Rewrite,
@@ -58,6 +58,8 @@ class RunStarted(Event):
 
     `program` is the way in which it is trained.
     """
+
+    VERSION = 2
 
     software: str
     config: Mapping[str, Json]
@@ -216,7 +218,7 @@ class PatchProposed(Event):
 
     patch: str
     step: int
-    kind: Evidence
+    kind: PatchSource
     items: tuple[str, ...]
     result: Literal["edits", "suggestions", "draft", "notes", "nothing", "unusable", "failed"]
     edits: tuple[Edit, ...] = ()
@@ -587,6 +589,15 @@ BY_NAME: Mapping[str, type[Event]] = {event.__name__: event for event in CATALOG
 def names_of(kinds: Iterable[type[Event]]) -> tuple[str, ...]:
     """The names of some types of event, as a log is asked for them."""
     return tuple(kind.__name__ for kind in kinds)
+
+
+STEP_ENDS: tuple[type[Event], ...] = (CandidateGated, StepSkipped, GapFound)
+"""The events that may end a step."""
+
+
+def ended_step(event: Event) -> int | None:
+    """The step that an event ends: by a verdict, without a candidate, or not so that it is known; None for others."""
+    return event.step if isinstance(event, CandidateGated | StepSkipped | GapFound) else None
 
 
 def _skill_fields(kind: type[Event]) -> tuple[str, ...]:

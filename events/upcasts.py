@@ -67,12 +67,22 @@ def _number(value: Json) -> float:
     raise ValueError(f"must be a number, not {value!r:.80}")
 
 
+def _with_program(payload: Payload) -> Payload:
+    """Before a run said which program it is of, its writer's name told an import, and having no steps an evaluation."""
+    if payload.get("software") == "skillopt (imported)":
+        return {**payload, "program": "imported"}
+    if payload.get("total_steps") == 0 and payload.get("steps_per_epoch") == 0:
+        return {**payload, "program": "evaluation"}
+    return payload
+
+
 def _paused_by_key(payload: Payload) -> Payload:
     """A budget's pause named its limit at the beginning of its message, and nowhere else."""
     return {**payload, "key": str(payload["message"]).split()[0]} if payload["reason"] == "budget" else payload
 
 
 UPCASTS: Upcasts = {
+    ("RunStarted", 1): _with_program,
     ("RunPaused", 1): _paused_by_key,
     ("CandidateGated", 1): _gated_with_verdict,
     ("SlowUpdateApplied", 1): _with_verdict,

@@ -30,10 +30,11 @@ Split = Literal["train", "val", "test"]
 EditOp = Literal["append", "insert_after", "replace", "delete"]
 SuggestionKind = Literal["add_rule", "remove_rule", "merge_rules", "reorganize", "compress", "clarify"]
 Priority = Literal["high", "medium", "low"]
-Evidence = Literal["failure", "success"]
+PatchSource = Literal["failure", "success"]
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
 GateRule = Literal["strict", "confirm", "paired"]
+DRAWS_ONCE: frozenset[str] = frozenset({"strict"})  # the rules that never draw a text twice
 GateNoise = Literal["items", "families"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]
 Ungated = Literal["placeholder", "unchanged", "postponed", "no_content"]
@@ -221,7 +222,7 @@ class Edit:
     target: str = ""
     file: str = ""
     support: int = 1
-    source: Evidence = "failure"
+    source: PatchSource = "failure"
     origins: tuple[str, ...] = ()
     origins_assumed: bool = False
 
@@ -237,7 +238,7 @@ class Suggestion:
     motivation: str = ""
     priority: Priority = "medium"
     support: int = 1
-    source: Evidence = "failure"
+    source: PatchSource = "failure"
     origins: tuple[str, ...] = ()
     origins_assumed: bool = False
 
@@ -251,7 +252,7 @@ class Draft:
     title: str = ""
     changes: tuple[str, ...] = ()
     support: int = 1
-    source: Evidence = "failure"
+    source: PatchSource = "failure"
     origins: tuple[str, ...] = ()
     origins_assumed: bool = False
 
@@ -330,7 +331,7 @@ class Minibatch:
     """The trajectories that one analyst call looks at."""
 
     id: str
-    kind: Evidence
+    kind: PatchSource
     place: str
     items: tuple[str, ...]
 

@@ -9,15 +9,15 @@ from attrs import define, field, frozen
 from skillopt_es.events.journal import CallRow, ChargeRow
 from skillopt_es.events.places import Place
 from skillopt_es.projections.prices import Prices
-from skillopt_es.projections.usage import NO_PRICES, Usage, usage_of
+from skillopt_es.projections.usage import NO_PRICES, UsageSums, usage_of
 
 
 @frozen(kw_only=True)
 class Ahead:
     """What was asked ahead, the part of it that nobody wanted in the end, and how many repeats saved a call."""
 
-    made: Usage
-    wasted: Usage
+    made: UsageSums
+    wasted: UsageSums
     repeats: int
 
 

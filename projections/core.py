@@ -29,7 +29,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import Failed, Measured
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.standings import MOVES
-from skillopt_es.projections.state import Drawn, Measurement, Partial, Rollouts, RunState, Standing, is_silent
+from skillopt_es.projections.state import Drawn, Measurement, Partial, RolloutsByItem, RunState, Standing, is_silent
 
 S = TypeVar("S")
 
@@ -93,10 +93,10 @@ def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], b
     )
 
 
-def _without(done: Rollouts, again: Callable[[RolloutCompleted], bool]) -> Rollouts:
+def _without(done: RolloutsByItem, again: Callable[[RolloutCompleted], bool]) -> RolloutsByItem:
     if not any(again(row) for row in done.values()):
         return done
-    kept: Rollouts = Ledger()
+    kept: RolloutsByItem = Ledger()
     for item, row in done.items():
         if not again(row):
             kept = kept.put(item, row)
@@ -109,7 +109,7 @@ def _paused(state: RunState[S], event: RunPaused) -> RunState[S]:
 
 def with_rollouts(state: RunState[S], events: Sequence[RolloutCompleted]) -> RunState[S]:
     """The state after some rollouts in a row: most of a log, so a fold takes them together."""
-    done: dict[str, Rollouts] = {}
+    done: dict[str, RolloutsByItem] = {}
     for event in events:
         place = done.get(event.place) or state.rollouts.get(event.place) or Ledger()
         done[event.place] = place.put(event.item, event)
@@ -138,10 +138,8 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         partial[event.skill, event.draw] = Partial(place=event.place, rows=rows)
         return replace(state, partial=partial, rollouts=rollouts)
     items = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    if known is None:
-        known = Measurement(score=event.score, value=event.value, place=event.place, items=items)
-    else:
-        known = _drawn_again(known, event, Drawn(score=event.score, place=event.place, items=items))
+    drawn = Drawn(score=event.score, place=event.place, items=items)
+    known = Measurement(drawn=(drawn,), value=event.value) if known is None else _drawn_again(known, event, drawn)
     return replace(
         state,
         measured=_put(state.measured, event.skill, known),
@@ -176,17 +174,17 @@ def _put(measured: Ledger[str, Measurement], skill: str, known: Measurement) -> 
 def _drawn_again(known: Measurement, event: SkillScored, drawn: Drawn) -> Measurement:
     """A value that was told stays; else it is the mean over all draws."""
     if event.draw == 0:
-        return replace(known, told=drawn, value=event.value)
+        return replace(known, fresh=drawn, value=event.value)
     value = known.value
-    if known.told is None and value is not None and event.value is not None:
+    if known.fresh is None and value is not None and event.value is not None:
         value += (event.value - value) / (known.draws + 1)
-    return replace(known, further=(*known.further, drawn), value=value)
+    return replace(known, drawn=(*known.drawn, drawn), value=value)
 
 
 def _with_score(standing: Standing, skill: str, known: Measurement) -> Standing:
     if standing.stale_from or standing.skill.hash != skill:
         return standing
-    if standing.score is not None and known.draws == 1 and known.told is None:
+    if standing.score is not None and known.draws == 1 and known.fresh is None:
         return standing
     return replace(standing, score=known.stated, value=known.value)
 

@@ -14,10 +14,11 @@ from skillopt_es.events.catalog import (
     RolloutCompleted,
     SkillScored,
     SlowUpdateProposed,
+    names_of,
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Outcome, Proposal, SplitIds
-from skillopt_es.projections.chains import ChainBuilder, Seen
+from skillopt_es.projections.chains import CHAIN_TYPES, ChainBuilder, Seen
 from skillopt_es.projections.fates import Fate, NoteFate, fates_of, note_fates
 from skillopt_es.projections.state import proposals_in
 
@@ -122,8 +123,12 @@ def split_in(splits: SplitIds, item: str) -> str:
     return next((name for name, items in named if item in items), "")
 
 
+HISTORY_TYPES = (*CHAIN_TYPES, *names_of((RolloutCompleted, SkillScored, SlowUpdateProposed)))
+"""The events that the histories of items are made of; of rollouts, an item's own are enough for its own."""
+
+
 def item_history(item: str, records: Iterable[Recorded]) -> ItemHistory:
-    """The history of an item; from all events, or CHAIN_TYPES, its rollouts, all scores and SlowUpdateProposed."""
+    """The history of an item; from all events, or those of HISTORY_TYPES."""
     builder = ChainBuilder()
     results: list[Seen[RolloutCompleted]] = []
     left_out: list[Seen[SkillScored]] = []

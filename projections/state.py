@@ -31,7 +31,7 @@ from skillopt_es.events.values import Json, Measured, Proposal, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.seal import Looks
 
-Rollouts = Ledger[str, RolloutCompleted]
+RolloutsByItem = Ledger[str, RolloutCompleted]
 
 
 Kind = Literal["initial_skill", "step", "slow_update", "slow_update_placeholder", "appendix", "unknown"]
@@ -78,7 +78,7 @@ class Standing:
 
 @frozen(kw_only=True)
 class Drawn:
-    """One more selection evaluation of a skill that was measured before."""
+    """One evaluation of a skill on the validation items: its score, and each item's own."""
 
     score: Score
     place: str
@@ -88,31 +88,43 @@ class Drawn:
 @frozen(kw_only=True)
 class Measurement:
     """
-    The selection evaluations of one skill: the first with its score and each item's own, and the `further` ones.
+    The evaluations of one skill that the gate may look at, the first one first.
 
-    `value` is what the stated score counts. `told` is an evaluation that decided nothing.
+    `value` is what the stated score counts. `fresh` is one more evaluation, which decided nothing, made to be reported.
     """
 
-    score: Score
+    drawn: tuple[Drawn, ...]
     value: float | None
-    place: str
-    items: Mapping[str, Measured]
-    further: tuple[Drawn, ...] = ()
-    told: Drawn | None = None
+    fresh: Drawn | None = None
+
+    @property
+    def score(self) -> Score:
+        """The first evaluation's score."""
+        return self.drawn[0].score
+
+    @property
+    def place(self) -> str:
+        """Where the skill was first measured."""
+        return self.drawn[0].place
+
+    @property
+    def items(self) -> Mapping[str, Measured]:
+        """The first evaluation's items."""
+        return self.drawn[0].items
 
     @property
     def draws(self) -> int:
         """How many evaluations the gate may look at."""
-        return 1 + len(self.further)
+        return len(self.drawn)
 
     @property
     def stated(self) -> Score:
         """The skill's score: of the evaluation that decided nothing, else the mean over all of them."""
-        if self.told is not None:
-            return self.told.score
-        if not self.further:
+        if self.fresh is not None:
+            return self.fresh.score
+        if self.draws == 1:
             return self.score
-        scores = [self.score, *(drawn.score for drawn in self.further)]
+        scores = [drawn.score for drawn in self.drawn]
         return replace(
             self.score,
             hard=sum(score.hard for score in scores) / len(scores),
@@ -168,7 +180,7 @@ class RunState(Generic[S_co]):
     standings: Mapping[str, Standing] = field(factory=dict)
     built: CandidateBuilt | None = None
     steps_done: int = 0
-    rollouts: Mapping[str, Rollouts] = field(factory=dict)
+    rollouts: Mapping[str, RolloutsByItem] = field(factory=dict)
     scored: Mapping[str, SkillScored] = field(factory=dict)
     measured: Ledger[str, Measurement] = field(factory=Ledger)
     types: Mapping[str, str] = field(factory=dict)

@@ -48,14 +48,14 @@ from skillopt_es.projections.state import proposals_in
 
 
 @frozen(kw_only=True)
-class Place:
+class Holder:
     """The skill that is current or best, by hash, and its value if it was measured."""
 
     skill: str = ""
     value: float | None = None
 
-    def measured(self, event: SkillScored, stated: float | None) -> Place:
-        """The same place once its skill is measured for the first time, or once more."""
+    def measured(self, event: SkillScored, stated: float | None) -> Holder:
+        """The same holder once its skill is measured for the first time, or once more."""
         changed = event.skill == self.skill and (self.value is None or event.draw != 1)
         return evolve(self, value=stated) if changed else self
 
@@ -86,13 +86,14 @@ class Summary:
     pause: str = ""
     pause_key: str = ""
     hint: str = ""
+    program: str = ""
     epoch: int = 0
     epochs: int = 0
     step: int = 0
     steps: int = 0
     initial: str = ""
-    current: Place = field(factory=Place)
-    best: Place = field(factory=Place)
+    current: Holder = field(factory=Holder)
+    best: Holder = field(factory=Holder)
     resumed: int = 0
     lines: tuple[StepLine | EpochLine, ...] = ()
     evaluations: tuple[EvaluationLine, ...] = ()
@@ -111,7 +112,7 @@ class Summary:
     @property
     def is_evaluation(self) -> bool:
         """Whether this is no training run but an evaluation of one skill."""
-        return self.status != "new" and self.steps == 0
+        return self.program == "evaluation"
 
     @property
     def baseline(self) -> EvaluationLine | None:
@@ -145,16 +146,17 @@ def summarize(events: Iterable[Event]) -> Summary:
 
 
 def _started(summary: Summary, event: RunStarted) -> Summary:
-    place = Place(skill=event.skill.hash)
+    holder = Holder(skill=event.skill.hash)
     epochs = event.total_steps // max(1, event.steps_per_epoch)
     return evolve(
         summary,
         status="running",
+        program=event.program,
         steps=event.total_steps,
         epochs=epochs,
-        initial=place.skill,
-        current=place,
-        best=place,
+        initial=holder.skill,
+        current=holder,
+        best=holder,
     )
 
 
@@ -227,7 +229,7 @@ def _appendix_written(summary: Summary, event: AppendixWritten) -> Summary:
     if event.skill.hash == summary.current.skill:
         return summary
     value = summary.current.value if event.stale_from else event.value
-    return _placed(summary, event, Place(skill=event.skill.hash, value=value))
+    return _placed(summary, event, Holder(skill=event.skill.hash, value=value))
 
 
 def _ranked(summary: Summary, event: EditsRanked) -> Summary:
@@ -243,15 +245,15 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
     return evolve(summary, open=evolve(summary.open, applied=applied))
 
 
-def _placed(summary: Summary, event: Event, place: Place) -> Summary:
-    held = moved({"current": summary.current, "best": summary.best}, event, place)
+def _placed(summary: Summary, event: Event, holder: Holder) -> Summary:
+    held = moved({"current": summary.current, "best": summary.best}, event, holder)
     return evolve(summary, current=held["current"], best=held["best"])
 
 
 def _gated(summary: Summary, event: CandidateGated) -> Summary:
     verdict, value = event.verdict, event.verdict.candidate_value
     own = summary.selections(event.candidate)
-    candidate = Place(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
+    candidate = Holder(skill=event.candidate, value=value if len(own) < 2 else stated_value(own))
     summary = _placed(summary, event, candidate)
     return _end_step(summary, event.step, verdict.action, value, verdict.current_value, bound=not verdict.exact)
 
@@ -294,8 +296,8 @@ def _slow_applied(summary: Summary, event: SlowUpdateApplied) -> Summary:
         return summary
     verdict = event.verdict
     kept = verdict.stale_from and verdict.action in ("placeholder", "force_accept")
-    place = Place(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
-    return _placed(summary, event, place)
+    holder = Holder(skill=event.skill.hash, value=summary.current.value if kept else verdict.candidate_value)
+    return _placed(summary, event, holder)
 
 
 def _meta_written(summary: Summary, event: MetaSkillWritten) -> Summary:
@@ -321,7 +323,7 @@ def _epoch_completed(summary: Summary, event: EpochCompleted) -> Summary:
 
 
 def _promoted(summary: Summary, event: BestPromoted) -> Summary:
-    return _placed(summary, event, Place(skill=event.skill, value=event.value))
+    return _placed(summary, event, Holder(skill=event.skill, value=event.value))
 
 
 def _opened(summary: Summary, event: SealedTestOpened) -> Summary:
@@ -354,7 +356,7 @@ def _step_imported(summary: Summary, event: StepImported) -> Summary:
 def _gap(summary: Summary, event: GapFound) -> Summary:
     summary = evolve(summary, gaps=(*summary.gaps, event))
     if event.skill is not None:
-        summary = _placed(summary, event, Place(skill=event.skill.hash))
+        summary = _placed(summary, event, Holder(skill=event.skill.hash))
     if event.step is None:
         return summary
     known = summary.open.imported

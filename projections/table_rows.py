@@ -21,6 +21,7 @@ from skillopt_es.events.catalog import (
     SkillScored,
     SlowUpdateProposed,
     StepSkipped,
+    names_of,
     skills_in,
 )
 from skillopt_es.events.journal import CallRow, Journal
@@ -151,9 +152,7 @@ def _call(row: CallRow) -> Row:
 
 
 _KINDS: Mapping[type, str] = {Measured: "measured", Failed: "failed", NotRun: "not_run"}
-EDIT_TYPES = frozenset(
-    {"PatchProposed", "PatchesMerged", "EditsRanked", "CandidateBuilt", "CandidateGated", "StepSkipped"}
-)
+EDIT_TYPES = names_of((PatchProposed, PatchesMerged, EditsRanked, CandidateBuilt, CandidateGated, StepSkipped))
 
 
 def edit_rows(events: Iterable[Recorded]) -> Iterator[Row]:
@@ -250,6 +249,9 @@ def skill_texts(events: Iterable[Recorded]) -> Iterator[Row]:
         for path, text in skill.files.items():
             ref = skill.hash if path == skill.main else f"{skill.hash}/{path}"
             yield {"kind": "skill", "ref": ref, **_when(event), "item": None, "text": text}
+
+
+WRITTEN_TYPES = names_of((PatchProposed, PatchesMerged, AppendixExtended, SlowUpdateProposed, MetaSkillWritten))
 
 
 def written_texts(events: Iterable[Recorded]) -> Iterator[Row]:

@@ -16,11 +16,12 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from skillopt_es.events.catalog import Recorded
+from skillopt_es.events.catalog import SKILL_TYPES, Recorded
 from skillopt_es.events.log import EventLog
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.table_rows import (
     EDIT_TYPES,
+    WRITTEN_TYPES,
     Row,
     call_rows,
     edit_rows,
@@ -239,8 +240,10 @@ def _fill(database: Database, run: str, log: EventLog, trajectories: Trajectorie
         "rollouts": map(rollout_row, log.read(types={"RolloutCompleted"})),
         "edits": edit_rows(log.read(types=EDIT_TYPES)),
         "calls": call_rows(log),
-        "texts": chain(skill_texts(log.read()), written_texts(log.read()), searched),
+        "texts": chain(
+            skill_texts(log.read(types=SKILL_TYPES)), written_texts(log.read(types=WRITTEN_TYPES)), searched
+        ),
     }
-    database.table("skills").insert_all(skill_rows(log.read()), ignore=True)
+    database.table("skills").insert_all(skill_rows(log.read(types=SKILL_TYPES)), ignore=True)
     for name, rows in contents.items():
         database.table(name).insert_all(({"run": run, **row} for row in rows), batch_size=500)

@@ -58,7 +58,7 @@ class Money:
 
 
 @frozen(kw_only=True)
-class Usage:
+class UsageSums:
     """What a group of calls came to; `tries` counts attempts on the wire, those that were repeated too."""
 
     calls: int = 0
@@ -70,8 +70,10 @@ class Usage:
     reasoning: Tally = field(factory=Tally)
     cost: Money = field(factory=Money)
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(Usage)})
+    def __add__(self, other: UsageSums) -> UsageSums:
+        return UsageSums(
+            **{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(UsageSums)}
+        )
 
 
 @frozen(kw_only=True)
@@ -82,13 +84,13 @@ class RunUsage:
     An evaluation is a whole pass over validation, test or comparison items; None is what lies outside of all groups.
     """
 
-    total: Usage
-    by_stage: Mapping[str, Usage]
-    by_role: Mapping[str, Usage]
-    by_step: Mapping[int | None, Usage]
-    by_epoch: Mapping[int | None, Usage]
-    by_evaluation: Mapping[str | None, Usage]
-    by_place: Mapping[str, Usage]
+    total: UsageSums
+    by_stage: Mapping[str, UsageSums]
+    by_role: Mapping[str, UsageSums]
+    by_step: Mapping[int | None, UsageSums]
+    by_epoch: Mapping[int | None, UsageSums]
+    by_evaluation: Mapping[str | None, UsageSums]
+    by_place: Mapping[str, UsageSums]
 
 
 def usage_of(
@@ -161,8 +163,8 @@ def crashes(events: Iterable[Recorded]) -> int:
 # An attempt that was refused before any work was done is not charged. A gateway's 500, 502 or 504 may follow work.
 _UNCHARGED = frozenset({*range(400, 500), 503, 529} - {408})
 _UNCHARGED_KINDS = frozenset({"config", "auth", "quota"})
-Attempt = tuple[int | None, ...]
-UNTOLD: Attempt = (None,) * len(KINDS)
+TryTokens = tuple[int | None, ...]
+UNTOLD: TryTokens = (None,) * len(KINDS)
 
 
 @frozen
@@ -193,7 +195,7 @@ def _counted(call: FinishedCall | Charge, price: Price | None) -> _Counted:
     )
 
 
-def attempts_of(call: FinishedCall | Charge) -> tuple[list[Attempt], int]:
+def attempts_of(call: FinishedCall | Charge) -> tuple[list[TryTokens], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
     answer = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens)
@@ -202,7 +204,7 @@ def attempts_of(call: FinishedCall | Charge) -> tuple[list[Attempt], int]:
     return charged(map(attempt_in, rows), answered, call.error_kind), len(rows) + made
 
 
-def charged(failed: Iterable[Attempt | None], answer: Attempt | None, error_kind: str) -> list[Attempt]:
+def charged(failed: Iterable[TryTokens | None], answer: TryTokens | None, error_kind: str) -> list[TryTokens]:
     """The attempts of a call that may have been charged, of the failed ones (None: was not) and the answer, if any."""
     tried = list(failed)
     attempts = [attempt for attempt in tried if attempt is not None]
@@ -213,7 +215,7 @@ def charged(failed: Iterable[Attempt | None], answer: Attempt | None, error_kind
     return attempts
 
 
-def attempt_in(row: Mapping[str, Any]) -> Attempt | None:
+def attempt_in(row: Mapping[str, Any]) -> TryTokens | None:
     """The tokens of a failed try as it is recorded; None for one that was refused before any work was done."""
     reported = row.get("usage")
     if reported is not None:
@@ -291,13 +293,13 @@ class _Sum:
         self.priced += other.priced
 
     @property
-    def usage(self) -> Usage:
+    def usage(self) -> UsageSums:
         """What it came to."""
         tallies = {
             name: Tally(self.reported[kind], self.silent[kind], self.speaking[kind]) for kind, name in enumerate(KINDS)
         }
         money = Money(self.amount, self.unknown, self.priced)
-        return Usage(calls=self.calls, failed=self.failed, tries=self.tries, cost=money, **tallies)
+        return UsageSums(calls=self.calls, failed=self.failed, tries=self.tries, cost=money, **tallies)
 
 
 K = TypeVar("K")
@@ -317,6 +319,6 @@ class _Groups(Generic[K]):
         return found
 
     @property
-    def usages(self) -> dict[K, Usage]:
+    def usages(self) -> dict[K, UsageSums]:
         """What each came to."""
         return {key: one.usage for key, one in self.sums.items()}

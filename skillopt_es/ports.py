@@ -177,7 +177,7 @@ StepKind = Literal["message", "reasoning", "command", "file", "tool", "error"]
 
 
 @frozen(kw_only=True)
-class Step:
+class AgentStep:
     """One thing that an agent did or said on its way to the answer; `ok` is None where it does not say."""
 
     kind: StepKind
@@ -199,7 +199,7 @@ class ChatReply:
     request_id: str = ""
     latency_ms: int = 0
     tries: tuple[Try, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[AgentStep, ...] = ()
 
 
 class CallFailed(Exception):
@@ -514,13 +514,13 @@ def seen_by_code(environment: Environment, answers: Answers) -> str:
     return environment.seen_by_code(answers) if isinstance(environment, Walled) else ""
 
 
-Job = Callable[[], Awaitable[T]]
+AsyncCall = Callable[[], Awaitable[T]]
 
 
 class Executor(Protocol):
     """Runs many jobs at once and hands results back in the order of the plan."""
 
-    def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
+    def stream(self, jobs: Sequence[AsyncCall[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
         """Results in the jobs' order, in lists as the next ones become ready; at most `workers` run at once."""
         ...
 
@@ -548,21 +548,24 @@ class AgentSettings:
 
 
 @frozen(kw_only=True)
-class ModelSettings:
-    """One role's model as configured; the key itself stays in the environment variable that is named here."""
+class RoleSettings:
+    """What a config says of one role's model, whatever its backend; the key itself stays in the variable named here."""
 
-    role: Role
     backend: str
     model: str
     base_url: str
     api_key_env: str
+    temperature: float | None
+    reasoning_effort: str
     timeout_seconds: float
-    concurrency: int
-    requests_per_minute: int
-    tokens_per_minute: int
     attempts: int
     backoff_seconds: float
     backoff_cap_seconds: float
+    patience_seconds: float
+    max_reply_bytes: int
+    concurrency: int
+    requests_per_minute: int
+    tokens_per_minute: int
     token_field: Literal["auto", "max_completion_tokens", "max_tokens"]
     structured_output: Literal["auto", "on", "off"]
     extra_body: Mapping[str, Json]
@@ -579,8 +582,13 @@ class ModelSettings:
     ad_scope: str
     managed_identity_client_id: str
     allow_hosts: str
-    temperature: float | None
-    reasoning_effort: str
+
+
+@frozen(kw_only=True)
+class ModelSettings(RoleSettings):
+    """What a provider is given to open one role's model."""
+
+    role: Role
     seed: int
     patience_seconds: float = 900.0
     max_reply_bytes: int = 32 * 2**20

@@ -110,6 +110,7 @@ PURE = [
             "gate/draws.py",
             "gate/early_stop.py",
             "gate/rules.py",
+            "gate/steps.py",
             "gate/verdicts.py",
             "programs/classic/candidate.py",
             "programs/classic/contests.py",

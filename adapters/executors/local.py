@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from typing import Generic, TypeVar, cast
 
-from skillopt_es.ports import Job, NotStarted, Unanswered
+from skillopt_es.ports import AsyncCall, NotStarted, Unanswered
 
 T = TypeVar("T")
 _WAITING = object()
@@ -18,7 +18,7 @@ class LocalExecutor:
     def __init__(self, stopping: Callable[[], bool] = lambda: False) -> None:
         self._stopping = stopping
 
-    async def stream(self, jobs: Sequence[Job[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
+    async def stream(self, jobs: Sequence[AsyncCall[T]], *, workers: int) -> AsyncGenerator[list[T], None]:
         """Results in plan order; when stopping or after a failure, the started jobs finish and no other begins."""
         pool: _Pool[T] = _Pool(jobs, self._stopping)
         tasks: list[asyncio.Task[None]] = []
@@ -49,7 +49,7 @@ class LocalExecutor:
 class _Pool(Generic[T]):
     """The shared state of one stream's workers."""
 
-    def __init__(self, jobs: Sequence[Job[T]], stopping: Callable[[], bool]) -> None:
+    def __init__(self, jobs: Sequence[AsyncCall[T]], stopping: Callable[[], bool]) -> None:
         self._jobs = jobs
         self._stopping = stopping
         self._next = iter(range(len(jobs)))

@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 from attrs import field, frozen
 
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import ModelSettings, Step, Usage
+from skillopt_es.ports import AgentStep, ModelSettings, Usage
 
 Access = Literal["none", "read", "edit", "full"]
 Event = Mapping[str, Json]
@@ -46,7 +46,7 @@ class Transcript:
     """What an event stream says; `answer` is None where the agent gave none, `finished` if it says that it is done."""
 
     answer: str | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[AgentStep, ...] = ()
     usage: Usage = field(factory=Usage)
     model: str = ""
     session: str = ""

@@ -10,7 +10,7 @@ from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, 
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, short, shown, text_in, total
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage, provider
+from skillopt_es.ports import AgentStep, ChatModel, ModelSettings, Usage, provider
 
 _READ = ("Skill", "Read", "Grep", "Glob")
 _EDIT = (*_READ, "Edit", "Write")
@@ -111,7 +111,7 @@ class _Blocks:
     """The content blocks of a conversation as steps; a tool's result joins the step of its call."""
 
     def __init__(self) -> None:
-        self._steps: list[Step] = []
+        self._steps: list[AgentStep] = []
         self._places: dict[str, int] = {}
 
     def take(self, author: str, content: Json) -> None:
@@ -119,18 +119,18 @@ class _Blocks:
         for block in objects_in({"content": content}, "content"):
             match text_in(block, "type"):
                 case "text" if author == "assistant":
-                    self._steps.append(Step(kind="message", text=text_in(block, "text")))
+                    self._steps.append(AgentStep(kind="message", text=text_in(block, "text")))
                 case "thinking" if author == "assistant" and text_in(block, "thinking"):
-                    self._steps.append(Step(kind="reasoning", text=short(text_in(block, "thinking"))))
+                    self._steps.append(AgentStep(kind="reasoning", text=short(text_in(block, "thinking"))))
                 case "tool_use" if text_in(block, "name") != "StructuredOutput":
                     self._places[text_in(block, "id")] = len(self._steps)
                     self._steps.append(_called(block))
                 case "tool_result":
                     self._finish(block)
 
-    def done(self, answer: str | None = None) -> tuple[Step, ...]:
+    def done(self, answer: str | None = None) -> tuple[AgentStep, ...]:
         """All steps; the last message is none where it is the answer."""
-        if answer and self._steps and self._steps[-1] == Step(kind="message", text=answer):
+        if answer and self._steps and self._steps[-1] == AgentStep(kind="message", text=answer):
             return tuple(self._steps[:-1])
         return tuple(self._steps)
 
@@ -139,16 +139,16 @@ class _Blocks:
         if place is not None:
             before = self._steps[place]
             ok = inside(block, "is_error") is not True
-            self._steps[place] = Step(kind=before.kind, text=before.text, output=_result_text(block), ok=ok)
+            self._steps[place] = AgentStep(kind=before.kind, text=before.text, output=_result_text(block), ok=ok)
 
 
-def _called(block: Event) -> Step:
+def _called(block: Event) -> AgentStep:
     name = text_in(block, "name")
     if name == "Bash":
-        return Step(kind="command", text=text_in(block, "input", "command"))
+        return AgentStep(kind="command", text=text_in(block, "input", "command"))
     if name in ("Edit", "Write", "NotebookEdit"):
-        return Step(kind="file", text=f"{name} {text_in(block, 'input', 'file_path')}")
-    return Step(kind="tool", text=f"{name} {shown(inside(block, 'input'))}".rstrip())
+        return AgentStep(kind="file", text=f"{name} {text_in(block, 'input', 'file_path')}")
+    return AgentStep(kind="tool", text=f"{name} {shown(inside(block, 'input'))}".rstrip())
 
 
 def _result_text(block: Event) -> str:

@@ -10,7 +10,7 @@ from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, 
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, short, shown, text_in
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage, provider
+from skillopt_es.ports import AgentStep, ChatModel, ModelSettings, Usage, provider
 
 _SANDBOX: Mapping[Access, str] = {
     "none": "read-only",
@@ -75,7 +75,7 @@ class Codex:
 
     def read(self, events: Sequence[Event], run: Run) -> Transcript:
         """Items become steps, the last message is the answer; `turn.completed` says that it is done."""
-        steps: list[Step] = []
+        steps: list[AgentStep] = []
         complaint: Complaint | None = None
         finished = False
         usage = Usage()
@@ -113,14 +113,14 @@ def _provider(run: Run) -> list[str]:
     return [*_setting("model_provider", "skillopt"), "-c", f"model_providers.skillopt={{{table}}}"]
 
 
-def _step(item: Json) -> list[Step]:
+def _step(item: Json) -> list[AgentStep]:
     reader = _ITEMS.get(text_in(item, "type"))
     return [reader(item)] if reader is not None else []
 
 
-def _command_step(item: Json) -> Step:
+def _command_step(item: Json) -> AgentStep:
     code = number_in(item, "exit_code")
-    return Step(
+    return AgentStep(
         kind="command",
         text=text_in(item, "command"),
         output=short(text_in(item, "aggregated_output")),
@@ -129,25 +129,25 @@ def _command_step(item: Json) -> Step:
     )
 
 
-def _file_step(item: Json) -> Step:
+def _file_step(item: Json) -> AgentStep:
     changes = [f"{text_in(each, 'kind')} {text_in(each, 'path')}" for each in objects_in(item, "changes")]
-    return Step(kind="file", text="\n".join(changes), ok=text_in(item, "status") == "completed")
+    return AgentStep(kind="file", text="\n".join(changes), ok=text_in(item, "status") == "completed")
 
 
-def _tool_step(item: Json) -> Step:
+def _tool_step(item: Json) -> AgentStep:
     called = f"{text_in(item, 'server')}.{text_in(item, 'tool')} {shown(inside(item, 'arguments'))}".rstrip()
-    return Step(kind="tool", text=called, ok=text_in(item, "status") == "completed")
+    return AgentStep(kind="tool", text=called, ok=text_in(item, "status") == "completed")
 
 
-_ITEMS: Mapping[str, Callable[[Json], Step]] = {
-    "agent_message": lambda item: Step(kind="message", text=text_in(item, "text")),
-    "reasoning": lambda item: Step(kind="reasoning", text=short(text_in(item, "text"))),
+_ITEMS: Mapping[str, Callable[[Json], AgentStep]] = {
+    "agent_message": lambda item: AgentStep(kind="message", text=text_in(item, "text")),
+    "reasoning": lambda item: AgentStep(kind="reasoning", text=short(text_in(item, "text"))),
     "command_execution": _command_step,
     "file_change": _file_step,
     "mcp_tool_call": _tool_step,
-    "web_search": lambda item: Step(kind="tool", text=f"web_search {text_in(item, 'query')}"),
+    "web_search": lambda item: AgentStep(kind="tool", text=f"web_search {text_in(item, 'query')}"),
     # A warning: an error that ends the turn is an event of its own.
-    "error": lambda item: Step(kind="error", text=short(text_in(item, "message"))),
+    "error": lambda item: AgentStep(kind="error", text=short(text_in(item, "message"))),
 }
 
 

@@ -10,7 +10,7 @@ from skillopt_es.adapters.harnesses.agent import Access, Complaint, Event, Run, 
 from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, shown, text_in, total
 from skillopt_es.events.values import Role
-from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage, provider
+from skillopt_es.ports import AgentStep, ChatModel, ModelSettings, Usage, provider
 
 _READ = ("view", "grep", "glob", "skill")
 _EDIT = (*_READ, "create", "edit", "apply_patch")
@@ -73,7 +73,7 @@ class Copilot:
 
     def read(self, events: Sequence[Event], run: Run) -> Transcript:
         """Tool executions and messages become steps; the last message of the last turn is the answer."""
-        steps: list[Step] = []
+        steps: list[AgentStep] = []
         places: dict[str, int] = {}
         complaint: Complaint | None = None
         code: int | None = None
@@ -83,7 +83,9 @@ class Copilot:
             match text_in(event, "type"):
                 case "assistant.message":
                     complaint, model = None, text_in(data, "model") or model
-                    steps += [Step(kind="message", text=text_in(data, "content"))] if text_in(data, "content") else []
+                    steps += (
+                        [AgentStep(kind="message", text=text_in(data, "content"))] if text_in(data, "content") else []
+                    )
                 case "tool.execution_start":
                     places[text_in(data, "toolCallId")] = len(steps)
                     steps.append(_called(event))
@@ -108,19 +110,19 @@ class Copilot:
         )
 
 
-def _called(event: Event) -> Step:
+def _called(event: Event) -> AgentStep:
     name, arguments = text_in(event, "data", "toolName"), inside(event, "data", "arguments")
     if name == "bash":
-        return Step(kind="command", text=text_in(arguments, "command"))
+        return AgentStep(kind="command", text=text_in(arguments, "command"))
     if name in ("create", "edit", "apply_patch"):
-        return Step(kind="file", text=f"{name} {text_in(arguments, 'path') or shown(arguments)}".rstrip())
-    return Step(kind="tool", text=f"{name} {shown(arguments)}".rstrip())
+        return AgentStep(kind="file", text=f"{name} {text_in(arguments, 'path') or shown(arguments)}".rstrip())
+    return AgentStep(kind="tool", text=f"{name} {shown(arguments)}".rstrip())
 
 
-def _finished(step: Step, event: Event) -> Step:
+def _finished(step: AgentStep, event: Event) -> AgentStep:
     ok = inside(event, "data", "success") is True
     said = inside(event, "data", "result", "content") if ok else inside(event, "data", "error", "message")
-    return Step(kind=step.kind, text=step.text, output=shown(said), ok=ok)
+    return AgentStep(kind=step.kind, text=step.text, output=shown(said), ok=ok)
 
 
 def _usage(file: Path) -> Usage:

@@ -10,7 +10,7 @@ from skillopt_es.adapters.harnesses.harness import Harness
 from skillopt_es.adapters.harnesses.stream import inside, number_in, objects_in, shown, text_in
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.events.values import Role
-from skillopt_es.ports import ChatModel, ModelSettings, Step, Usage, provider
+from skillopt_es.ports import AgentStep, ChatModel, ModelSettings, Usage, provider
 
 _ACCESS: Mapping[Access, tuple[str, ...]] = {
     "read": ("--sandbox", "enabled", "--mode", "ask"),
@@ -63,7 +63,7 @@ class Cursor:
 
     def read(self, events: Sequence[Event], run: Run) -> Transcript:
         """Finished tool calls and messages become steps; the `result` event holds the answer or the error."""
-        steps: list[Step] = []
+        steps: list[AgentStep] = []
         result: Event | None = None
         model = session = ""
         for event in events:
@@ -94,12 +94,12 @@ class Cursor:
         )
 
 
-def _said(event: Event) -> list[Step]:
+def _said(event: Event) -> list[AgentStep]:
     text = "".join(text_in(part, "text") for part in objects_in(event, "message", "content"))
-    return [Step(kind="message", text=text)] if text else []
+    return [AgentStep(kind="message", text=text)] if text else []
 
 
-def _called(event: Event) -> Step:
+def _called(event: Event) -> AgentStep:
     """A finished call: {"<name>ToolCall": {"args": …, "result": {"success" or "error": …}}}."""
     call = inside(event, "tool_call")
     key = next((name for name in call if name.endswith(_CALL)), "") if isinstance(call, Mapping) else ""
@@ -109,10 +109,10 @@ def _called(event: Event) -> Step:
     output = shown(inside(result, "success") or result)
     if name == "shell":
         code = number_in(result, "success", "exitCode")
-        return Step(kind="command", text=text_in(args, "command"), output=output, exit_code=code, ok=ok)
+        return AgentStep(kind="command", text=text_in(args, "command"), output=output, exit_code=code, ok=ok)
     if name in ("write", "edit", "delete"):
-        return Step(kind="file", text=f"{name} {text_in(args, 'path')}", output=output, ok=ok)
-    return Step(kind="tool", text=f"{name or 'tool'} {shown(args)}".rstrip(), output=output, ok=ok)
+        return AgentStep(kind="file", text=f"{name} {text_in(args, 'path')}", output=output, ok=ok)
+    return AgentStep(kind="tool", text=f"{name or 'tool'} {shown(args)}".rstrip(), output=output, ok=ok)
 
 
 def _usage(result: Event) -> Usage:

@@ -9,16 +9,36 @@ What compatible servers do otherwise is data of the wire: the token field, extra
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
-from skillopt_es.adapters.models.chat_reply import OddError, no_odd_error, parse_reply
-from skillopt_es.adapters.models.errors import Failure
-from skillopt_es.adapters.models.reading import Feature, data_uri
+from skillopt_es.adapters.models.errors import ErrorBody, Failure, error_in, failure, request_id_in, status_in
+from skillopt_es.adapters.models.reading import (
+    NOTHING,
+    Feature,
+    Object,
+    as_count,
+    as_list,
+    as_name,
+    as_object,
+    as_text,
+    data_uri,
+    read_reply,
+    refused_by_endpoint,
+)
+from skillopt_es.adapters.models.sse import ServerEvent
 from skillopt_es.events.values import Json
-from skillopt_es.ports import ChatReply, ChatRequest, Image, Message, ModelSettings, Tool
+from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, ModelSettings, Tool, ToolCall, Usage
+
+OddError = Callable[[Object], ErrorBody | None]
+
+
+def no_odd_error(parsed: Object) -> None:
+    """Most providers report errors as OpenAI does, or by their status."""
+
 
 TokenField = Literal["max_completion_tokens", "max_tokens"]
 
@@ -119,3 +139,160 @@ def _choice(choice: str) -> Json:
     if choice in {"auto", "none", "required"}:
         return choice
     return {"type": "function", "function": {"name": choice}}
+
+
+# --- the reply: typed at this edge, tolerant of what compatible servers leave out ------------------------------------
+
+_FINISHES: Mapping[object, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "filtered",
+    "refusal": "refused",
+}
+_THOUGHT = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
+
+
+def parse_reply(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    *,
+    split_thinking: bool = False,
+    odd_error: OddError = no_odd_error,
+) -> ChatReply | Failure:
+    """
+    The model's answer, or what went wrong instead.
+
+    `split_thinking` takes inline thoughts out of it; `odd_error` finds the error where this provider alone puts it.
+    """
+
+    def read(status: int, headers: Mapping[str, str], parsed: Object) -> ChatReply | Failure:
+        found = _read(status, parsed, headers, odd_error(parsed), split_thinking=split_thinking)
+        return found if isinstance(found, ChatReply) else evolve(found, usage=_usage(as_object(parsed.get("usage"))))
+
+    return read_reply(status, headers, body, read, assemble)
+
+
+def assemble(events: Sequence[ServerEvent]) -> Object | None:
+    """The reply that a stream's pieces make up; None when its end is missing."""
+    message: dict[str, object] = {}
+    pieces: dict[str, list[str]] = {"content": [], "refusal": []}
+    tools: dict[object, dict[str, str]] = {}
+    whole: dict[str, object] = {}
+    finish: object = None
+    for event in events:
+        if event.data.strip() == "[DONE]":
+            calls = [{"id": tool["id"], "function": tool} for tool in tools.values()]
+            message |= {name: "".join(texts) for name, texts in pieces.items()} | {"tool_calls": calls}
+            return {**whole, "choices": [{"message": message, "finish_reason": finish}]}
+        chunk = event.object()
+        if chunk is None:
+            return None
+        if chunk.get("error"):
+            return {"error": chunk["error"]}
+        whole |= {name: value for name, value in chunk.items() if value and name != "choices"}
+        for choice in map(as_object, as_list(chunk.get("choices"))[:1]):
+            finish = choice.get("finish_reason") or finish
+            delta = as_object(choice.get("delta"))
+            for name, texts in pieces.items():
+                texts.append(as_text(delta.get(name)))
+            for part in map(as_object, as_list(delta.get("tool_calls"))):
+                _add_tool(tools, part)
+    return None
+
+
+def _add_tool(tools: dict[object, dict[str, str]], part: Object) -> None:
+    index = part.get("index")
+    known = tools.setdefault(index if isinstance(index, int) else len(tools), {"id": "", "name": "", "arguments": ""})
+    function = as_object(part.get("function"))
+    known["id"] = known["id"] or as_text(part.get("id"))
+    known["name"] = known["name"] or as_text(function.get("name"))
+    known["arguments"] += as_text(function.get("arguments"))
+
+
+def _read(
+    status: int, parsed: Object, headers: Mapping[str, str], odd: ErrorBody | None, *, split_thinking: bool
+) -> ChatReply | Failure:
+    request_id = request_id_in(headers) or as_name(parsed.get("id"))
+    choices = parsed.get("choices")
+    choice = as_object(choices[0]) if isinstance(choices, list) and choices else NOTHING
+    reported = _reported_error(parsed, choice) or (None if odd is None else (502, odd))
+    if reported is not None:
+        return refused_by_endpoint(reported[0], headers, reported[1])
+    if choices is not None and not isinstance(choices, list):
+        return failure("invalid_reply", "`choices` is not a list", status=status, request_id=request_id)
+    message = as_object(choice.get("message"))
+    refusal = as_text(message.get("refusal"))
+    text = refusal or _content(message.get("content"))
+    if split_thinking:
+        text = without_thoughts(text)
+    calls = _tool_calls(message)
+    finish = _finish(choice.get("finish_reason"), refusal, calls)
+    if not text.strip() and finish in {"stop", "other"}:
+        what = "holds no text" if choice else "holds no choice"
+        return failure("empty", f"the reply {what}", status=status, request_id=request_id)
+    return ChatReply(
+        text=text,
+        finish=finish,
+        tool_calls=calls,
+        usage=_usage(as_object(parsed.get("usage"))),
+        model=as_name(parsed.get("model")),
+        request_id=request_id,
+    )
+
+
+def without_thoughts(text: str) -> str:
+    """An answer without the thinking that some servers leave in front of it, also when its opening tag is missing."""
+    text = _THOUGHT.sub("", text)
+    return text.rpartition("</think>")[2].lstrip() if "</think>" in text and "<think>" not in text else text
+
+
+def _reported_error(parsed: Object, choice: Object) -> tuple[int, ErrorBody] | None:
+    """The error that some gateways put into a 200, such as OpenRouter, with a status as its code."""
+    for place in (choice, parsed):
+        error = place.get("error")
+        if error and (place is choice or not choice):
+            return status_in(as_object(error)), error_in(place)
+    return None
+
+
+def _finish(reason: object, refusal: str, calls: tuple[ToolCall, ...]) -> FinishReason:
+    if refusal:
+        return "refused"
+    if calls and reason != "length":
+        return "tools"
+    return _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
+
+
+def _content(content: object) -> str:
+    if isinstance(content, list):
+        return "".join(as_text(as_object(part).get("text")) for part in content)
+    return as_text(content)
+
+
+def _tool_calls(message: Object) -> tuple[ToolCall, ...]:
+    found = message.get("tool_calls")
+    if not isinstance(found, list) or not found:
+        return ()
+    calls = []
+    for number, call in enumerate(map(as_object, found)):
+        function = as_object(call.get("function"))
+        name = as_text(function.get("name"))
+        calls.append(
+            ToolCall(as_text(call.get("id")) or f"call_{number}", name, as_text(function.get("arguments")) or "{}")
+        )
+    return tuple(calls)
+
+
+def _usage(usage: Object) -> Usage:
+    return Usage(
+        input=_either(usage, "prompt_tokens", "input_tokens"),
+        output=_either(usage, "completion_tokens", "output_tokens"),
+        cached=as_count(as_object(usage.get("prompt_tokens_details")).get("cached_tokens")),
+        reasoning=as_count(as_object(usage.get("completion_tokens_details")).get("reasoning_tokens")),
+    )
+
+
+def _either(usage: Object, name: str, other: str) -> int | None:
+    found = as_count(usage.get(name))
+    return as_count(usage.get(other)) if found is None else found

@@ -103,8 +103,7 @@ def _takers(name: str) -> str:
         with suppress(ImportError):
             opener: object = point.load()
             found += [point.name] if isinstance(opener, Provider) and name in opener.takes else []
-    *others, last = found
-    return f"{', '.join(others)} and {last}" if others else last
+    return " and ".join(part for part in (", ".join(found[:-1]), *found[-1:]) if part) or "none that is installed"
 
 
 def _other(settings: ModelSettings) -> str:

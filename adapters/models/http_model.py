@@ -21,8 +21,7 @@ from skillopt_es.adapters.models.endpoint import Endpoint, refused, setting
 from skillopt_es.adapters.models.errors import Failure
 from skillopt_es.adapters.models.exchange import Exchange
 from skillopt_es.adapters.models.hints import OwnHint, as_for_any, hint_for
-from skillopt_es.adapters.models.limits import Limiter
-from skillopt_es.adapters.models.naps import Sleep
+from skillopt_es.adapters.models.limits import Limiter, Sleep
 from skillopt_es.adapters.models.reading import ALL_FEATURES, Feature, Wire, has, without
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import (

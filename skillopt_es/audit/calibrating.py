@@ -7,55 +7,37 @@ from pathlib import Path
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, with_overrides
-from skillopt_es.engine.run_data import RunData, recorded_run
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RolloutCompleted
-from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.calibration import Calibration, NotKnown, Null, attempts, calibrate, own_null, together
 from skillopt_es.gate.draws import rule_of
 from skillopt_es.gate.flips import Flips, Tried
-from skillopt_es.projections.state import AnyState
-from skillopt_es.sessions.evaluation import OWN_BUDGET, Evaluated, EvaluationRequest, evaluate, evaluation_name
+from skillopt_es.programs.evaluation.scoring import Progress
+from skillopt_es.sessions.evaluation import (
+    OWN_BUDGET,
+    Evaluated,
+    EvaluationRequest,
+    ScorableRun,
+    evaluate,
+    evaluation_name,
+    scorable_run,
+)
 from skillopt_es.sessions.opening import Session
-from skillopt_es.sessions.scoring import Progress
-from skillopt_es.sessions.session import read_state
 
 
 @frozen(kw_only=True)
-class Subject:
-    """A run whose gate is looked at: its folder, data and config, its state, and where evaluations are recorded."""
+class Subject(ScorableRun):
+    """A run whose gate is looked at, and where evaluations of its skills are recorded."""
 
-    folder: Path
-    run: RunData
-    state: AnyState
     evaluations: Path
-
-    def skill(self, which: str) -> SkillTree:
-        """The skill that is best, current or initial."""
-        assert self.state.best is not None
-        assert self.state.current is not None
-        named = {"best": self.state.best.skill, "current": self.state.current.skill}
-        return named.get(which, self.run.started.skill)
 
 
 def subject(folder: Path, evaluations: Path) -> Subject:
     """The run in a folder; raises RunNotFound or ConfigError for what has no gate."""
-    state = read_state(folder)
-    if state.started is None or state.current is None or state.best is None:
-        raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to draw")
-    if not state.started.total_steps:
-        raise ConfigError(f"{folder.name} is an evaluation, not a training run: it has no gate")
-    if state.imported is not None:
-        raise ConfigError(
-            f"{folder.name} was imported: which items are for validation is not in its log",
-            hint="`skillopt-es eval` scores its skill on your own data",
-        )
-    run = recorded_run(state.started, folder, state.overrides)
-    return Subject(folder=folder, run=run, state=state, evaluations=evaluations)
+    of = scorable_run(folder, "calibrate")
+    return Subject(folder=folder, run=of.run, state=of.state, evaluations=evaluations)
 
 
 async def draw(of: Subject, which: str, draws: int, session: Session, progress: Progress) -> Evaluated:

@@ -9,24 +9,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Hashable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 from attrs import evolve as changed
 
-from skillopt_es.audit.check_evaluation import check_evaluation, is_evaluation
 from skillopt_es.engine.calls import RecordedCalls
 from skillopt_es.engine.differences import (
     ILLEGAL,
+    CheckReport,
     Mismatch,
     all_of,
+    came_out_otherwise,
     cannot_go_on,
     differences,
     mapping_differences,
     mismatch,
 )
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.perform import Ports, perform
 from skillopt_es.engine.programs import Program, program_of
@@ -38,7 +40,6 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunForked,
-    RunImported,
     RunPaused,
     RunResumed,
     RunStarted,
@@ -52,38 +53,9 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.upcasts import as_said
 from skillopt_es.events.values import SkillTree
 from skillopt_es.gate.forks import contradiction, gate_values
-from skillopt_es.interchange.recheck import Recheck
 from skillopt_es.projections.held_out import HeldOut
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.sessions.wiring import REAL_WORLD
-
-
-@frozen(kw_only=True)
-class CheckReport:
-    """
-    How much was derived again, and every event that came out differently, in order.
-
-    `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
-    `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
-    """
-
-    events: int
-    decisions: int
-    rollouts: int
-    status: str
-    evidence: int = 0
-    mismatches: tuple[Mismatch, ...] = ()
-    unchecked: Mapping[str, int] = field(factory=dict)
-
-    @property
-    def mismatch(self) -> Mismatch | None:
-        """The first event that came out differently, if any."""
-        return self.mismatches[0] if self.mismatches else None
-
-    @property
-    def ok(self) -> bool:
-        """Whether every decision follows."""
-        return not self.mismatches
 
 
 async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | None = None) -> CheckReport:
@@ -99,22 +71,14 @@ async def check(log: EventLog, journal: Journal, folder: Path, *, until: int | N
         return CheckReport(events=0, decisions=0, rollouts=0, status="new")
     if not isinstance(first.event, RunStarted):
         raise LogDamaged(f"the log begins with {type(first.event).__name__}, not with the start of a run", seq=1)
-    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
-        return _check_imported(log, until)
+    own = program_of(first.event).check
+    if own is not None:
+        return own(chain([first], events), folder)
     run = recorded_run(first.event, folder)
-    if is_evaluation(first.event):
-        found = check_evaluation(run, events)
-        return CheckReport(
-            events=found.events,
-            decisions=found.decisions,
-            rollouts=found.rollouts,
-            status="evaluation",
-            mismatches=found.mismatches,
-        )
     executor = REAL_WORLD.executor(lambda: False)
     texts = _Noticing(log, log.erasures.texts)
     ports = Ports(
-        calls=RecordedCalls(journal, texts), evidence=Evidence(texts, journal), executor=executor, rollouts=None
+        calls=RecordedCalls(journal, texts), evidence=RecordedTexts(texts, journal), executor=executor, rollouts=None
     )
     walk = _Walk(run, folder, ports, texts, log.erasures.redacted)
     wrong = await walk.all(first, first.event, events)
@@ -141,20 +105,6 @@ class _Noticing:
         """The text, or what is shown in its place."""
         self.missed = self.missed or digest in self.erased
         return self.log.text(digest)
-
-
-def _check_imported(log: EventLog, until: int | None) -> CheckReport:
-    """What an imported run's evidence still decides, derived again."""
-    walk = Recheck()
-    walk.run(log.read(until=until))
-    return CheckReport(
-        events=walk.events,
-        decisions=walk.derived,
-        rollouts=walk.rollouts,
-        status=walk.state.status,
-        mismatches=all_of(walk.problems),
-        unchecked=walk.unchecked,
-    )
 
 
 @define
@@ -199,7 +149,7 @@ class _Walk:
             try:
                 wrong = self.leak(recorded) or await self.step(recorded)
             except ILLEGAL as error:
-                if not found:  # in a log whose events all followed so far, it is ours to mend
+                if not found:  # in a log whose events all followed so far, it is ours to fix
                     raise
                 wrong = mismatch(recorded, f"cannot be derived from what is recorded before it ({error})")
 
@@ -328,13 +278,13 @@ class _Walk:
             return None
         if type(recorded.event) is not type(derived):
             return mismatch(recorded, f"stands where a {type(derived).__name__} follows from the evidence")
-        return mismatch(recorded, "", differences(recorded.event, derived))
+        return came_out_otherwise(recorded, differences(recorded.event, derived))
 
     def _compared(self, recorded: Recorded, wanted: Mapping[str, object]) -> Mismatch | None:
         """Folds the event if its fields are as wanted."""
         found = {name: getattr(recorded.event, name) for name in wanted}
         if found != wanted:
-            return mismatch(recorded, "", mapping_differences(found, wanted))
+            return came_out_otherwise(recorded, mapping_differences(found, wanted))
         self._fold(recorded.event)
         return None
 

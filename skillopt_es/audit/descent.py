@@ -147,7 +147,7 @@ def _results(walk: _Walk, recorded: Recorded) -> None:
     """The evidence itself, and the scores and verdicts in which it counts."""
     seq, event = recorded.seq, recorded.event
     match event:
-        case RunStarted(total_steps=0):  # an evaluation: it has one purpose, whichever the split
+        case RunStarted(program="evaluation"):  # an evaluation: it has one purpose, whichever the split
             walk.split = split_in(event.splits, walk.evidence.item)
         case RolloutCompleted() if walk.evidence.is_of(event.item, event.place):
             place = Place(event.place)

@@ -17,8 +17,8 @@ from attrs import frozen
 from skillopt_es.audit.descent import Evidence
 from skillopt_es.audit.own_words import SHORTEST, OwnWords, own_words
 from skillopt_es.counting import counted
-from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import RunImported, TextsErased, skills_in
+from skillopt_es.engine.programs import check_allowed
+from skillopt_es.events.catalog import RunStarted, TextsErased, skills_in
 from skillopt_es.events.codec import canonical_json
 from skillopt_es.events.erase import Eraser
 from skillopt_es.events.erasures import ERASED
@@ -131,11 +131,9 @@ def erase_evidence(
     """
     with Eraser(folder, now=now) as eraser:
         log = eraser.log
-        if any(isinstance(each.event, RunImported) for each in log.read(until=2)):
-            raise ConfigError(
-                f"{folder.name} was imported, and its log has no calls from which an item's texts could be told",
-                hint="delete it, and import a folder from which they were removed",
-            )
+        for first in log.read(until=1):
+            assert isinstance(first.event, RunStarted)
+            check_allowed("erase", first.event, folder.name)
         found = own_words(evidence, log, also)
         payloads = dict(_redacted(found, log))
         skills = tuple(_in_skills(found, log))

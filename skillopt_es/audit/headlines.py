@@ -226,7 +226,7 @@ def _at_gate(gate: GateVerdict, chain: Chain, scored: _Scored) -> Paired:
 
 
 def _guidance(tree: Lineage, scored: _Scored) -> Iterable[Accepted]:
-    """Guidance that won at a gate; its event has no items, so they come from the results under both texts."""
+    """Guidance that won at a gate; its items come from the results under both texts, as older logs do not name them."""
     for node in tree.nodes:
         if node.kind == "guidance" and node.verdict in ("accept", "accept_new_best"):
             before = node.stale_from or tree.by_name[node.parent].skill

@@ -26,7 +26,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import SkillTree
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.projections.usage import RunUsage, Usage
+from skillopt_es.projections.usage import RunUsage, UsageSums
 
 
 @frozen(kw_only=True)
@@ -39,8 +39,8 @@ class Stretch:
     lines: int
     best: float | None
     points: float
-    usage: Usage
-    so_far: Usage
+    usage: UsageSums
+    so_far: UsageSums
 
 
 @frozen(kw_only=True)
@@ -48,8 +48,8 @@ class Improvement:
     """A whole run: its stretches, and what was gained; `lines` are those of the best skill that the first had not."""
 
     curve: tuple[Stretch, ...]
-    by_stage: Mapping[str, Usage]
-    total: Usage
+    by_stage: Mapping[str, UsageSums]
+    total: UsageSums
     first: float | None
     best: float | None
     edits: int
@@ -63,10 +63,10 @@ class Improvement:
 
 def improvement_of(events: Iterable[Event], usage: RunUsage) -> Improvement:
     """What a run's calls bought."""
-    spent: dict[str, Usage] = {}
+    spent: dict[str, UsageSums] = {}
     for place, used in usage.by_place.items():
         name = _stretch_of(place)
-        spent[name] = spent.get(name, Usage()) + used
+        spent[name] = spent.get(name, UsageSums()) + used
     walk = _Walk(spent)
     for event in events:
         walk.saw(event)
@@ -107,10 +107,10 @@ def _lines(skill: SkillTree) -> Counter[str]:
 class _Walk:
     """The run so far, and what of its usage is not told yet."""
 
-    left: dict[str, Usage]
+    left: dict[str, UsageSums]
     state: AnyState = field(factory=RunState[object])
     curve: list[Stretch] = field(factory=list)
-    so_far: Usage = field(factory=Usage)
+    so_far: UsageSums = field(factory=UsageSums)
     best: float | None = None
     promoted: bool = False
     epoch: int = 0
@@ -149,7 +149,7 @@ class _Walk:
 
     def close(self, name: str, verdict: str, *parts: str, edits: int = 0, lines: int = 0) -> None:
         """The end of a stretch; one that neither used nor changed anything is not told."""
-        usage = sum((self.left.pop(part) for part in parts if part in self.left), Usage())
+        usage = sum((self.left.pop(part) for part in parts if part in self.left), UsageSums())
         best = None if self.state.best is None else self.state.best.value
         gained = 0.0 if best is None or self.best is None else 100 * (best - self.best)
         self.best = best if best is not None else self.best

@@ -16,7 +16,7 @@ from skillopt_es.events.catalog import SlowUpdateProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, Proposal
 from skillopt_es.projections.trust import Attempts, Support, attempts_of, label, patches_behind, support_of
-from skillopt_es.projections.usage import Usage
+from skillopt_es.projections.usage import UsageSums
 from skillopt_es.skill.alignment import lines_of
 
 
@@ -79,7 +79,7 @@ def slots_behind(found: Blame) -> frozenset[str]:
 
 
 def blamed_lines(
-    found: Blame, text: Attributed, file: str, usage: Mapping[str, Usage], untrusted: Attempts = frozenset()
+    found: Blame, text: Attributed, file: str, usage: Mapping[str, UsageSums], untrusted: Attempts = frozenset()
 ) -> tuple[BlamedLine, ...]:
     """Each line of a file of one of the texts; `usage` has what each slot's calls came to."""
     makers = text.makers[file]
@@ -101,7 +101,7 @@ def blamed_lines(
     return tuple(rows)
 
 
-def _behind(found: Blame, maker: Maker, usage: Mapping[str, Usage], lines_of_slot: Mapping[str, int]) -> Behind:
+def _behind(found: Blame, maker: Maker, usage: Mapping[str, UsageSums], lines_of_slot: Mapping[str, int]) -> Behind:
     slots = dict.fromkeys(call.slot for call in calls_behind(found, maker))
     cost = _cost((usage[slot], lines_of_slot[slot]) for slot in slots if slot in usage and lines_of_slot.get(slot))
     chain = found.chains.get(maker.step) if maker.step is not None else None
@@ -148,7 +148,7 @@ def _of_advice(advice: SlowUpdateProposed, untrusted: Attempts) -> Support:
     return support_of("untrusted" if pair.item in seen else "trusted" for pair in advice.pairs)
 
 
-def _cost(shares: Iterable[tuple[Usage, int]]) -> Cost:
+def _cost(shares: Iterable[tuple[UsageSums, int]]) -> Cost:
     calls = silent = unpriced = 0
     into: float | None = None
     out: float | None = None

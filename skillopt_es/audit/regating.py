@@ -10,9 +10,10 @@ from attrs import evolve
 from skillopt_es.audit.regate import regate
 from skillopt_es.audit.regated import Regated
 from skillopt_es.config import any_overrides, recorded_config
+from skillopt_es.engine.programs import check_allowed
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
-from skillopt_es.events.catalog import RunImported, RunStarted
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json
 from skillopt_es.gate.forks import GATE_KEYS
 from skillopt_es.projections.state import AnyState
@@ -22,15 +23,10 @@ from skillopt_es.runs.lookup import Events
 def regated(log: Events, folder: Path, overrides: Sequence[str]) -> Regated:
     """What the rule with these `--set` texts would have decided in a run; raises ConfigError for what is no rule."""
     changed = _rule(overrides)
-    first = [recorded.event for recorded in log.read(until=2)]
-    if not first or not isinstance(first[0], RunStarted):
+    first = next(log.read(until=1), None)
+    if first is None or not isinstance(first.event, RunStarted):
         raise NotInRun(f"{folder.name} stopped before it began: it has judged nothing")
-    if not first[0].total_steps:
-        raise ConfigError(f"{folder.name} is an evaluation, not a training run: it has no gate")
-    if isinstance(first[-1], RunImported):
-        raise ConfigError(
-            f"{folder.name} was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"
-        )
+    check_allowed("regate", first.event, folder.name)
 
     def run_at(state: AnyState) -> RunData:
         assert state.started is not None

@@ -22,6 +22,7 @@ from skillopt_es.config.whereabouts import asked_from_here
 from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
 from skillopt_es.engine.fold import evolve as after
+from skillopt_es.engine.programs import check_allowed
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.sampling import comparison_seed
@@ -33,7 +34,6 @@ from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
     RunForked,
-    RunImported,
     RunResumed,
     RunStarted,
     skills_in,
@@ -164,12 +164,12 @@ def _tried(log: Events, folder: Path) -> _Tried:
     texts: dict[str, SkillTree] = {}
     seeds: dict[str, int] = {}
     run: RunData | None = None
-    if any(isinstance(second.event, RunImported) for second in log.read(after=1, until=2)):
-        raise ConfigError(f"{folder.name} was imported: its log has no answers that could be graded again")
     for recorded in log.read():
         event = recorded.event
         texts.update({skill.hash: skill for skill in skills_in(event)})
         state = after(state, event)
+        if isinstance(event, RunStarted):
+            check_allowed("rescore", event, folder.name)
         if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
             assert state.started is not None
             run = recorded_run(state.started, folder, state.overrides)

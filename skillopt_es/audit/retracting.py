@@ -19,12 +19,15 @@ from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.programs import program_at
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import (
+    STEP_ENDS,
     ComparisonDrawn,
     ComparisonExtended,
     Event,
     EvidenceRetracted,
     Recorded,
     RolloutCompleted,
+    ended_step,
+    names_of,
 )
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import Place, result_named
@@ -51,7 +54,7 @@ def retracted(
     with EventLog.open(parent) as log:
         _check_trajectory(evidence, log)
         seq, met = before(evidence, log)
-        done = sum(1 for _ in log.read(after=seq, types=("CandidateGated", "StepSkipped")))
+        done = sum(ended_step(each.event) is not None for each in log.read(after=seq, types=names_of(STEP_ENDS)))
         if met is None and any(log.read(types=("RunCompleted",))):
             raise ConfigError(f"nothing in {parent.name} goes back to {evidence.item}: there is nothing to rebuild")
     _check_splits(evidence, parent, read_state(parent, seq))

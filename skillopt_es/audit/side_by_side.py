@@ -7,6 +7,7 @@ from pathlib import Path
 
 from attrs import evolve, frozen
 
+from skillopt_es.engine.programs import check_allowed
 from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked
@@ -66,9 +67,9 @@ def side(folder: Path) -> Side:
 
 def _side(found: Detailed, reading: Reading, folder: Path) -> Side:
     summary = found.overview.summary
-    if found.started is None or summary.is_evaluation:
-        what = "stopped before it began" if found.started is None else "is an evaluation, not a training run"
-        raise ConfigError(f"{folder.name} {what}: it cannot be compared")
+    if found.started is None:
+        raise ConfigError(f"{folder.name} stopped before it began: it cannot be compared")
+    check_allowed("compare", found.started, folder.name)
     verdicts = Counter(outcome_of(line.verdict) for line in summary.step_lines)
     tests = {line.skill: line.score for line in summary.tests}
     there = usage_there(recorded.event for recorded in reading.read(types=("RunImported", "StepImported")))

@@ -12,7 +12,7 @@ from skillopt_es.cli.printing import as_found, print_json, print_table
 from skillopt_es.cli.terminal import print_hanging
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Json
-from skillopt_es.presenting.documents import problem_json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.words import names
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def bisect_command(run: str | None, item: str, directory: Path, as_json: bool) -
         tree = lineage(reading.read(types=TYPES))
         found = turning_points(item, tree, results_of(item, reading))
         if as_json:
-            print_json({"run": reading.run.name, "problem": problem_json(reading), "split": split, **_json(found)})
+            print_json({"run": reading.run.name, "problem": plain(reading.problem), "split": split, **_json(found)})
         else:
             click.echo(f"{reading.run.name}: item {item} of the {split} split")
             _print(found)

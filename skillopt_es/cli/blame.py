@@ -14,7 +14,7 @@ from skillopt_es.cli.printing import as_found, print_json, print_table
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.errors import LogDamaged, RunNotFound
-from skillopt_es.presenting.documents import problem_json, proposal_json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.words import names, proposal_words, unsaid_words
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from skillopt_es.deploy.facts import Which
     from skillopt_es.events.values import Json
     from skillopt_es.projections.prices import Prices
-    from skillopt_es.projections.usage import Usage
+    from skillopt_es.projections.usage import UsageSums
     from skillopt_es.runs.lookup import Moment
     from skillopt_es.runs.reading import Reading
 
@@ -134,7 +134,7 @@ def _until(at: Moment | None, reading: Reading) -> int | None:
     return None if at is None else seq_of(reading, at)
 
 
-def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, Usage]:
+def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, UsageSums]:
     """What the calls of each slot came to, failed attempts too."""
     from skillopt_es.events.journal import Journal
     from skillopt_es.projections.usage import usage_of
@@ -254,7 +254,7 @@ def _turned(won: Sequence[str], lost: Sequence[str]) -> str:
 def _json(reading: Reading, text: Attributed, path: str, currency: str, lines: Sequence[BlamedLine]) -> Json:
     return {
         "run": reading.run.name,
-        "problem": problem_json(reading),
+        "problem": plain(reading.problem),
         "skill": text.skill.hash,
         "file": path,
         "currency": currency or None,
@@ -273,7 +273,7 @@ def _line_json(line: BlamedLine) -> Json:
         "step": maker.step,
         "epoch": maker.epoch,
         "proposals": list(maker.proposals),
-        "behind": [proposal_json(proposal) for proposal in behind.proposals[:_MOST]],
+        "behind": [plain(proposal) for proposal in behind.proposals[:_MOST]],
         "behind_left_out": max(0, len(behind.proposals) - _MOST),
         "matched_by_wording": bool(behind.unsaid),
         "unplaced": list(behind.unplaced),

@@ -12,6 +12,7 @@ from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import folded_width, print_json, print_table, table_width
 from skillopt_es.cli.terminal import print_error, print_hanging, say, width
 from skillopt_es.events.values import Json, Score
+from skillopt_es.presenting.documents import plain, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds, shown_settings, shown_tokens, shown_value
 
 if TYPE_CHECKING:
@@ -163,14 +164,12 @@ def _scores(each: Side) -> dict[str, Score | None]:
 
 
 def _as_json(each: Side) -> Json:
-    from skillopt_es.cli.score_tables import score_json
-    from skillopt_es.cli.status import fork_json
 
     return {
         "run": each.name,
         "folder": str(each.folder),
         "status": each.status,
-        "forked_from": fork_json(each.forked),
+        "forked_from": plain_origin(each.forked),
         "changed": {} if each.forked is None else {setting.key: setting.value for setting in each.forked.overrides},
         "step": each.step,
         "steps": each.steps,
@@ -181,7 +180,10 @@ def _as_json(each: Side) -> Json:
         "unknown": each.unknown,
         "gate_metric": each.metric,
         "best_value": each.value,
-        "scores": {name.replace(" ", "_"): score_json(score) for name, score in _scores(each).items()},
+        "scores": {
+            name.replace(" ", "_"): None if score is None else plain_score(score)
+            for name, score in _scores(each).items()
+        },
         "usage": _usage_json(each),
         "problem": None if each.problem is None else str(each.problem),
         "seconds": each.seconds,
@@ -189,11 +191,10 @@ def _as_json(each: Side) -> Json:
 
 
 def _usage_json(each: Side) -> Json:
-    from skillopt_es.presenting.documents import total_json
     from skillopt_es.projections.imported_usage import together
 
     if each.spent is not None:
-        return total_json(each.spent)
+        return plain(each.spent)
     if each.there is None:
         return None
     counts = together(each.there.by_stage.values())

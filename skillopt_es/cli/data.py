@@ -12,6 +12,7 @@ from skillopt_es.cli.options import json_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_note
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import plain
 
 if TYPE_CHECKING:
     from skillopt_es.sessions.benchmarks import Benchmark
@@ -48,10 +49,7 @@ def _plan_json(benchmark: Benchmark) -> dict[str, Json]:
     return {
         "benchmark": benchmark.name,
         "about": benchmark.about,
-        "sources": [
-            {"what": each.what, "where": each.where, "licence": each.licence, "get": each.get, "note": each.note}
-            for each in benchmark.sources
-        ],
+        "sources": [plain(each) for each in benchmark.sources],
         "split": dict(zip(("train", "val", "test"), benchmark.sizes, strict=True)),
         "needs_id_lists": benchmark.divide is None,
         "id_lists": benchmark.id_folder,

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from attrs import asdict
 
 from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import Toned, print_hanging
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.palette import tone_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def doctor_command(
     problems = sum(check.status == "problem" for check in checks)
     warnings = sum(check.status == "warning" for check in checks)
     if as_json:
-        print_json({"ok": not problems, "checks": [asdict(check) for check in checks]})
+        print_json({"ok": not problems, "checks": [plain(check) for check in checks]})
     else:
         click.echo(f"{_count(problems, 'problem')}, {_count(warnings, 'warning')}")
     return 1 if problems else 0

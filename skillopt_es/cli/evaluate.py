@@ -14,7 +14,7 @@ import click
 
 from skillopt_es.cli.options import OFFLINE_DEMO, budget_options, budget_settings, json_option
 from skillopt_es.cli.printing import print_json, tell_of
-from skillopt_es.cli.score_tables import print_by_type, score_json
+from skillopt_es.cli.score_tables import print_by_type
 from skillopt_es.cli.terminal import say_for_now, tell
 from skillopt_es.counting import counted
 from skillopt_es.engine.scores import mean_score
@@ -23,12 +23,12 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Failed, Json, Measured, Score
 from skillopt_es.logs import logger
-from skillopt_es.presenting.documents import usage_json
+from skillopt_es.presenting.documents import plain, plain_score
 from skillopt_es.presenting.numbers import shown_usage
+from skillopt_es.programs.evaluation.scoring import SplitResult
 from skillopt_es.projections.prices import prices_in
 from skillopt_es.projections.state import is_silent
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
-from skillopt_es.sessions.scoring import SplitResult
 
 if TYPE_CHECKING:
     from skillopt_es.config import RunConfig
@@ -161,23 +161,15 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
 def _of_run(name: str, which: str, overrides: Sequence[str], skill_file: Path | None, *, opens: bool) -> _Asked:
     """The config of a run, the skill that is asked for, what to call them, and the run's seal."""
     from skillopt_es.config import with_overrides
-    from skillopt_es.engine.run_data import recorded_run
-    from skillopt_es.events.errors import RunNotFound
     from skillopt_es.runs.folders import find_run
-    from skillopt_es.sessions.evaluation import OWN_BUDGET
+    from skillopt_es.sessions.evaluation import OWN_BUDGET, scorable_run
     from skillopt_es.sessions.seal import seal_of_run
-    from skillopt_es.sessions.session import read_state
 
-    folder = find_run(name, Path("runs"))
-    state = read_state(folder)
-    if state.started is None or state.current is None or state.best is None:
-        raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
-    recorded = recorded_run(state.started, folder)
-    config = with_overrides(recorded.config, (*OWN_BUDGET, *overrides), os.environ)
+    of = scorable_run(find_run(name, Path("runs")))
+    config = with_overrides(of.run.config, (*OWN_BUDGET, *overrides), os.environ)
     tell_of(config)
-    known = {"best": state.best.skill, "current": state.current.skill, "initial": state.started.skill}
-    skill = (known[which], ()) if skill_file is None else _skill_of(config, skill_file)
-    return config, skill, folder.resolve().name, seal_of_run(recorded, folder, config, opens=opens)
+    skill = (of.skill(which), ()) if skill_file is None else _skill_of(config, skill_file)
+    return config, skill, of.folder.resolve().name, seal_of_run(of.run, of.folder, config, opens=opens)
 
 
 def _skill_of(config: RunConfig, file: Path) -> _Skill:
@@ -315,9 +307,9 @@ def _split_json(result: SplitResult) -> Json:
         "measured": result.score.measured,
         "unmeasured": result.score.unmeasured,
         "problem": result.problem or None,
-        "by_type": {name: score_json(score) for name, score in result.by_type.items()},
+        "by_type": {name: plain_score(score) for name, score in result.by_type.items()},
         "calls_made_now": result.made,
-        "usage": usage_json(result.usage),
+        "usage": plain(result.usage),
     }
 
 

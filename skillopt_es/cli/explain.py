@@ -13,7 +13,7 @@ from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
 from skillopt_es.errors import NotInRun
-from skillopt_es.presenting.documents import problem_json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.words import fate_words
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from skillopt_es.runs.reading import Reading
 
 _NAMED = ("step", "epoch", "event", "candidate")
+_ONE_RESULT = "`explain` says what one result of it is: its event's number, or --item ID"
 
 
 @click.command("explain")
@@ -82,10 +83,11 @@ def _parsed(words: Sequence[str], item: str | None) -> tuple[str | None, Named, 
 
 def chain_of(step: int, reading: Reading) -> Chain:
     """A step's chain; raises NotInRun for a step that the run does not have, or has not come to."""
+    from skillopt_es.engine.programs import check_allowed
     from skillopt_es.projections.chains import CHAIN_TYPES, chains
 
     total, name = reading.started.total_steps, reading.run.name
-    _refuse_evaluation(reading)
+    check_allowed("steps", reading.started, reading.run.name, NotInRun, hint=_ONE_RESULT)
     found = chains(reading.read(types=CHAIN_TYPES))
     if step in found:
         return found[step]
@@ -95,20 +97,15 @@ def chain_of(step: int, reading: Reading) -> Chain:
     raise NotInRun(f"nothing that the agent did in step {step} of {name} has been looked at yet: {far}")
 
 
-def _refuse_evaluation(reading: Reading) -> None:
-    if not reading.started.total_steps:
-        hint = "`explain` says what one result of it is: its event's number, or --item ID"
-        raise NotInRun(f"{reading.run.name} is an evaluation: it has no steps and no epochs", hint=hint)
-
-
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
-    from skillopt_es.cli.explain_pages import step_json, step_page, verdict_words
+    from skillopt_es.cli.explain_pages import step_page, verdict_words
+    from skillopt_es.presenting.documents import step_json
     from skillopt_es.projections.fates import fates_of
 
     chain = chain_of(target.step, reading)
     name, total = reading.run.name, reading.started.total_steps
     if as_json:
-        print_json({"run": name, "problem": problem_json(reading), **step_json(chain)})
+        print_json({"run": name, "problem": plain(reading.problem), **step_json(chain)})
         return
     about = f"{target.about} is of " if target.about else ""
     events = f"events {chain.events[0].seq} to {chain.events[-1].seq}"
@@ -120,10 +117,12 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
 
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
-    from skillopt_es.cli.explain_pages import epoch_json, epoch_page
+    from skillopt_es.cli.explain_pages import epoch_page
+    from skillopt_es.engine.programs import check_allowed
+    from skillopt_es.presenting.documents import epoch_json
     from skillopt_es.projections.chains import END_TYPES, epoch_ends
 
-    _refuse_evaluation(reading)
+    check_allowed("steps", reading.started, reading.run.name, NotInRun, hint=_ONE_RESULT)
     started, name = reading.started, reading.run.name
     total = started.total_steps // max(1, started.steps_per_epoch)
     found = epoch_ends(reading.read(types=END_TYPES))
@@ -134,7 +133,7 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
         far = f"the last epoch with one is {max(found)} of {total}" if found else "no epoch has one"
         raise NotInRun(f"nothing is recorded of the end of epoch {target.epoch} of {name}: {far}")
     if as_json:
-        print_json({"run": name, "problem": problem_json(reading), **epoch_json(end)})
+        print_json({"run": name, "problem": plain(reading.problem), **epoch_json(end)})
         return
     about = f"{target.about} is of " if target.about else ""
     click.echo(f"{name}: {about}the end of epoch {end.epoch} of {total}")
@@ -143,11 +142,11 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
 
 def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
     """An event that stands for itself, or one result with what was made of it."""
-    from skillopt_es.cli.explain_pages import history_of, unknown_words, use_json, use_lines
+    from skillopt_es.cli.explain_pages import history_of, unknown_words, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
     from skillopt_es.events.places import Place
+    from skillopt_es.presenting.documents import plain_event, use_json
     from skillopt_es.presenting.event_lines import event_line
-    from skillopt_es.projections.plain import plain_event
 
     event = target.recorded.event
     history = history_of(event.item, reading) if isinstance(event, RolloutCompleted) else None
@@ -159,7 +158,7 @@ def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None
         print_json(
             {
                 "run": reading.run.name,
-                "problem": problem_json(reading),
+                "problem": plain(reading.problem),
                 "event": plain_event(target.recorded),
                 "uses": [use_json(use) for use in uses],
                 "uses_unknown_in_steps": list(unknown),

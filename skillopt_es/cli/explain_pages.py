@@ -8,7 +8,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import click
-from attrs import evolve
 
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_page
@@ -24,13 +23,12 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
-from skillopt_es.events.values import Failed, Json, Measured, Proposal, Purpose
-from skillopt_es.presenting.documents import fate_json, problem_json, proposal_json
+from skillopt_es.events.values import Purpose
+from skillopt_es.presenting.documents import plain, result_json, use_json
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.words import fate_words, names, proposal_words, short, unsaid_words
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
-from skillopt_es.projections.fates import fates_of, note_fates, verdict_of
-from skillopt_es.projections.plain import plain_payload
+from skillopt_es.projections.fates import note_fates
 from skillopt_es.projections.state import proposals_in
 
 if TYPE_CHECKING:
@@ -199,39 +197,6 @@ def verdict_words(chain: Chain) -> str:
     return "not over" if chain.gap is None else "end unknown"
 
 
-def step_json(chain: Chain) -> dict[str, Json]:
-    """A step for programs: its events whole, and the fate of everything that was proposed."""
-    reason, detail = verdict_of(chain)
-    return {
-        "step": chain.step,
-        "epoch": chain.epoch,
-        "verdict": reason,
-        "detail": detail,
-        "matched_by_wording": bool(chain.unsaid),
-        "events": [_event_json(seen) for seen in chain.events],
-        "proposals": [_proposal_json(chain, proposal) for proposal in chain.proposals.values()],
-        "notes": [
-            {"patch": fate.patch, "note": fate.note, "reason": fate.reason, "detail": fate.detail}
-            for fate in note_fates(chain)
-        ],
-    }
-
-
-def _event_json(seen: Seen[Event]) -> Json:
-    return {"seq": seen.seq, "type": type(seen.event).__name__, "data": plain_payload(seen.event)}
-
-
-def _proposal_json(chain: Chain, proposal: Proposal) -> Json:
-    patches = chain.patches_behind(proposal.id)
-    return {
-        "proposal": proposal_json(evolve(proposal, origins=chain.sources[proposal.id])),
-        "made_by": chain.maker_of[proposal.id],
-        "patches": list(patches),
-        "items": list(chain.items_behind(patches)),
-        "fates": [fate_json(fate) for fate in fates_of(chain, proposal.id)],
-    }
-
-
 def epoch_page(end: EpochEnd) -> Iterator[str]:
     """The end of an epoch for people."""
     if end.drawn is not None:
@@ -247,15 +212,6 @@ def epoch_page(end: EpochEnd) -> Iterator[str]:
     for said in end.events:
         if type(said.event) in _ADVICE:
             yield f"{_ADVICE[type(said.event)]}, event {said.seq}: {in_words(said.event)}"
-
-
-def epoch_json(end: EpochEnd) -> dict[str, Json]:
-    """The end of an epoch for programs."""
-    return {
-        "epoch": end.epoch,
-        "verdict": end.applied[-1].event.verdict.action if end.applied else None,
-        "events": [_event_json(seen) for seen in end.events],
-    }
 
 
 _SPLITS: Mapping[Purpose, str] = {
@@ -294,10 +250,9 @@ def results_of(item: str, reading: Reading) -> Iterator[Recorded]:
 
 def history_of(item: str, reading: Reading) -> ItemHistory:
     """Everything that the run recorded of an item."""
-    from skillopt_es.projections.chains import CHAIN_TYPES
-    from skillopt_es.projections.item_results import item_history
+    from skillopt_es.projections.item_results import HISTORY_TYPES, item_history
 
-    others = reading.read(types=(*CHAIN_TYPES, "SkillScored", "SlowUpdateProposed"))
+    others = reading.read(types=[name for name in HISTORY_TYPES if name != "RolloutCompleted"])
     records = sorted([*results_of(item, reading), *others], key=lambda recorded: recorded.seq)
     return item_history(item, (recorded for recorded in records if recorded.seq <= reading.until))
 
@@ -310,7 +265,7 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
         print_json(
             {
                 "run": reading.run.name,
-                "problem": problem_json(reading),
+                "problem": plain(reading.problem),
                 "item": item,
                 "split": split,
                 "results": [result_json(seen) for seen in history.results],
@@ -319,7 +274,7 @@ def show_item(item: str, reading: Reading, *, as_json: bool) -> None:
                 ],
                 "uses": [use_json(use) for use in history.uses],
                 "uses_unknown_in_steps": list(history.unknown),
-                "turned": [_turned_json(turned) for turned in history.turned],
+                "turned": [plain(turned) for turned in history.turned],
             }
         )
         return
@@ -347,24 +302,6 @@ def unknown_words(steps: Sequence[int]) -> str:
     return f"which analysts of step {', '.join(map(str, steps))} saw it, and so what came of that"
 
 
-def result_json(seen: Seen[RolloutCompleted]) -> Json:
-    """One result for programs."""
-    event, outcome = seen.event, seen.event.outcome
-    measured = isinstance(outcome, Measured)
-    kind = "measured" if measured else "failed" if isinstance(outcome, Failed) else "not_run"
-    return {
-        "seq": seen.seq,
-        "place": event.place,
-        "purpose": event.purpose,
-        "skill": event.skill,
-        "outcome": kind,
-        "passed": outcome.passed if isinstance(outcome, Measured) else None,
-        "hard": outcome.hard if isinstance(outcome, Measured) else None,
-        "soft": outcome.soft if isinstance(outcome, Measured) else None,
-        "failure": event.failure,
-    }
-
-
 def use_lines(use: Use) -> Iterator[str]:
     """What one analyst made of the item's trajectory."""
     event = use.patch.event
@@ -376,34 +313,8 @@ def use_lines(use: Use) -> Iterator[str]:
         yield f"    note “{short(note.note)}”: {note.reason.replace('_', ' ')}, {note.detail}"
 
 
-def use_json(use: Use) -> Json:
-    """The same for programs."""
-    return {
-        "patch": use.patch.event.patch,
-        "seq": use.patch.seq,
-        "step": use.patch.event.step,
-        "kind": use.patch.event.kind,
-        "result": use.patch.event.result,
-        "proposals": [
-            {"proposal": proposal_json(proposal), "fates": [fate_json(fate) for fate in fates]}
-            for proposal, fates in use.proposals
-        ],
-        "notes": [{"note": note.note, "reason": note.reason, "detail": note.detail} for note in use.notes],
-    }
-
-
 def _turned_words(turned: Turned) -> str:
     if turned.step is None:
         return f"event {turned.seq:<6} end of epoch {turned.epoch}: {turned.how} between its first and last skill"
     verdict = turned.action.replace("_", " ")
     return f"event {turned.seq:<6} gate of step {turned.step}: {turned.how} by the candidate; the verdict: {verdict}"
-
-
-def _turned_json(turned: Turned) -> Json:
-    return {
-        "seq": turned.seq,
-        "step": turned.step,
-        "epoch": turned.epoch,
-        "how": turned.how,
-        "verdict": turned.action or None,
-    }

@@ -182,7 +182,7 @@ def _export_skill(log: EventLog, choice: SkillChoice, out: str, *, force: bool) 
 def _export_events(log: EventLog, out: str, *, force: bool) -> None:
     from skillopt_es.cli.files import writing
     from skillopt_es.events.codec import canonical_json
-    from skillopt_es.projections.plain import plain_event
+    from skillopt_es.presenting.documents import plain_event
 
     lines = (f"{canonical_json(plain_event(recorded))}\n".encode() for recorded in log.read())
     if out == "-":
@@ -218,11 +218,11 @@ def write_tables(logs: Sequence[EventLog], path: Path, *, trajectories: bool) ->
 
 def _trajectories(log: EventLog) -> Iterator[tuple[Recorded, str]]:
     """Each rollout that has a trajectory, and its text."""
-    from skillopt_es.engine.evidence import Evidence
+    from skillopt_es.engine.evidence import RecordedTexts
     from skillopt_es.engine.trajectories import unpacked
     from skillopt_es.events.journal import Journal
 
-    evidence = Evidence(log, Journal(log.reader))
+    evidence = RecordedTexts(log, Journal(log.reader))
     for recorded in log.read(types={"RolloutCompleted"}):
         if isinstance(recorded.event, RolloutCompleted) and recorded.event.trajectory:
             records = unpacked(recorded.event, evidence).records

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from attrs import asdict
 
 from skillopt_es.cli.options import directory_option, json_option, moment_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
+from skillopt_es.presenting.documents import plain_fields
 from skillopt_es.presenting.numbers import shown_settings
 from skillopt_es.runs.lookup import Moment
 
@@ -55,7 +55,7 @@ def fork_command(
         made = make_fork(parent, seq, folder, overrides=overrides, now=lambda: datetime.now(UTC))
     opening = made.opening
     if as_json:
-        print_json({"run": folder.name, "folder": str(folder), **asdict(opening), "steps": made.state.steps_done})
+        print_json({"run": folder.name, "folder": str(folder), **plain_fields(opening), "steps": made.state.steps_done})
         return
     click.echo(f"fork        {folder.name}, of {opening.parent} after event {seq:,}")
     answers = f"{counted(opening.inherited, 'recorded call')} to answer again"

@@ -129,7 +129,7 @@ def _print(of: Subject, which: str, found: Calibration, drawn: Path | None) -> N
         print_hanging(f"{column:<18}{line}", hang=18)
     say()
     own = next(each.rule for each in found.rules if each.own)
-    settings = " ".join(f"--set {key}={value}" for key, value in _settings(found.recommended).items())
+    settings = " ".join(f"--set {key}={value}" for key, value in found.recommended.settings.items())
     print_hanging(f"recommended: {'the rule that the run has' if found.recommended == own else settings}", hang=2)
 
 
@@ -187,23 +187,12 @@ def _row(each: Worth) -> tuple[str, ...]:
 
 
 def _named(rule: Rule) -> str:
-    if rule.name == "strict":
-        return "strict"
-    one = "error" if rule.standard_errors == 1 else "errors"
-    errors = f" {rule.standard_errors:g} {one}," if rule.name == "paired" else ""
-    noise = ", noise by item" if rule.name == "paired" and rule.noise == "items" else ""
-    return f"{rule.name},{errors} {counted(rule.draws, 'draw')}{noise}"
-
-
-def _settings(rule: Rule) -> dict[str, Json]:
-    """The config keys that make a rule."""
-    found: dict[str, Json] = {"evaluation.gate_rule": rule.name}
-    if rule.name != "strict":
-        found["evaluation.gate_draws"] = rule.draws
-    if rule.name == "paired":
-        found["evaluation.gate_standard_errors"] = rule.standard_errors
-        found["evaluation.gate_noise"] = rule.noise
-    return found
+    """The rule with the settings that say something to it."""
+    heeds, one = rule.kind.heeds, "error" if rule.standard_errors == 1 else "errors"
+    said = [f"{rule.standard_errors:g} {one}"] if "standard_errors" in heeds else []
+    said += [counted(rule.draws, "draw")] if "draws" in heeds else []
+    said += ["noise by item"] if "noise" in heeds and rule.noise == "items" else []
+    return ", ".join([rule.name, *said])
 
 
 def _json(of: Subject, which: str, found: Calibration | NotKnown, drawn: Path | None) -> Json:
@@ -238,7 +227,7 @@ def _json(of: Subject, which: str, found: Calibration | NotKnown, drawn: Path | 
         "churn_turns": found.rules[0].null.turned,
         "items": items,
         "rules": [_rule_json(each) for each in found.rules],
-        "recommended": _settings(found.recommended),
+        "recommended": found.recommended.settings,
     }
 
 
@@ -246,7 +235,7 @@ def _rule_json(each: Worth) -> Json:
     return cast(
         "Json",
         {
-            **_settings(each.rule),
+            **each.rule.settings,
             "own": each.own,
             "null_accepts": each.null.itself,
             "null_accepts_most": each.null.itself_most,

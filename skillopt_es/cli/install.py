@@ -11,6 +11,7 @@ import click
 from skillopt_es.cli.options import directory_option, json_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.skills import SkillChoice, skill_options
+from skillopt_es.presenting.documents import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,14 +66,13 @@ def install_command(
     The skill has the name of --name or of its own frontmatter. A skill of that name which was not installed from here
     is left alone, unless --force takes its place; `uninstall` brings it back.
     """
-    from attrs import asdict
 
     from skillopt_es.deploy.install import install
 
     receipt, files = _content(source, choice, directory)
     done = install(_skills(to, scope), receipt, files, force=force)
     if as_json:
-        print_json({**asdict(done), **{key: _path(getattr(done, key)) for key in ("place", "kept")}})
+        print_json(plain(done))
         return
     what = "updated" if done.updated else "installed"
     more = "; what was there comes back with `skillopt-es uninstall`" if done.replaced else ""
@@ -92,7 +92,6 @@ def uninstall_command(name: str | None, to: str, scope: Scope, force: bool, as_j
 
     Refuses when somebody has changed the skill since. Doing it twice does nothing.
     """
-    from attrs import asdict
 
     from skillopt_es.deploy.frontmatter import is_name
     from skillopt_es.deploy.install import uninstall
@@ -103,7 +102,7 @@ def uninstall_command(name: str | None, to: str, scope: Scope, force: bool, as_j
         raise click.UsageError(f"{name!r} is no name of a skill")
     done = uninstall(skills, name, force=force)
     if as_json:
-        print_json({**asdict(done), **{key: _path(getattr(done, key)) for key in ("place", "kept")}})
+        print_json(plain(done))
     elif done.found or done.restored:
         click.echo(f"removed: {done.place}{'; what was there before is back' if done.restored else ''}")
         if done.kept is not None:
@@ -116,10 +115,6 @@ def _skills(to: str, scope: Scope) -> Path:
     from skillopt_es.deploy.places import skills_folder
 
     return skills_folder(to, scope, home=Path.home(), project=Path.cwd(), environ=os.environ)
-
-
-def _path(path: Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 def _only_one(skills: Path) -> str:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from attrs import asdict
 
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_hanging, say
 from skillopt_es.counting import counted
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.palette import verdict_words
 
@@ -39,7 +39,6 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
     """
     from skillopt_es.cli.printing import as_found
     from skillopt_es.errors import NotInRun
-    from skillopt_es.presenting.documents import problem_json
     from skillopt_es.projections.lineage import TYPES, lineage
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
@@ -54,9 +53,9 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
                     "run": name,
                     "current": found.current,
                     "best": found.best,
-                    "forks": [asdict(fork) for fork in found.forks],
-                    "nodes": [asdict(node) for node in found.nodes],
-                    "problem": problem_json(reading),
+                    "forks": [plain(fork) for fork in found.forks],
+                    "nodes": [plain(node) for node in found.nodes],
+                    "problem": plain(reading.problem),
                 }
             )
         else:

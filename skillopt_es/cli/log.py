@@ -17,7 +17,7 @@ from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
 from skillopt_es.cli.terminal import Toned, print_hanging, say, tell, width
 from skillopt_es.engine.call_records import shown_step, steps_of
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.trajectories import unpacked
 from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored
 from skillopt_es.events.erasures import ErasedText
@@ -25,9 +25,9 @@ from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json, SkillTree
+from skillopt_es.presenting.documents import plain_call, plain_event
 from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.numbers import shown_time
-from skillopt_es.projections.plain import plain_call, plain_event
 from skillopt_es.runs.lookup import Found, FoundCalls, FoundSkill
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _print_event(recorded: Recorded, log: EventLog) -> None:
     if isinstance(recorded.event, RunCompleted):
         print_test_types(_tests(recorded.event, log))
     if isinstance(recorded.event, RolloutCompleted) and recorded.event.trajectory:
-        for kind, text in unpacked(recorded.event, Evidence(log, Journal(log.reader))).records:
+        for kind, text in unpacked(recorded.event, RecordedTexts(log, Journal(log.reader))).records:
             _print_text(kind, text)
 
 

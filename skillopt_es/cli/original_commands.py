@@ -20,7 +20,7 @@ from attrs import define, field
 
 from skillopt_es.cli.main import main
 from skillopt_es.cli.summary import write_best
-from skillopt_es.cli.terminal import print_error, print_note
+from skillopt_es.cli.terminal import print_error
 from skillopt_es.config.files import parsed_value
 from skillopt_es.config.original import FATES, FLAT, Retired, Secret
 from skillopt_es.config.sections import SECTIONS
@@ -81,7 +81,7 @@ def train_words(words: Sequence[str]) -> Words:
         raise Refusal("--skill is a flag of skillopt-eval: to begin with a skill, use --skill_init")
     if out is not None and (out / LOG_FILE).exists():
         if given.values or given.options:
-            print_note(f"{out} has begun, so it goes on as it was told then; other flags are left out")
+            click.echo(f"note: {out} has begun, so it goes on as it was told then; other flags are left out", err=True)
         return ["resume", out.name, "--dir", str(out.parent)]
     place = [] if out is None else ["--run", out.name, "--dir", str(out.parent)]
     return ["run", config, *given.settings(), *place]
@@ -109,7 +109,7 @@ def _own_best(said: str) -> str:
     if state.best is None:
         raise Refusal(f"--skill {said}: {file.parent} stopped before it began, so it has no best skill")
     ours = write_best(state, file.parent)
-    print_note(f"{file.parent} is a run of skillopt-es, whose best skill is {ours}")
+    click.echo(f"note: {file.parent} is a run of skillopt-es, whose best skill is {ours}", err=True)
     return str(ours)
 
 
@@ -161,7 +161,7 @@ class _Given:
             _refuse_secret(f"--{name}", name, key)
             fate = FATES.get(key)
             if isinstance(fate, Retired):
-                print_note(f"--{name} is left out: {fate.why}")
+                click.echo(f"note: --{name} is left out: {fate.why}", err=True)
                 continue
             found += ["--set", f"{key}={_as_yaml(key, value)}"]
         return found

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from attrs import asdict
 
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table, table_width
@@ -15,13 +14,14 @@ from skillopt_es.cli.terminal import print_hanging, print_next, say, width
 from skillopt_es.counting import counted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Failed, Measured
+from skillopt_es.presenting.documents import plain, plain_fields
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.words import short
 from skillopt_es.runs.folders import dir_option
 
 if TYPE_CHECKING:
     from skillopt_es.audit.regated import Regated, Verdict
-    from skillopt_es.audit.rescoring import Grade, Rescoring
+    from skillopt_es.audit.rescoring import Rescoring
     from skillopt_es.events.values import Json, Outcome
 
 
@@ -49,7 +49,6 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
     """
     from skillopt_es.audit.regating import regated
     from skillopt_es.cli.printing import as_found
-    from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
 
@@ -58,7 +57,7 @@ def regate_command(run: str | None, overrides: tuple[str, ...], directory: Path,
         _ = reading.started
         found = regated(reading, folder, overrides)
         if as_json:
-            print_json({"run": folder.name, **verdicts_json(found), "problem": problem_json(reading)})
+            print_json({"run": folder.name, **verdicts_json(found), "problem": plain(reading.problem)})
         else:
             print_verdicts(folder, found, "this rule")
         return as_found(reading)
@@ -71,8 +70,8 @@ def verdicts_json(found: Regated) -> dict[str, Json]:
         "parting": None if found.parting is None else found.parting.seq,
         "other_scores_told_after_step": found.told,
         "best": {"recorded": found.best_recorded, "derived": found.best_derived},
-        "exact": [asdict(each) for each in found.verdicts if each.zone == "exact"],
-        "estimate": [asdict(each) for each in found.verdicts if each.zone == "estimate"],
+        "exact": [plain(each) for each in found.verdicts if each.zone == "exact"],
+        "estimate": [plain(each) for each in found.verdicts if each.zone == "estimate"],
     }
 
 
@@ -178,7 +177,6 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
     """
     from skillopt_es.audit.rescoring import rescored
     from skillopt_es.cli.printing import as_found
-    from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.reading import Reading
 
@@ -186,7 +184,7 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
     with Reading.of(folder) as reading:
         found = asyncio.run(rescored(reading, reading.log, folder, overrides))
         if as_json:
-            print_json({"run": folder.name, **_json(found), "problem": problem_json(reading)})
+            print_json({"run": folder.name, **_json(found), "problem": plain(reading.problem)})
         else:
             _print(folder, found)
         return as_found(reading)
@@ -195,29 +193,13 @@ def rescore_command(run: str | None, overrides: tuple[str, ...], directory: Path
 def _json(found: Rescoring) -> dict[str, Json]:
     return {
         "graded": len(found.grades),
-        "changed": [_grade_json(each) for each in found.grades if each.changed],
+        "changed": [plain(each) for each in found.grades if each.changed],
         "evaluations": [
-            {**asdict(each), "changed": each.recorded != each.derived} for each in found.regated.evaluations
+            {**plain_fields(each), "changed": each.recorded != each.derived} for each in found.regated.evaluations
         ],
         "first_grade_that_analysts_read": found.regated.read,
         **verdicts_json(found.regated),
     }
-
-
-def _grade_json(each: Grade) -> Json:
-    return {
-        "seq": each.seq,
-        "place": each.place,
-        "item": each.item,
-        "recorded": _outcome_json(each.recorded),
-        "derived": None if each.derived is None else _outcome_json(each.derived),
-        "why": each.why,
-    }
-
-
-def _outcome_json(outcome: Outcome) -> Json:
-    values: dict[str, Json] = asdict(outcome)
-    return {"outcome": "measured" if isinstance(outcome, Measured) else "failed", **values}
 
 
 def _print(folder: Path, found: Rescoring) -> None:

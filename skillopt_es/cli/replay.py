@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
 from skillopt_es.cli.options import directory_option, json_option, moment_option
 from skillopt_es.cli.printing import print_json
 from skillopt_es.counting import counted
-from skillopt_es.engine.differences import Mismatch
+from skillopt_es.engine.differences import CheckReport, Mismatch
 from skillopt_es.engine.programs import program_at
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.projections.state import AnyState, Standing
 from skillopt_es.runs.lookup import Moment
@@ -70,7 +71,6 @@ def _replay(
     """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
     from skillopt_es.cli.printing import as_found
     from skillopt_es.engine.fold import fold_log
-    from skillopt_es.presenting.documents import problem_json
 
     seq = _seq(reading, until)
     state, _ = fold_log(reading.read(until=seq))
@@ -82,7 +82,7 @@ def _replay(
     if out is not None:
         _write(state, out)
     if as_json:
-        print_json({**_as_json(folder, state, seq, head, report), "problem": problem_json(reading)})
+        print_json({**_as_json(folder, state, seq, head, report), "problem": plain(reading.problem)})
     else:
         _print(folder, state, seq, head, report)
         if out is not None:
@@ -148,9 +148,10 @@ def _as_json(folder: Path, state: AnyState, seq: int, head: int, report: CheckRe
 
 
 def _print(folder: Path, state: AnyState, seq: int, head: int, report: CheckReport | None) -> None:
+    from skillopt_es.programs.evaluation.program import EVALUATION
     from skillopt_es.runs.snapshot import counted_verdicts, position
 
-    if state.started is not None and state.started.total_steps == 0:
+    if state.started is not None and state.started.program == EVALUATION.name:
         _print_evaluation(folder, state, seq, head, report)
         return
     counts = state.counts
@@ -267,13 +268,12 @@ def mismatch_lines(report: CheckReport) -> list[str]:
 def _line(found: Mismatch) -> str:
     where = "" if found.step is None else f", step {found.step}"
     after = "  (after the first difference)" if found.follow_up else ""
-    said = found.message.removeprefix("does not follow from the evidence: ")
-    return f"event {found.seq} ({found.event}){where}: {said}{after}"
+    return f"event {found.seq} ({found.event}){where}: {found.said}{after}"
 
 
 def report_json(report: CheckReport) -> Json:
     """A report as JSON; `mismatch` is the first of `mismatches`."""
-    found = [_mismatch_json(each) for each in report.mismatches]
+    found = [plain(each) for each in report.mismatches]
     return {
         "ok": report.ok,
         "events": report.events,
@@ -288,16 +288,3 @@ def report_json(report: CheckReport) -> Json:
 
 def _json_of(report: CheckReport | Unreadable) -> Json:
     return {"ok": False, "error": report.why} if isinstance(report, Unreadable) else report_json(report)
-
-
-def _mismatch_json(found: Mismatch) -> Json:
-    return {
-        "seq": found.seq,
-        "event": found.event,
-        "step": found.step,
-        "message": found.message,
-        "follow_up": found.follow_up,
-        "differences": [
-            {"field": each.field, "recorded": each.recorded, "derived": each.derived} for each in found.differences
-        ],
-    }

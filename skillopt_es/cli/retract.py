@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 import click
-from attrs import asdict
 
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import tell
 from skillopt_es.counting import counted
-from skillopt_es.presenting.documents import problem_json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.words import short, unsaid_words
 
 if TYPE_CHECKING:
@@ -176,8 +175,8 @@ def _json(found: Descent) -> dict[str, Json]:
     return {
         "item": found.evidence.item,
         "place": found.evidence.place or None,
-        "derived": [asdict(each) for each in found.derived],
-        "lines": [asdict(each) for each in found.lines],
+        "derived": [plain(each) for each in found.derived],
+        "lines": [plain(each) for each in found.lines],
         "accepted_steps": list(found.taken),
         "matched_by_wording": bool(found.unsaid),
         "unknown_steps": list(found.unknown),
@@ -205,7 +204,7 @@ def _print_list(reading: Reading, found: Descent, *, as_json: bool) -> None:
 
     name = reading.run.name
     if as_json:
-        print_json({"run": name, "problem": problem_json(reading), **_json(found)})
+        print_json({"run": name, "problem": plain(reading.problem), **_json(found)})
         return
     click.echo(f"{name}: what goes back to {_named(found.evidence)}")
     if not found.derived:

@@ -10,6 +10,7 @@ import click
 from skillopt_es.cli.printing import print_table
 from skillopt_es.cli.terminal import field
 from skillopt_es.events.values import Json, Score
+from skillopt_es.presenting.documents import plain_score
 
 
 class Scored(Protocol):
@@ -72,17 +73,10 @@ def scored_json(scored: Scored | None) -> Json:
     """An evaluation's score with those of its types; null for none."""
     if scored is None:
         return None
-    return {**_numbers(scored.score), "by_type": {name: _numbers(score) for name, score in scored.by_type.items()}}
-
-
-def score_json(score: Score | None) -> Json:
-    """A score; its means are null when nothing was measured."""
-    return None if score is None else _numbers(score)
-
-
-def _numbers(score: Score) -> dict[str, Json]:
-    hard, soft = (None, None) if score.measured == 0 else (score.hard, score.soft)
-    return {"hard": hard, "soft": soft, "measured": score.measured, "unmeasured": score.unmeasured}
+    return {
+        **plain_score(scored.score),
+        "by_type": {name: plain_score(score) for name, score in scored.by_type.items()},
+    }
 
 
 def _items(score: Score) -> str:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
-from attrs import asdict
 
 from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
@@ -16,16 +15,15 @@ from skillopt_es.cli.score_tables import (
     print_by_type,
     print_test_types,
     print_tests,
-    score_json,
     tests_by_name,
     tests_json,
 )
 from skillopt_es.cli.summary import limit_option, steps_after
 from skillopt_es.cli.terminal import Toned, field, print_hanging, print_next, say, tell
 from skillopt_es.counting import counted
-from skillopt_es.events.catalog import RunForked, RunStarted
+from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Json, Score
-from skillopt_es.presenting.documents import looks_json, total_json
+from skillopt_es.presenting.documents import plain, plain_fields, plain_origin, plain_score
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_usage, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import is_sealed, looks_words
@@ -62,7 +60,6 @@ def runs_command(directory: Path, as_json: bool) -> None:
 def status_command(run: str | None, directory: Path, as_json: bool) -> int:
     """Where a run stands, one line a step, and what to type next. RUN defaults to the newest."""
     from skillopt_es.cli.printing import as_found
-    from skillopt_es.presenting.documents import problem_json
     from skillopt_es.runs.folders import find_run
     from skillopt_es.runs.overview import detailed
     from skillopt_es.runs.reading import Reading
@@ -72,7 +69,7 @@ def status_command(run: str | None, directory: Path, as_json: bool) -> int:
         found = detailed(reading, folder)
         null = _null(folder) if found.drawn_again and reading.problem is None else None
         if as_json:
-            print_json({**status_json(found, null), "problem": problem_json(reading)})
+            print_json({**status_json(found, null), "problem": plain(reading.problem)})
         else:
             print_status(found, directory, null)
         return as_found(reading)
@@ -153,15 +150,15 @@ def overview_json(each: Overview | Unreadable) -> Json:
         "epochs": summary.epochs,
         "step": summary.step,
         "steps": summary.steps,
-        "current": asdict(summary.current),
-        "best": asdict(summary.best),
+        "current": plain(summary.current),
+        "best": plain(summary.best),
         "events": each.events,
         "calls": each.calls,
         "currency": each.currency or None,
         "cost": each.cost,
-        "test_scores": {name: score_json(scored.score) for name, scored in _tests(summary).items()},
+        "test_scores": {name: plain_score(scored.score) for name, scored in _tests(summary).items()},
         "last_written": each.written,
-        "forked_from": fork_json(summary.forked),
+        "forked_from": plain_origin(summary.forked),
         "retracted": [item for event in summary.retracted for item in event.items],
         "erased": [item for event in summary.erased for item in event.items],
         "imported": None if summary.imported is None else summary.imported.source,
@@ -169,30 +166,24 @@ def overview_json(each: Overview | Unreadable) -> Json:
     }
 
 
-def fork_json(forked: RunForked | None) -> Json:
-    """Which run a fork was made of, and where; null for a run that is none."""
-    return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
-
-
 def status_json(found: Detailed, null: tuple[Null, Flips] | None) -> dict[str, Json]:
     """One run as JSON, with its lines and evaluations."""
     summary = found.overview.summary
     lines: list[Json] = [
-        {"kind": "step" if isinstance(line, StepLine) else "epoch", **cast("dict[str, Json]", asdict(line))}
-        for line in summary.lines
+        {"kind": "step" if isinstance(line, StepLine) else "epoch", **plain_fields(line)} for line in summary.lines
     ]
     return {
         **cast("dict[str, Json]", overview_json(found.overview)),
         "resumed": summary.resumed,
-        "usage": total_json(found.spent),
+        "usage": plain(found.spent),
         "tests": tests_json(_tests(summary)),
         "null_accepts": None if null is None else null[0].itself,
         "null_accepts_most": None if null is None else null[0].itself_most,
         "churn_accepts": None if null is None else null[0].churn,
-        "test_looks": looks_json(summary.looks, sealed=found.started is not None and is_sealed(found.started)),
+        "test_looks": {"sealed": found.started is not None and is_sealed(found.started), **plain_fields(summary.looks)},
         "lines": lines,
-        "evaluations": [asdict(line) for line in summary.evaluations],
-        "completed": asdict(summary.completed) if summary.completed else None,
+        "evaluations": [plain(line) for line in summary.evaluations],
+        "completed": plain(summary.completed) if summary.completed else None,
         "unknown": [{"place": gap.place, "what": gap.what, "why": gap.why} for gap in summary.gaps],
     }
 
@@ -209,9 +200,9 @@ def print_status(found: Detailed, directory: Path, null: tuple[Null, Flips] | No
     _print_changes(summary)
     if found.started is not None:
         field("trains", _what(found.started))
-    epoch = f"epoch {summary.epoch} of {summary.epochs}"
+    epoch = f", epoch {summary.epoch} of {summary.epochs}" if summary.epoch or not summary.step else ""
     stopped = "" if summary.stopped is None else f", stopped by {summary.stopped.reason}"
-    field("progress", f"step {summary.step} of {summary.steps}, {epoch}{stopped}{_resumed(summary)}")
+    field("progress", f"step {summary.step} of {summary.steps}{epoch}{stopped}{_resumed(summary)}")
     field("validation", _validation(summary))
     _print_honesty(found, null)
     used = f"{shown_usage(found.spent.usage.total, found.spent.currency)}; `usage` has the details"
@@ -333,7 +324,7 @@ def _step_row(line: StepLine) -> tuple[str, ...]:
     counts = (line.proposed, line.merged, line.chosen, line.applied)
     return (
         str(line.step),
-        str(line.epoch),
+        str(line.epoch) if line.epoch else "-",  # a program may have steps without epochs
         _hard(line.train),
         "-" if set(counts) == {None} else "/".join("-" if count is None else str(count) for count in counts),
         str(line.notes),

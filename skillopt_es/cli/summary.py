@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from skillopt_es.cli.printing import print_json
-from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, score_json, scored_json, tests_by_name
+from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, scored_json, tests_by_name
 from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say, tell
 from skillopt_es.deploy.frontmatter import is_name, own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score
-from skillopt_es.presenting.documents import total_json
+from skillopt_es.presenting.documents import plain, plain_score
 from skillopt_es.presenting.numbers import shown_usage, shown_value
 from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
@@ -104,7 +104,7 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
         "indecisive": state.counts.indecisive,
         "skipped": state.counts.skipped,
         "stopped": None if state.stopped is None else state.stopped.reason,
-        "baseline": score_json(_baseline(state)),
+        "baseline": None if (baseline := _baseline(state)) is None else plain_score(baseline),
         "best": {
             "file": str(best),
             "hash": state.best.skill.hash,
@@ -112,7 +112,7 @@ def _as_json(state: AnyState, folder: Path, best: Path, used: Spent) -> Json:
             "origin": str(state.best.origin),
         },
         **{f"test_{name}": scored_json(tests.get(name)) for name in ("initial", "best", "final")},
-        "usage": total_json(used),
+        "usage": plain(used),
         "note": _nothing_learned(state) or None,
         "paused": state.paused.message if state.paused else None,
     }

@@ -13,7 +13,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json, print_table
 from skillopt_es.counting import counted
 from skillopt_es.events.values import ImportedUsage, Json
-from skillopt_es.presenting.documents import problem_json, usage_json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import (
     lower_bounds,
     not_as_wanted,
@@ -23,7 +23,7 @@ from skillopt_es.presenting.numbers import (
     shown_value,
 )
 from skillopt_es.projections.imported_usage import UsageThere, together
-from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, Usage
+from skillopt_es.projections.usage import KINDS, Money, RunUsage, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 from skillopt_es.runs.reading import Reading
 
@@ -66,7 +66,7 @@ def usage_command(run: str | None, by: str, directory: Path, as_json: bool) -> i
         if by == "improvement":
             print_improvement(reading, found, as_json=as_json)
         elif as_json:
-            print_json({**_as_json(found), "problem": problem_json(reading)})
+            print_json({**_as_json(found), "problem": plain(reading.problem)})
         else:
             _print(found, by)
         return as_found(reading)
@@ -89,21 +89,21 @@ def _print(spent: Spent, by: str) -> None:
 def _as_json(spent: Spent) -> dict[str, Json]:
     """The totals and every group; null for tokens and money of which nothing is known."""
     groups: dict[str, Json] = {
-        f"by_{by}": {name: usage_json(group) for name, group in rows} for by, rows in _groups(spent.usage).items()
+        f"by_{by}": {name: plain(group) for name, group in rows} for by, rows in _groups(spent.usage).items()
     }
     return {
         "currency": spent.currency or None,
         "crashes": spent.crashes,
         "inherited": spent.inherited,
-        "ahead": usage_json(spent.ahead.made),
-        "ahead_wasted": usage_json(spent.ahead.wasted),
+        "ahead": plain(spent.ahead.made),
+        "ahead_wasted": plain(spent.ahead.wasted),
         "repeats": spent.ahead.repeats,
-        "total": usage_json(spent.usage.total),
+        "total": plain(spent.usage.total),
         **groups,
     }
 
 
-def _groups(usage: RunUsage) -> dict[str, list[tuple[str, Usage]]]:
+def _groups(usage: RunUsage) -> dict[str, list[tuple[str, UsageSums]]]:
     return {
         "stage": list(usage.by_stage.items()),
         "role": list(usage.by_role.items()),
@@ -117,17 +117,17 @@ def _groups(usage: RunUsage) -> dict[str, list[tuple[str, Usage]]]:
     }
 
 
-def _numbered(groups: Mapping[int | None, Usage]) -> list[tuple[str, Usage]]:
+def _numbered(groups: Mapping[int | None, UsageSums]) -> list[tuple[str, UsageSums]]:
     """By number; what lies outside, such as the baseline and the tests, comes last."""
     inside = sorted((number, group) for number, group in groups.items() if number is not None)
     return _outside_last([(str(number), group) for number, group in inside], groups.get(None))
 
 
-def _outside_last(inside: list[tuple[str, Usage]], outside: Usage | None) -> list[tuple[str, Usage]]:
+def _outside_last(inside: list[tuple[str, UsageSums]], outside: UsageSums | None) -> list[tuple[str, UsageSums]]:
     return inside if outside is None else [*inside, ("outside", outside)]
 
 
-def _row(name: str, usage: Usage, currency: str) -> tuple[str, ...]:
+def _row(name: str, usage: UsageSums, currency: str) -> tuple[str, ...]:
     counts = (usage.calls, usage.failed, usage.tries)
     tokens = (shown_tokens(getattr(usage, kind)) for kind in KINDS)
     return (name, *(f"{count:,}" for count in counts), *tokens, *([shown_cost(usage.cost)] if currency else []))
@@ -152,9 +152,9 @@ def usage_there_json(usage: UsageThere) -> Json:
     return {
         "imported": True,
         "whole_run": usage.whole,
-        "total": _plain(together(usage.by_stage.values())),
-        "by_stage": {stage: _plain(row) for stage, row in usage.by_stage.items()},
-        "by_step": {str(step): _plain(row) for step, row in usage.by_step.items()},
+        "total": plain(together(usage.by_stage.values())),
+        "by_stage": {stage: plain(row) for stage, row in usage.by_stage.items()},
+        "by_step": {str(step): plain(row) for step, row in usage.by_step.items()},
     }
 
 
@@ -162,20 +162,16 @@ def _cells(row: ImportedUsage) -> tuple[str, ...]:
     return tuple("-" if count is None else f"{count:,}" for count in (row.calls, row.input_tokens, row.output_tokens))
 
 
-def _plain(row: ImportedUsage) -> Json:
-    return {"calls": row.calls, "input_tokens": row.input_tokens, "output_tokens": row.output_tokens}
-
-
 def print_improvement(reading: Reading, used: Spent, *, as_json: bool) -> None:
     """The page, or the document, as far as the log can be read."""
     found = improvement_of((recorded.event for recorded in reading.read()), used.usage)
     if as_json:
-        print_json({**_improvement_json(found, used), "problem": problem_json(reading)})
+        print_json({**_improvement_json(found, used), "problem": plain(reading.problem)})
     else:
         _print_page(found, used)
 
 
-def _tokens(usage: Usage) -> Tally:
+def _tokens(usage: UsageSums) -> Tally:
     return usage.input + usage.output
 
 
@@ -209,7 +205,7 @@ def _units(found: Improvement) -> list[tuple[str, float]]:
     return [("point", found.points), ("line", found.lines), ("edit", found.edits)]
 
 
-def _each(usage: Usage, number: float, currency: str) -> str:
+def _each(usage: UsageSums, number: float, currency: str) -> str:
     """What one of so many cost, on the whole; a dash where there is none."""
     if number <= 0:
         return "-"
@@ -237,7 +233,7 @@ def _stretch_row(each: Stretch, money: bool) -> tuple[str, ...]:
     return (each.name, each.verdict.replace("_", " "), *counts, *own, *so_far)
 
 
-def _spent_cells(usage: Usage, found: Improvement, money: bool) -> tuple[str, ...]:
+def _spent_cells(usage: UsageSums, found: Improvement, money: bool) -> tuple[str, ...]:
     tokens = _tokens(usage)
     own = (shown_tokens(tokens), *([shown_cost(usage.cost)] if money else []))
     share = (_shared_tokens(tokens, found.points), *([_shared_cost(usage.cost, found.points)] if money else []))
@@ -254,26 +250,14 @@ def _improvement_json(found: Improvement, used: Spent) -> dict[str, Json]:
         "points": found.points,
         "accepted_edits": found.edits,
         "lines": found.lines,
-        "total": usage_json(found.total),
-        "by_stage": {stage: usage_json(usage) for stage, usage in found.by_stage.items()},
+        "total": plain(found.total),
+        "by_stage": {stage: plain(usage) for stage, usage in found.by_stage.items()},
         "for_each": {name: None if number <= 0 else _each_json(found.total, number) for name, number in _units(found)},
-        "curve": [
-            {
-                "after": each.name,
-                "verdict": each.verdict or None,
-                "edits": each.edits,
-                "lines": each.lines,
-                "best": each.best,
-                "points": each.points,
-                "used": usage_json(each.usage),
-                "so_far": usage_json(each.so_far),
-            }
-            for each in found.curve
-        ],
+        "curve": [plain(each) for each in found.curve],
     }
 
 
-def _each_json(usage: Usage, number: float) -> Json:
+def _each_json(usage: UsageSums, number: float) -> Json:
     tokens, cost = _tokens(usage).known, usage.cost.known
     return {
         "tokens": None if tokens is None else tokens / number,

@@ -10,6 +10,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import Toned, print_hanging, say
 from skillopt_es.counting import counted
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.numbers import shown_time
 
 
@@ -44,7 +45,6 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
     With --export, checks the folder of a skill as `export` or `install` wrote it: its files, the hash of the skill that
     was measured, and with RUN that this log has that skill, chain head, verdict and scores.
     """
-    from attrs import asdict
 
     if exported is not None:
         if kept is not None:
@@ -57,7 +57,7 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
     folder = find_run(run, directory)
     report = with_kept(verify(folder, kept), folder)
     if as_json:
-        print_json(asdict(report))
+        print_json(plain(report))
         return 0 if report.ok else 1
     counts = f"{counted(report.events, 'event')}, {counted(report.calls, 'call')}, {counted(report.blobs, 'text')}"
     if report.ok:
@@ -83,8 +83,6 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
 def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: bool) -> int:
     from contextlib import ExitStack
 
-    from attrs import asdict
-
     from skillopt_es.deploy.check import check_export
     from skillopt_es.events.log import EventLog
     from skillopt_es.runs.folders import find_run
@@ -93,7 +91,7 @@ def _verify_export(folder: Path, run: str | None, directory: Path, *, as_json: b
         log = stack.enter_context(EventLog.open(find_run(run, directory))) if run is not None else None
         report = check_export(folder, log)
     if as_json:
-        print_json(asdict(report))
+        print_json(plain(report))
         return 0 if report.ok else 1
     against = f" against {report.run} to event {report.seq:,}" if report.run else ""
     if report.ok:

@@ -13,8 +13,7 @@ from skillopt_es.cli.options import directory_option, json_option, run_argument
 from skillopt_es.cli.printing import as_found, print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
-from skillopt_es.events.values import Json
-from skillopt_es.presenting.documents import problem_json, proposal_json
+from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.words import names, proposal_words, short, unsaid_words
 
 if TYPE_CHECKING:
@@ -77,12 +76,12 @@ def _print_json(reading: Reading, rows: list[NotTaken], unsaid: list[str], last:
     print_json(
         {
             "run": reading.run.name,
-            "problem": problem_json(reading),
+            "problem": plain(reading.problem),
             "matched_by_wording": bool(unsaid),
             "counts": dict(Counter(row.reason for row in rows).most_common()),
             "total": len(rows),
             "left_out": len(rows) - len(shown),
-            "not_taken": [_json(row) for row in shown],
+            "not_taken": [plain(row) for row in shown],
         }
     )
 
@@ -115,21 +114,3 @@ def _what(row: NotTaken) -> str:
     if row.proposal is not None:
         return proposal_words(row.proposal)
     return f"{row.kind} “{short(row.text)}”" if row.text else row.kind
-
-
-def _json(row: NotTaken) -> Json:
-    return {
-        "kind": row.kind,
-        "id": row.id,
-        "seq": row.seq,
-        "epoch": row.epoch,
-        "step": row.step,
-        "reason": row.reason,
-        "detail": row.detail,
-        "proposal": None if row.proposal is None else proposal_json(row.proposal),
-        "text": row.text,
-        "path": list(row.path),
-        "items": list(row.items),
-        "ends": row.ends,
-        "assumed": row.assumed,
-    }

@@ -32,7 +32,7 @@ from skillopt_es.config.values import (
     shown,
 )
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.values import Json, Role
+from skillopt_es.events.values import DRAWS_ONCE, Json, Role
 from skillopt_es.projections.prices import UNIT
 
 
@@ -64,7 +64,7 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
         threshold = optimizer.skill_aware_consolidate_threshold
         raise reader.error("optimizer.skill_aware_consolidate_threshold", threshold, allowed)
     evaluation = config.evaluation
-    if evaluation.stale_scores and evaluation.gate_rule != "strict":
+    if evaluation.stale_scores and evaluation.gate_rule not in DRAWS_ONCE:
         allowed = "strict where evaluation.stale_scores is on: a text that was not measured has no draws to compare"
         raise reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)
     check_prices(config.prices, reader.source("prices.models") or reader.source("prices.unit"))

@@ -11,7 +11,7 @@ from attrs import field, frozen
 
 from skillopt_es.config.places import is_packaged, place_in_words
 from skillopt_es.events.values import AppendixOrder, GateMetric, GateNoise, GateRule, Json, Role, Trust
-from skillopt_es.ports import AuthMode, Thinking
+from skillopt_es.ports import RoleSettings
 from skillopt_es.skill.density import LEADING_WORDS
 from skillopt_es.skill.schedule import Scheduler
 
@@ -91,41 +91,33 @@ THINKING_ALIASES = {
 AUTH_ALIASES = {"": "auto", "key": "api_key", "aad": "managed_identity", "azure_ad": "managed_identity"}
 
 
-@frozen(kw_only=True)
-class RoleConfig:
-    """One role's model."""
+_SHARED: Mapping[str, Mapping[str, object]] = {
+    "temperature": _limits(low=0, high=5),
+    "timeout_seconds": _limits(low=0.001),
+    "attempts": _limits(low=1, high=100),
+    "backoff_seconds": _limits(low=0),
+    "backoff_cap_seconds": _limits(low=0),
+    "patience_seconds": _limits(low=0),
+    "max_reply_bytes": _limits(low=1024),
+    "concurrency": _limits(low=1),
+    "requests_per_minute": _limits(low=0),
+    "tokens_per_minute": _limits(low=0),
+    "deadline_seconds": _limits(low=0),
+    "max_output_tokens": _limits(low=0),
+    "thinking": _aliases(THINKING_ALIASES),
+    "auth_mode": _aliases(AUTH_ALIASES),
+}
 
-    backend: str
-    model: str
-    base_url: str
-    api_key_env: str
-    temperature: float | None = field(metadata=_limits(low=0, high=5))
-    reasoning_effort: str
-    timeout_seconds: float = field(metadata=_limits(low=0.001))
-    attempts: int = field(metadata=_limits(low=1, high=100))
-    backoff_seconds: float = field(metadata=_limits(low=0))
-    backoff_cap_seconds: float = field(metadata=_limits(low=0))
-    patience_seconds: float = field(metadata=_limits(low=0))
-    max_reply_bytes: int = field(metadata=_limits(low=1024))
-    concurrency: int = field(metadata=_limits(low=1))
-    requests_per_minute: int = field(metadata=_limits(low=0))
-    tokens_per_minute: int = field(metadata=_limits(low=0))
-    token_field: Literal["auto", "max_completion_tokens", "max_tokens"]
-    structured_output: Literal["auto", "on", "off"]
-    extra_body: Mapping[str, Json]
-    extra_headers: Mapping[str, str]
-    protocol: Literal["auto", "chat_completions", "responses"]
-    stream: bool
-    deadline_seconds: float = field(metadata=_limits(low=0))
-    max_output_tokens: int = field(metadata=_limits(low=0))
-    unsupported_fields: Literal["error", "drop"]
-    thinking: Thinking = field(metadata=_aliases(THINKING_ALIASES))
-    region: str
-    api_version: str
-    auth_mode: AuthMode = field(metadata=_aliases(AUTH_ALIASES))
-    ad_scope: str
-    managed_identity_client_id: str
-    allow_hosts: str
+
+def _bounded(cls: type, attributes: list[attrs.Attribute[object]]) -> list[attrs.Attribute[object]]:
+    """The settings that providers are given, too, with what a config may say of them."""
+    return [each.evolve(metadata=_SHARED.get(each.name, each.metadata)) for each in attributes]
+
+
+@frozen(kw_only=True, field_transformer=_bounded)
+class RoleConfig(RoleSettings):
+    """One role's model: the settings of any, and those of a coding agent."""
+
     agent_command: str
     agent_access: Literal["read", "edit", "full"]
     agent_answers: Literal["hidden", "visible"]

@@ -26,16 +26,16 @@ from skillopt_es.estimating.history import past_runs
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import SkillTree, Split
 from skillopt_es.ports import Environment, GraderFunction
+from skillopt_es.programs.evaluation.scoring import Progress
 from skillopt_es.runs.folders import is_run, new_run_folder
 from skillopt_es.sessions import evaluation, session
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.sessions.opening import Session, open_data
-from skillopt_es.sessions.scoring import Progress
 from skillopt_es.sessions.seal import seal_of
 from skillopt_es.sessions.start import load_skill, run_started, size_notes
 
 T = TypeVar("T")
-Place = str | os.PathLike[str]
+PathOrText = str | os.PathLike[str]
 
 
 _NOTHING = Given()
@@ -79,7 +79,7 @@ async def atrain(
     *,
     settings: Settings = EMPTY,
     name: str | None = None,
-    runs: Place = "runs",
+    runs: PathOrText = "runs",
     target: Model | None = None,
     optimizer: Model | None = None,
     environment: Environment | None = None,
@@ -99,7 +99,7 @@ def train(
     *,
     settings: Settings = EMPTY,
     name: str | None = None,
-    runs: Place = "runs",
+    runs: PathOrText = "runs",
     target: Model | None = None,
     optimizer: Model | None = None,
     environment: Environment | None = None,
@@ -148,7 +148,7 @@ def train(
 
 
 async def aresume(
-    run: Run | Place,
+    run: Run | PathOrText,
     *,
     settings: Settings = EMPTY,
     ask_again: bool = False,
@@ -176,7 +176,7 @@ async def aresume(
 
 
 def resume(
-    run: Run | Place,
+    run: Run | PathOrText,
     *,
     settings: Settings = EMPTY,
     ask_again: bool = False,
@@ -218,7 +218,7 @@ def resume(
 
 
 async def aevaluate(
-    skill: SkillTree | Place | None = None,
+    skill: SkillTree | PathOrText | None = None,
     config: Config = None,
     *,
     splits: Sequence[Split] = (),
@@ -226,7 +226,7 @@ async def aevaluate(
     limit: int = 0,
     again: bool = False,
     open_test: bool = False,
-    evals: Place = "evals",
+    evals: PathOrText = "evals",
     target: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
@@ -252,7 +252,7 @@ async def aevaluate(
     return await evaluation.evaluate(request, watch.session(given), progress)
 
 
-def _skill(given: SkillTree | Place | None, config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
+def _skill(given: SkillTree | PathOrText | None, config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
     """The skill to score, and notes on how it was read."""
     if isinstance(given, SkillTree):
         return given, ()
@@ -262,7 +262,7 @@ def _skill(given: SkillTree | Place | None, config: RunConfig) -> tuple[SkillTre
 
 
 def evaluate(
-    skill: SkillTree | Place | None = None,
+    skill: SkillTree | PathOrText | None = None,
     config: Config = None,
     *,
     splits: Sequence[Split] = (),
@@ -270,7 +270,7 @@ def evaluate(
     limit: int = 0,
     again: bool = False,
     open_test: bool = False,
-    evals: Place = "evals",
+    evals: PathOrText = "evals",
     target: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
@@ -315,7 +315,7 @@ async def aestimate(
     config: Config = None,
     *,
     settings: Settings = EMPTY,
-    runs: Place = "runs",
+    runs: PathOrText = "runs",
     target: Model | None = None,
     optimizer: Model | None = None,
     environment: Environment | None = None,
@@ -326,7 +326,8 @@ async def aestimate(
     loaded, directory = config_from(config, settings, given), Path(runs)
     async with open_data(loaded, given.world()) as data:
         started = run_started(loaded, data.splits, directory / "estimate")
-    found = estimate_of(RunData(config=loaded, started=started), past_runs(directory, loaded, started.splits))
+    run = RunData(config=loaded, started=started)
+    found = estimate_of(run, past_runs(directory, run))
     return evolve(found, notes=(*size_notes(loaded, len(started.splits.train)), *found.notes))
 
 
@@ -334,7 +335,7 @@ def estimate(
     config: Config = None,
     *,
     settings: Settings = EMPTY,
-    runs: Place = "runs",
+    runs: PathOrText = "runs",
     target: Model | None = None,
     optimizer: Model | None = None,
     environment: Environment | None = None,

@@ -17,7 +17,7 @@ from skillopt_es.engine.calls import Answer, LiveCalls
 from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Score, Task, Unit
+from skillopt_es.engine.tasks import AddUp, Decide, Task, Unit
 from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatRequest, NotStarted
 from skillopt_es.projections.state import AnyState
@@ -54,7 +54,7 @@ class Ahead:
             self._place = units[0].place
             self._calls.begin_ahead()
             self._open.append(asyncio.create_task(self._try(units)))
-        elif not units and not isinstance(task, Score | Decide):
+        elif not units and not isinstance(task, AddUp | Decide):
             self._calls.no_more_ahead()
 
     async def settled(self) -> None:

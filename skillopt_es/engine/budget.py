@@ -16,7 +16,7 @@ from skillopt_es.config.sections import BudgetConfig
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Json
 from skillopt_es.projections.prices import Price
-from skillopt_es.projections.usage import Attempt
+from skillopt_es.projections.usage import TryTokens
 
 # A token is at least one byte of what is sent. What wire formats and chat templates add is far below these numbers;
 # the largest count of tokens that any provider charges for one picture is below the last.
@@ -88,7 +88,7 @@ def used_words(name: str, shown: str) -> str:
     return f"{shown}{noun}{'s' if noun and shown != '1' else ''} {done}"
 
 
-class Ledger:
+class Account:
     """What is spent, and what is set aside for calls under way; together they never exceed the caps."""
 
     def __init__(self, caps: Caps, spent: Amount = NOTHING) -> None:
@@ -150,11 +150,11 @@ class Tariff:
         """What one try can come to at most."""
         return self._amount((None, None, None, None), bound) + Amount(calls=1)
 
-    def charged(self, attempts: Iterable[Attempt], sent: int, bound: Bound) -> Amount:
+    def charged(self, attempts: Iterable[TryTokens], sent: int, bound: Bound) -> Amount:
         """What a call's tries came to: what was reported, and the bound for what was not."""
         return sum((self._amount(attempt, bound) for attempt in attempts), Amount(calls=sent))
 
-    def _amount(self, attempt: Attempt, bound: Bound) -> Amount:
+    def _amount(self, attempt: TryTokens, bound: Bound) -> Amount:
         told, said, cached = attempt[:3]
         inputs = bound.input if told is None else told
         outputs = bound.output if said is None else said
@@ -174,7 +174,7 @@ def _input_cost(price: Price, tokens: int, cached: int | None) -> Decimal:
     return (tokens - from_cache) * price.input + from_cache * price.cached_input
 
 
-def silent(attempts: Sequence[Attempt]) -> bool:
+def silent(attempts: Sequence[TryTokens]) -> bool:
     """Whether some of what a call used was not reported."""
     return any(attempt[0] is None or attempt[1] is None for attempt in attempts)
 

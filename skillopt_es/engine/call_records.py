@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from attrs import asdict, evolve, frozen
 
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.journal import CallRow, FinishedCall
+from skillopt_es.events.places import Place
 from skillopt_es.events.requests import RecordedRequest
-from skillopt_es.events.values import Role, text_digest
-from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, Message, Step, ToolCall, Try
+from skillopt_es.events.values import CallRef, Role, text_digest
+from skillopt_es.ports import AgentStep, CallFailed, ChatReply, ChatRequest, Message, ToolCall, Try
 
 
 @frozen
@@ -20,7 +21,7 @@ class Exchange:
 
     sent: tuple[str, ...]
     answer: str
-    steps: tuple[Step, ...] = ()
+    steps: tuple[AgentStep, ...] = ()
 
 
 @frozen
@@ -88,20 +89,20 @@ def read_answer(recorded: str, finish: str) -> tuple[str, tuple[ToolCall, ...]]:
     return parsed["text"], tuple(ToolCall(**call) for call in parsed["tool_calls"])
 
 
-def steps_text(steps: Sequence[Step]) -> str:
+def steps_text(steps: Sequence[AgentStep]) -> str:
     """The steps as one text; what says nothing is left out."""
     rows = [{key: value for key, value in asdict(step).items() if value not in (None, "")} for step in steps]
     return json.dumps(rows, sort_keys=True, separators=(",", ":"))
 
 
-def steps_of(text: str) -> tuple[Step, ...]:
+def steps_of(text: str) -> tuple[AgentStep, ...]:
     """The steps, read back; where they were erased, one that says so."""
     if isinstance(text, ErasedText):
-        return (Step(kind="message", text=text),)
-    return tuple(Step(**row) for row in json.loads(text))
+        return (AgentStep(kind="message", text=text),)
+    return tuple(AgentStep(**row) for row in json.loads(text))
 
 
-def shown_step(step: Step) -> str:
+def shown_step(step: AgentStep) -> str:
     """One step for a reader: what was done, what came of it, and whether it failed."""
     did = f"$ {step.text}" if step.kind == "command" else step.text
     if step.kind not in ("command", "tool", "message"):
@@ -187,3 +188,49 @@ def _try(one: Try) -> dict[str, object]:
     }
     used = {name: count for name, count in asdict(one.usage).items() if count is not None}
     return {**row, "usage": used} if used else row
+
+
+class Repeats:
+    """
+    The answered calls of a run by what they asked: at temperature 0 an answer serves again, where the config says so.
+
+    Only answers from other parts of the run count, so that it does not matter which of two calls ended first. Those
+    that were made ahead of a verdict count once somebody has asked for them: a run without them has no others.
+    """
+
+    def __init__(self, rows: Iterable[CallRow], used: Collection[CallRef] = ()) -> None:
+        self._rows: dict[str, dict[str, CallRow]] = {}
+        self._ahead: dict[tuple[str, str], CallRow] = {}
+        for row in rows:
+            self.add(row)
+            if row.call.ahead and row.ref in used:
+                self.asked_for(row.call.slot, row.call.request_digest)
+
+    def add(self, row: CallRow) -> None:
+        """One more call; one that failed, was cut, or repeats another is no use."""
+        call = row.call
+        if call.outcome != "answered" or call.finish == "length" or call.repeats:
+            return
+        if call.ahead:
+            self._ahead[call.slot, call.request_digest] = row
+        else:
+            self._rows.setdefault(call.request_digest, {})[call.slot] = row
+
+    def asked_for(self, slot: str, digest: str) -> None:
+        """A request was put; if its answer was there ahead of time, it is one like all others now."""
+        row = self._ahead.pop((slot, digest), None)
+        if row is not None:
+            self._rows.setdefault(digest, {})[slot] = row
+
+    def find(self, request: ChatRequest, digest: str) -> CallRow | None:
+        """The call of another step or evaluation that asked the very same; only where an answer is no draw."""
+        if request.temperature != 0 or Place(request.slot).drawn_anew:  # a gate that draws again wants a new answer
+            return None
+        here = _part(request.slot)
+        slots = [slot for slot in self._rows.get(digest, ()) if _part(slot) != here]
+        return self._rows[digest][min(slots)] if slots else None
+
+
+def _part(slot: str) -> str:
+    """What belongs together: calls that may be in flight at the same time."""
+    return Place(slot).starts(2)

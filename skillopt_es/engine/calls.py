@@ -20,6 +20,7 @@ from skillopt_es.engine.budget import bound_of
 from skillopt_es.engine.call_records import (
     Asked,
     Exchange,
+    Repeats,
     answered_call,
     failed_call,
     read_answer,
@@ -29,9 +30,8 @@ from skillopt_es.engine.call_records import (
     steps_text,
     unanswered_call,
 )
-from skillopt_es.engine.in_flight import Held, InFlight, Places
+from skillopt_es.engine.in_flight import Held, InFlight, Seats
 from skillopt_es.engine.purse import CutShort, Purse
-from skillopt_es.engine.repeats import Repeats
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased
@@ -120,7 +120,7 @@ class LiveCalls:
         self._slots = journal.slots()
         self._recorder = recorder
         self._texts = texts
-        self._at_once = {role: Places(count) for role, count in workers.items()}
+        self._at_once = {role: Seats(count) for role, count in workers.items()}
         self._early: dict[str, _Early] = {}
         self._may_ask_ahead = False
         self._repeats = repeats

@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 from attrs import evolve, frozen
 
 from skillopt_es.engine.calls import Answer, Calls
+from skillopt_es.events.catalog import Event
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef
 from skillopt_es.ports import CallFailed, ChatRequest, Message
@@ -30,35 +31,38 @@ class Consulted(Generic[V]):
     calls: tuple[CallRef, ...] = ()
 
 
-async def consult(
-    calls: Calls,
-    request: ChatRequest,
-    read: Callable[[str], V | Unusable],
-    *,
-    again: bool,
-    silence_fails: bool = False,
-) -> Consulted[V]:
+@frozen(kw_only=True)
+class Asking(Generic[V]):
     """
-    The optimizer's answer, parsed by `read`; with `again`, a useless one is asked for a second time.
+    A question to the optimizer: what is sent, how a reply is read, and the event that states what it came to.
 
     With `silence_fails` a reply without a word is as good as none: where nobody says anything, nobody is there.
     """
+
+    request: ChatRequest
+    read: Callable[[str], V | Unusable]
+    event: Callable[[Consulted[V]], Event]
+    silence_fails: bool = False
+
+
+async def consult(calls: Calls, asking: Asking[V], *, again: bool) -> Consulted[V]:
+    """The optimizer's answer, read; with `again`, a useless one is asked for a second time."""
     made: tuple[CallRef, ...] = ()
-    asked = request
+    asked = asking.request
     why = ""
     for last_chance in (False, True) if again else (True,):
         try:
             answer = await calls.ask("optimizer", asked)
         except CallFailed as failure:
-            outage = failure.kind not in _ITS_OWN_FAULT or (silence_fails and failure.kind in _SILENT)
+            outage = failure.kind not in _ITS_OWN_FAULT or (asking.silence_fails and failure.kind in _SILENT)
             return Consulted(value=None, failed=outage, why=f"{failure.kind}: {failure.message}", calls=made)
         made = (*made, answer.ref)
-        found = _CUT if answer.finish == "length" else read(answer.text)
+        found = _CUT if answer.finish == "length" else asking.read(answer.text)
         if not isinstance(found, Unusable):
             return Consulted(value=found, calls=made)
         why = found.why
         if not last_chance:
-            asked = asked_again(request, answer, why)
+            asked = asked_again(asking.request, answer, why)
     return Consulted(value=None, why=why, calls=made)
 
 

@@ -1,11 +1,11 @@
-"""What differs between two events of one type: which fields, and both values, short enough for one line each."""
+"""What of a log does not follow: events, their fields with both values, a line each; and the report of a whole walk."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from attrs import asdict, evolve, frozen
+from attrs import asdict, evolve, field, frozen
 
 from skillopt_es.events.catalog import Event, Recorded
 from skillopt_es.events.places import Place
@@ -70,26 +70,38 @@ def _short(value: object, start: int = 0) -> str:
 @frozen
 class Mismatch:
     """
-    An event that does not follow from what was recorded before it.
+    An event that does not follow from what was recorded before it: what is `said` of it.
 
-    One that is a `follow_up` stands after another: its cause may be that one, or its own.
+    One that is a `follow_up` stands after another: its cause may be that one, or its own. One that is `derived` was
+    decided again, and came out otherwise.
     """
 
     seq: int
     event: str
-    message: str
+    said: str
     differences: tuple[Difference, ...] = ()
     step: int | None = None
     follow_up: bool = False
+    derived: bool = False
+
+    @property
+    def message(self) -> str:
+        """What is wrong with it, to go on with after its name."""
+        return f"does not follow from the evidence: {self.said}" if self.derived else self.said
 
     def __str__(self) -> str:
         return f"event {self.seq} ({self.event}) {self.message}"
 
 
-def mismatch(recorded: Recorded, message: str, found: tuple[Difference, ...] = ()) -> Mismatch:
-    """What is wrong with an event: in words, or by its fields."""
-    said = message or "does not follow from the evidence: " + "; ".join(str(difference) for difference in found)
-    return Mismatch(recorded.seq, type(recorded.event).__name__, said, found, step_of(recorded.event))
+def mismatch(recorded: Recorded, message: str) -> Mismatch:
+    """What is wrong with an event, in words."""
+    return Mismatch(recorded.seq, type(recorded.event).__name__, message, step=step_of(recorded.event))
+
+
+def came_out_otherwise(recorded: Recorded, found: tuple[Difference, ...] = (), said: str = "") -> Mismatch:
+    """That an event was derived again with another result: in words, or by its fields."""
+    said = said or "; ".join(str(difference) for difference in found)
+    return evolve(mismatch(recorded, said), differences=found, derived=True)
 
 
 ILLEGAL = (AssertionError, LookupError, ValueError, TypeError, AttributeError)
@@ -111,3 +123,31 @@ def step_of(event: Event) -> int | None:
 def all_of(found: Sequence[Mismatch]) -> tuple[Mismatch, ...]:
     """Mismatches in their order, all but the first as follow-ups."""
     return tuple(evolve(each, follow_up=number > 0) for number, each in enumerate(found))
+
+
+@frozen(kw_only=True)
+class CheckReport:
+    """
+    How much was derived again, and every event that came out differently, in order.
+
+    `evidence` counts the attempts that analysts were shown; none of them is of a validation or test item.
+    `unchecked` counts what could not be derived, because its evidence was erased or an import did not have it.
+    """
+
+    events: int
+    decisions: int
+    rollouts: int
+    status: str
+    evidence: int = 0
+    mismatches: tuple[Mismatch, ...] = ()
+    unchecked: Mapping[str, int] = field(factory=dict)
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        """The first event that came out differently, if any."""
+        return self.mismatches[0] if self.mismatches else None
+
+    @property
+    def ok(self) -> bool:
+        """Whether every decision follows."""
+        return not self.mismatches

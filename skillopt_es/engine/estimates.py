@@ -11,7 +11,7 @@ from attrs import frozen
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
-from skillopt_es.events.values import Role
+from skillopt_es.events.values import DRAWS_ONCE, Role
 
 _TURNS = ("max_turns", "max_steps", "max_tool_turns")
 
@@ -44,7 +44,7 @@ def most_turns(run: RunData) -> int:
 def steps_plan(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     """The initial skill, a candidate a step with all the draws that its verdict may want, and the tests."""
     evaluation, validation, tests = run.config.evaluation, len(run.selection_items), len(run.test_items)
-    draws = 1 if evaluation.gate_rule == "strict" else 2 * evaluation.gate_draws - 1
+    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_draws - 1
     counts = {
         "baseline": (validation, validation, validation),
         "gate": (validation * steps, 0, validation * steps * draws),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import draw_seed
-from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task, Unit
+from skillopt_es.engine.tasks import AddUp, Evaluation, Rollouts, Task, Unit
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import FINAL_TEST, Place
 from skillopt_es.events.values import SkillTree
@@ -33,7 +33,7 @@ def measure(state: AnyState, evaluations: Sequence[Evaluation]) -> Task | None:
         return Rollouts(units)
     for evaluation in evaluations:
         if evaluation.place not in state.scored:
-            return Score(evaluation)
+            return AddUp(evaluation)
     return None
 
 

@@ -14,7 +14,7 @@ _MOST_CHARS = 65_536
 
 
 @frozen
-class Evidence:
+class RecordedTexts:
     """The texts and calls of one log; the last calls are kept, for a step asks for those that it has just made."""
 
     texts: Texts

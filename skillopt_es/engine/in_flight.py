@@ -1,4 +1,4 @@
-"""Calls under way: how many there are, which of them only wait, and the places that those who wait leave to others."""
+"""Calls under way: how many there are, which of them only wait, and the seats that those who wait leave to others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skillopt_es.ports import NotStarted, Wait
 _LOOK_EVERY = 0.2
 
 
-class Places:
+class Seats:
     """
     Places for calls in flight, first come first served.
 
@@ -27,34 +27,34 @@ class Places:
         self._last: deque[asyncio.Future[None]] = deque()
 
     async def enter(self, *, before: bool = False, last: bool = False) -> None:
-        """Wait for a place, which `leave` gives back; raises NotStarted when those who come last are sent away."""
+        """Wait for a seat, which `leave` gives back; raises NotStarted when those who come last are sent away."""
         if self._free:  # then nobody waits
             self._free -= 1
             return
-        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        (self._before if before else self._last if last else self._queue).append(place)
+        seat: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        (self._before if before else self._last if last else self._queue).append(seat)
         try:
-            await place
+            await seat
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled() and place.exception() is None:
+            if seat.done() and not seat.cancelled() and seat.exception() is None:
                 self.leave()  # who was sent away never had one
             raise
 
     def leave(self) -> None:
-        """Give a place to the next in line."""
+        """Give a seat to the next in line."""
         self._free += 1
         while self._free and (queue := self._before or self._queue or self._last):
-            place = queue.popleft()
-            if not place.done():
+            seat = queue.popleft()
+            if not seat.done():
                 self._free -= 1
-                place.set_result(None)
+                seat.set_result(None)
 
     def send_away(self) -> None:
-        """Those who came last and still wait get no place."""
+        """Those who came last and still wait get no seat."""
         while self._last:
-            place = self._last.popleft()
-            if not place.done():
-                place.set_exception(NotStarted())
+            seat = self._last.popleft()
+            if not seat.done():
+                seat.set_exception(NotStarted())
 
 
 class InFlight:
@@ -68,24 +68,22 @@ class InFlight:
 
 class Held:
     """
-    One call's place: given back while the call waits, so that another can be made.
+    One call's seat: given back while the call waits, so that another can be made.
 
-    What is asked ahead of its time keeps its place, because nobody would give it back; so does what holds something
+    What is asked ahead of its time keeps its seat, because nobody would give it back; so does what holds something
     that others wait for. `stopped` says that a wait was broken off because the run is stopping.
     """
 
-    def __init__(
-        self, places: Places, in_flight: InFlight, stopping: Callable[[], bool], *, last: bool = False
-    ) -> None:
+    def __init__(self, seats: Seats, in_flight: InFlight, stopping: Callable[[], bool], *, last: bool = False) -> None:
         self.stopped = False
-        self._places = places
+        self._seats = seats
         self._in_flight = in_flight
         self._stopping = stopping
         self._last = last
         self._inside = False
 
     async def __aenter__(self) -> Self:
-        await self._places.enter(last=self._last)
+        await self._seats.enter(last=self._last)
         self._came_in()
         return self
 
@@ -96,7 +94,7 @@ class Held:
             self._went_out()
 
     async def rest(self, wait: Wait, sleep: Callable[[], Awaitable[object]]) -> bool:
-        """Sleeps while others have the place; false when the run stops meanwhile."""
+        """Sleeps while others have the seat; false when the run stops meanwhile."""
         keeps = self._last or wait.holds
         self._in_flight.waits(wait)
         self._in_flight.waiting += 1
@@ -109,7 +107,7 @@ class Held:
         if self.stopped:
             return False
         if not keeps:
-            await self._places.enter(before=True)
+            await self._seats.enter(before=True)
             self._came_in()
         return True
 
@@ -136,4 +134,4 @@ class Held:
     def _went_out(self) -> None:
         self._inside = False
         self._in_flight.count -= 1
-        self._places.leave()
+        self._seats.leave()

@@ -12,16 +12,20 @@ from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Literal, Protocol
 
+from attrs import frozen
+
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.perform import Ports, perform
 from skillopt_es.engine.programs import program_of
+from skillopt_es.engine.rollout import RolloutPorts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Questions, Task
 from skillopt_es.errors import BackendError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.state import AnyState
 
@@ -168,6 +172,17 @@ class Trainer:
     ) -> None:
         await self.append([RunPaused(reason=reason, message=message, hint=hint, key=key)])
         await self.settled()
+
+
+@frozen(kw_only=True)
+class Work:
+    """A trainer that may go on, with what it works through."""
+
+    trainer: Trainer
+    rollouts: RolloutPorts
+    writer: RunWriter
+    reached: Callable[[], Reached | None]
+    """Why the budget lets nothing start any more; empty as long as it does."""
 
 
 def waiting_for(questions: int) -> str:

@@ -10,14 +10,15 @@ from attrs import frozen
 
 from skillopt_es.engine import scores
 from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.consult import consult
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import Program
 from skillopt_es.engine.rollout import Emission, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Questions, Rollouts, Score, Task
+from skillopt_es.engine.tasks import AddUp, Decide, Questions, Rollouts, Task
 from skillopt_es.events.catalog import Event
+from skillopt_es.ports import AsyncCall as Work
 from skillopt_es.ports import Executor
-from skillopt_es.ports import Job as Work
 from skillopt_es.projections.state import AnyState
 
 
@@ -26,7 +27,7 @@ class Ports:
     """Everything of the world that a task may need; `rollouts` is absent where only decisions are derived again."""
 
     calls: Calls
-    evidence: Evidence
+    evidence: RecordedTexts
     executor: Executor
     rollouts: RolloutPorts | None
 
@@ -47,7 +48,7 @@ async def perform(
             async with aclosing(ports.executor.stream(work, workers=workers)) as stream:
                 async for events in stream:
                     yield Emission(events, [])
-        case Score(evaluation):
+        case AddUp(evaluation):
             yield Emission([scores.score(evaluation, state, run)], [])
         case Decide(name):
             yield Emission([program.decisions[name](state, run, ports.evidence)], [])
@@ -57,6 +58,7 @@ def _question(program: Program[Any], job: object, state: AnyState, run: RunData,
     """One question to the optimizer, ready to be asked."""
 
     async def ask() -> Event:
-        return await program.questions[type(job)](job, state, run, ports.calls, ports.evidence)
+        asking = program.questions[type(job)](job, state, run, ports.evidence)
+        return asking.event(await consult(ports.calls, asking, again=run.config.optimizer.ask_again))
 
     return ask

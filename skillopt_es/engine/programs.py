@@ -6,21 +6,24 @@ Programs are found by name among the entry points of the installed packages, as 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
 
 from attrs import field, frozen
 
 from skillopt_es.config import TrainConfig
-from skillopt_es.engine.calls import Calls
+from skillopt_es.engine.consult import Asking
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Task, Unit
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import CandidateGated, Event, RunStarted, StepSkipped
+from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RunStarted
+from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Purpose
 from skillopt_es.projections.state import AnyState, RunState
@@ -30,10 +33,10 @@ PROGRAMS = "skillopt_es.programs"
 S = TypeVar("S")
 Handler = Callable[..., RunState[S]]
 """The state after an event of one type: `(state, event)`; the core has not changed yet."""
-Decision = Callable[[RunState[S], RunData, Evidence], Event]
+Decision = Callable[[RunState[S], RunData, RecordedTexts], Event]
 """A pure function from recorded facts to the event that states what follows from them."""
-Question = Callable[[Any, RunState[S], RunData, Calls, Evidence], Awaitable[Event]]
-"""What is asked of the optimizer for one job, and the event that states its answer."""
+Question = Callable[[Any, RunState[S], RunData, RecordedTexts], Asking[Any]]
+"""What is asked of the optimizer for one job, how its reply is read, and the event that states the answer. Pure."""
 
 
 @frozen(kw_only=True)
@@ -57,6 +60,10 @@ def _step(state: AnyState) -> int | None:
 def _where(state: AnyState) -> str:
     assert state.started is not None
     return f"step {min(state.steps_done + 1, state.started.total_steps)}/{state.started.total_steps}"
+
+
+def _place(state: AnyState) -> Place:
+    return Place.of_step(state.steps_done + 1, state.steps_done + 1)
 
 
 _TRYING: Mapping[Purpose, str] = {
@@ -86,6 +93,22 @@ class Words(Generic[S]):
     snapshot: Callable[[RunState[S]], dict[str, Json]] = field(default=lambda state: {})
 
 
+Deed = Literal["start", "resume", "fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
+"""What is done with runs and what not every program's allow; `steps` is to ask about a step of one."""
+
+
+@frozen
+class Refusal:
+    """Why something cannot be done with a program's runs, as it follows a run's name; and what can be done instead."""
+
+    why: str
+    hint: str = ""
+
+
+OwnCheck = Callable[[Iterator[Recorded], Path], CheckReport]
+"""A walk over a log's events, in the folder where it lies, that finds what does not follow."""
+
+
 @frozen(kw_only=True)
 class Program(Generic[S]):
     """
@@ -94,11 +117,13 @@ class Program(Generic[S]):
     `evolve` has a function for each event that changes the program's part of the state; the core is changed after it.
     `decisions` are named by the tasks of `next_task`, `questions` are found by the type of a task's job. `answers` are
     the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
-    says what cannot be decided by other settings than it was begun with, `ahead` what would be tried next if the task
+    says what cannot be decided by other settings than it was begun with, `place` where the open step is recorded,
+    `doubts` why its candidate rests on nothing that anybody vouches for, `ahead` what would be tried next if the task
     at hand came to nothing, and `milestones` are the events after which the log's head is noted outside of it.
 
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
-    steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of.
+    steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
+    takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
     """
 
     name: str
@@ -110,12 +135,16 @@ class Program(Generic[S]):
     answers: Mapping[type[Event], Answered] = field(factory=dict)
     stage: Callable[[RunState[S]], Hashable] = field(default=lambda state: state.steps_done)
     under_way: Callable[[RunState[S]], str]
+    place: Callable[[RunState[S]], Place] = field(default=_place)
+    doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
-    milestones: tuple[type[Event], ...] = (CandidateGated, StepSkipped)
+    milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)
     steps: Callable[[TrainConfig, int], tuple[int, int]] = field(default=lambda train, items: (1, train.num_epochs))
     plan: Callable[[RunData, int, int], tuple[Part, ...]] = steps_plan
     kind_of: Callable[[str, str], str] = kind_of_call
+    check: OwnCheck | None = None
+    refuses: Mapping[Deed, Refusal] = field(factory=dict)
 
     def unreached(self, event: Event) -> bool:
         """Whether an event says that the optimizer could not be reached."""
@@ -151,3 +180,12 @@ def program_at(state: AnyState) -> Program[Any]:
     """The program of a run that has begun."""
     assert state.started is not None
     return program_of(state.started)
+
+
+def check_allowed(
+    deed: Deed, started: RunStarted, name: str, error: type[SkillOptError] = ConfigError, *, hint: str = ""
+) -> None:
+    """Raises the error for what cannot be done with a run, in the words of its program."""
+    refusal = program_of(started).refuses.get(deed)
+    if refusal is not None:
+        raise error(f"{name} {refusal.why}", hint=refusal.hint or hint)

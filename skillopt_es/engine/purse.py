@@ -13,10 +13,10 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from attrs import evolve, frozen
 
-from skillopt_es.engine.budget import NOTHING, Amount, Bound, Ledger, Reached, Tariff, silent, used_words
+from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Reached, Tariff, silent, used_words
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage
-from skillopt_es.projections.usage import UNTOLD, Attempt, attempt_in, charged, requests_sent
+from skillopt_es.projections.usage import UNTOLD, TryTokens, attempt_in, charged, requests_sent
 
 Note = Callable[[str, Role, Bound, bool], None]
 """Notes that a try of a call (by slot and role) is about to start, and whether an earlier try of it has failed."""
@@ -45,7 +45,7 @@ class Purse:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: Account,
         tariffs: Mapping[Role, Tariff],
         *,
         currency: str = "",
@@ -121,7 +121,7 @@ class Purse:
         """A try is about to start."""
         self._note(slot, role, bound, again)
 
-    def _ended(self, course: _Course, attempts: list[Attempt] | None, tries: int = 0, kind: str = "") -> None:
+    def _ended(self, course: _Course, attempts: list[TryTokens] | None, tries: int = 0, kind: str = "") -> None:
         """A call is over; without attempts nothing of it was sent."""
         if course.on_its_way:
             self.leave()
@@ -185,7 +185,7 @@ class _Course:
         self._slot = slot
         self._ahead = ahead
         self._worst = purse.tariffs[role].worst(bound)
-        self._failed: list[Attempt] = []
+        self._failed: list[TryTokens] = []
         self._tries = 0
 
     async def begins(self) -> bool:
@@ -213,12 +213,12 @@ class _Course:
         return True
 
 
-def _attempts(failed: tuple[Try, ...], usage: Usage | None, kind: str) -> list[Attempt]:
+def _attempts(failed: tuple[Try, ...], usage: Usage | None, kind: str) -> list[TryTokens]:
     answer = None if usage is None else (usage.input, usage.output, usage.cached, usage.reasoning)
     return charged(map(_attempt, failed), answer, kind)
 
 
-def _attempt(failed: Try) -> Attempt | None:
+def _attempt(failed: Try) -> TryTokens | None:
     """The tokens of a failed try; None for one that cost nothing."""
     usage = failed.usage
     told = (usage.input, usage.output, usage.cached, usage.reasoning)

@@ -16,6 +16,7 @@ from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Failed, Measured, Outcome, text_digest
 from skillopt_es.ports import (
+    AsyncCall,
     CallFailed,
     ChatReply,
     ChatRequest,
@@ -23,7 +24,6 @@ from skillopt_es.ports import (
     Episode,
     Executor,
     Item,
-    Job,
     Message,
     Tool,
 )
@@ -96,7 +96,7 @@ class _Job:
         return _event(self._unit, item, episode, trajectory, tuple(ask.made))
 
 
-def rollout_job(unit: Unit, run: RunData, ports: RolloutPorts) -> Job[tuple[RolloutCompleted, tuple[str, ...]]]:
+def rollout_job(unit: Unit, run: RunData, ports: RolloutPorts) -> AsyncCall[tuple[RolloutCompleted, tuple[str, ...]]]:
     """One unit, ready to be tried: its event, and the texts that this names."""
     return _Job(unit, run, ports)
 

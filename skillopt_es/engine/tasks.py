@@ -52,7 +52,7 @@ class Questions:
 
 
 @frozen
-class Score:
+class AddUp:
     """Add up a finished evaluation."""
 
     evaluation: Evaluation
@@ -65,4 +65,4 @@ class Decide:
     name: str
 
 
-Task = Rollouts | Questions | Score | Decide
+Task = Rollouts | Questions | AddUp | Decide

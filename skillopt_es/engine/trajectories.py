@@ -16,9 +16,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from attrs import frozen
 
 from skillopt_es.engine.call_records import Exchange, shown_step
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.shortening import fitted
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.values import Failed, Measured
@@ -65,7 +64,7 @@ class Trajectory:
     answers: tuple[str, ...] = ()
 
 
-def unpacked(row: RolloutCompleted, evidence: Evidence, *, trace: bool = True) -> Trajectory:
+def unpacked(row: RolloutCompleted, evidence: RecordedTexts, *, trace: bool = True) -> Trajectory:
     """The trajectory of a rollout, whole; without `trace` an agent's answers stand alone."""
     stored = evidence.text(row.trajectory)
     if isinstance(stored, ErasedText):
@@ -90,7 +89,7 @@ def _text(at: str | list[int], exchanges: Sequence[Exchange]) -> str:
     return exchanges[call].sent[message[0]] if message else exchanges[call].answer
 
 
-def shown(row: RolloutCompleted, evidence: Evidence, *, most_chars: int, skill: str, run: RunData) -> str:
+def shown(row: RolloutCompleted, evidence: RecordedTexts, *, most_chars: int, skill: str, run: RunData) -> str:
     """One rollout as the optimizer sees it; the skill, which it sees elsewhere, is left out."""
     trace = run.config.target_model.agent_trace
     records = unpacked(row, evidence, trace=trace).records if row.trajectory else ()
@@ -127,3 +126,43 @@ def fenced(label: str, text: str) -> str:
     longest = max((len(run) for run in re.findall("~+", text)), default=0)
     fence = "~" * max(4, longest + 1)
     return f"{fence} {label}\n{text}\n{fence}"
+
+
+# --- texts within a budget of characters -----------------------------------------------------------------------------
+
+_LEAST = 400  # a record cut to less says nothing: then the whole is cut once
+
+
+def shortened(text: str, most: int) -> str:
+    """The text, or its head and tail with the cut marked."""
+    if len(text) <= most:
+        return text
+    head = most * 2 // 3
+    tail = most - head
+    return f"{text[:head]}\n[… {len(text) - most} characters cut …]\n{text[len(text) - tail :]}"
+
+
+def fitted(records: Sequence[str], most: int) -> str:
+    """
+    The records on lines of their own, together at most so long but for the marks.
+
+    The longest ones are cut, all to the same length, so that one long record does not hide the others.
+    """
+    whole = "\n".join(records)
+    if len(whole) <= most:
+        return whole
+    share = _share([len(record) for record in records], most - len(records) + 1)
+    if share < _LEAST:
+        return shortened(whole, most)
+    return "\n".join(shortened(record, share) for record in records)
+
+
+def _share(lengths: Sequence[int], most: int) -> int:
+    """The length to which the longest are cut, so that all of them add up to at most so much."""
+    left = most
+    for place, length in enumerate(sorted(lengths)):
+        share = left // (len(lengths) - place)
+        if length > share:
+            return share
+        left -= length
+    return left

@@ -18,32 +18,24 @@ from skillopt_es.engine.programs import program_of
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
-    CandidateGated,
+    STEP_ENDS,
     EpochCompleted,
     Recorded,
     RunCompleted,
     RunForked,
-    RunImported,
     RunStarted,
-    StepSkipped,
+    ended_step,
+    names_of,
 )
 from skillopt_es.events.errors import LogError
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import SplitIds
 from skillopt_es.runs.folders import run_folders
 from skillopt_es.sessions.accounts import minutes_of
 
 _MOST_RUNS = 5
 _MOST_LOOKED_AT = 20
-_TYPES = (
-    "RunForked",
-    "RunImported",
-    "CandidateGated",
-    "StepSkipped",
-    "EpochCompleted",
-    "RunCompleted",
-)
+_TYPES = names_of((RunForked, *STEP_ENDS, EpochCompleted, RunCompleted))
 
 
 @define
@@ -83,17 +75,17 @@ class _Progress:
 
     def saw(self, recorded: Recorded) -> None:
         match recorded.event:
-            case CandidateGated() | StepSkipped():
-                self.steps += 1
             case EpochCompleted():
                 self.epochs += 1
             case RunCompleted():
                 self.complete = True
-            case RunForked() | RunImported():
+            case RunForked():
                 self.usable = False
+            case event if ended_step(event) is not None:
+                self.steps += 1
 
 
-def past_runs(directory: Path, config: RunConfig, splits: SplitIds) -> list[PastRun]:
+def past_runs(directory: Path, run: RunData) -> list[PastRun]:
     """
     The newest earlier runs that ask the same models about the same data, the newest first.
 
@@ -102,7 +94,7 @@ def past_runs(directory: Path, config: RunConfig, splits: SplitIds) -> list[Past
     found: list[PastRun] = []
     alike: list[PastRun] = []
     for folder in reversed(run_folders(directory)):
-        past = _past_run(folder, config, splits)
+        past = _past_run(folder, run)
         if past is None:
             continue
         found.append(past)
@@ -113,17 +105,22 @@ def past_runs(directory: Path, config: RunConfig, splits: SplitIds) -> list[Past
     return alike or found[:_MOST_RUNS]
 
 
-def _past_run(folder: Path, config: RunConfig, splits: SplitIds) -> PastRun | None:
+def _past_run(folder: Path, planned: RunData) -> PastRun | None:
     """What a run has measured; None when it is another set-up, or cannot be read."""
     try:
         with EventLog.open(folder) as log:
             first = next(log.read(until=1), None)
-            if first is None or not isinstance(first.event, RunStarted) or not first.event.total_steps:
+            if (
+                first is None
+                or not isinstance(first.event, RunStarted)
+                or first.event.program != planned.started.program
+            ):
                 return None
             run = recorded_run(first.event, folder)
-            if run.started.splits.digests != splits.digests or asked_of(run.config) != asked_of(config):
+            same_data = run.started.splits.digests == planned.started.splits.digests
+            if not same_data or asked_of(run.config) != asked_of(planned.config):
                 return None
-            return _measured(folder.name, run, log, alike=_set_up(run.config) == _set_up(config))
+            return _measured(folder.name, run, log, alike=_set_up(run.config) == _set_up(planned.config))
     except (LogError, ConfigError):
         return None
 

@@ -9,20 +9,18 @@ from datetime import datetime
 from attrs import frozen
 
 from skillopt_es.events.catalog import (
-    CandidateGated,
-    GapFound,
     Recorded,
     RunCompleted,
     RunForked,
     SkillScored,
-    StepSkipped,
+    ended_step,
 )
 from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.imported_usage import UsageThere, usage_there
 from skillopt_es.projections.lines import StepLine, outcome_of
 from skillopt_es.projections.prices import recorded_prices
 from skillopt_es.projections.summary import summarize
-from skillopt_es.projections.usage import RunUsage, Usage, usage_of
+from skillopt_es.projections.usage import RunUsage, UsageSums, usage_of
 from skillopt_es.runs.run_settings import Settings, settings_in, shareable
 
 
@@ -80,11 +78,8 @@ def _params(settings: Settings) -> Iterator[tuple[str, str]]:
 
 def _ends_of_steps(records: Iterable[Recorded]) -> Mapping[int, datetime]:
     """When each step ended."""
-    return {
-        recorded.event.step: datetime.fromisoformat(recorded.recorded_at)
-        for recorded in records
-        if isinstance(recorded.event, CandidateGated | StepSkipped | GapFound) and recorded.event.step is not None
-    }
+    ends = ((ended_step(recorded.event), recorded.recorded_at) for recorded in records)
+    return {step: datetime.fromisoformat(at) for step, at in ends if step is not None}
 
 
 def _baseline(records: Iterable[Recorded]) -> Iterator[Point]:
@@ -149,7 +144,7 @@ def _counted(usage: RunUsage, there: UsageThere | None, step: int | None = None)
     yield from ((key, float(value)) for key, value in named if value is not None)
 
 
-def _counts(usage: Usage) -> Iterator[tuple[str, float]]:
+def _counts(usage: UsageSums) -> Iterator[tuple[str, float]]:
     """Calls, tokens and money as far as they are known."""
     yield "calls", float(usage.calls)
     yield "failed_calls", float(usage.failed)

@@ -17,7 +17,7 @@ from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import CallRef, Measured
 from skillopt_es.gate.flips import Counted, Flips, Tried, flips_in, worlds
 from skillopt_es.gate.power import Chances, Power, churning, most_churn, power, smallest_gain
-from skillopt_es.gate.rules import Rule, too_little_for
+from skillopt_es.gate.rules import KINDS, Rule, heeded, too_little_for
 
 SEED = 20
 TRIALS = 300
@@ -115,7 +115,7 @@ def calibrate(
     tried: Tried, items: Sequence[str], own: Rule, *, skill: str, trials: int = TRIALS
 ) -> Calibration | NotKnown:
     """The calibration of a rule and its rivals on these validation items, under the text with this hash."""
-    own = own if own.name == "paired" else _plain(own)
+    own = heeded(own)
     counts = _counts(tried, items, skill)
     if not counts:
         return NotKnown("it was never tried on the validation items")
@@ -188,19 +188,9 @@ def _null(rule: Rule, asked: _Asked, itself: Power) -> Null:
 
 def _rivals(own: Rule) -> tuple[Rule, ...]:
     """The run's own rule first, then the usual ones under its clauses."""
-    plain = _plain(own)
-    usual = (
-        evolve(plain, name="strict", draws=1),
-        evolve(plain, name="confirm", draws=2),
-        evolve(plain, name="paired", draws=2, standard_errors=1.0),
-        evolve(plain, name="paired", draws=3, standard_errors=1.5),
-    )
+    forms = (rule for kind in KINDS.values() for rule in kind.usual)
+    usual = (evolve(rule, no_regression=own.no_regression, min_items=own.min_items) for rule in forms)
     return (own, *(rule for rule in usual if rule != own))
-
-
-def _plain(rule: Rule) -> Rule:
-    """A rule without what only `paired` looks at."""
-    return evolve(rule, standard_errors=0.0, noise="families")
 
 
 def _worth(rule: Rule, asked: _Asked, own: Rule) -> Worth:

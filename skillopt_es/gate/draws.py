@@ -10,14 +10,14 @@ from attrs import field, frozen
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.evaluations import begun_draw, measure, selection, units_of
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Evaluation, Rollouts, Score, Task
+from skillopt_es.engine.tasks import AddUp, Evaluation, Rollouts, Task
 from skillopt_es.errors import SettingRefused
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.gate.compare import Draw, compare
-from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
-from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, judge, too_little_for
+from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
+from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, heeded, judge, too_little_for
 from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, Standing
 
@@ -42,15 +42,17 @@ class Contest:
 
 
 def rule_of(config: RunConfig) -> Rule:
-    """The configured rule; `strict` never draws twice."""
+    """The configured rule, as far as the settings say something to it."""
     evaluation = config.evaluation
-    return Rule(
-        name=evaluation.gate_rule,
-        draws=1 if evaluation.gate_rule == "strict" else evaluation.gate_draws,
-        standard_errors=evaluation.gate_standard_errors,
-        noise=evaluation.gate_noise,
-        no_regression=evaluation.no_regression,
-        min_items=evaluation.min_items,
+    return heeded(
+        Rule(
+            name=evaluation.gate_rule,
+            draws=evaluation.gate_draws,
+            standard_errors=evaluation.gate_standard_errors,
+            noise=evaluation.gate_noise,
+            no_regression=evaluation.no_regression,
+            min_items=evaluation.min_items,
+        )
     )
 
 
@@ -102,9 +104,9 @@ def _sides(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]
 def _side(known: Measurement | None, skill: SkillTree, place: Place, run: RunData) -> Side:
     if known is None:
         return Side(bonus=run.bonus(skill))
-    drawn = [(known.place, known.items), *((each.place, each.items) for each in known.further)]
-    earlier = sum(not place.holds(at) for at, _ in drawn)
-    return Side(draws=tuple(_in_order(items, run) for _, items in drawn), known=earlier, bonus=run.bonus(skill))
+    earlier = sum(not place.holds(each.place) for each in known.drawn)
+    draws = tuple(_in_order(each.items, run) for each in known.drawn)
+    return Side(draws=draws, known=earlier, bonus=run.bonus(skill))
 
 
 def _in_order(items: Draw, run: RunData) -> Draw:
@@ -132,13 +134,13 @@ def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluatio
     rule, begun = rule_of(run.config), begun_draw(state, evaluation)
     here: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
     before = {} if begun is None else begun.rows
-    theirs, _ = opposed(rule, current, candidate)
+    theirs, _ = rule.kind.opposed(current, candidate)
     order = tuple(item for item in run_order(evaluation.items, theirs, run.worth) if item not in before)
     waiting, whole = next_wave(order, here, run.config.evaluation.early_stop_wave)
     if not waiting:
-        return Score(evaluation)
+        return AddUp(evaluation)
     if whole and cannot_win(rule, current, candidate, _begun({**before, **here}), evaluation.items, run.worth):
-        return Score(replace(evaluation, stopped=True))
+        return AddUp(replace(evaluation, stopped=True))
     return Rollouts(tuple(units_of(evaluation, waiting)))
 
 

@@ -48,26 +48,14 @@ def next_wave(order: tuple[str, ...], done: Collection[str], size: int) -> tuple
     return (), False
 
 
-def opposed(rule: Rule, current: Side, candidate: Side) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
-    """What the candidate's next draw is compared with, and together with which of its own draws."""
-    if rule.name == "paired":
-        number = len(candidate.draws) + 1
-        return current.until(number), candidate.draws
-    if rule.name == "strict":
-        return current.draws[:1], ()
-    if not candidate.draws:
-        return (current.first,), ()
-    return (current.fresh[len(candidate.fresh)],), ()
-
-
 def cannot_win(rule: Rule, current: Side, candidate: Side, begun: Begun, items: tuple[str, ...], worth: Worth) -> bool:
     """Whether the candidate loses the round of its next draw whatever the items come to that were not run."""
-    theirs, ours = opposed(rule, current, candidate)
+    theirs, ours = rule.kind.opposed(current, candidate)
     bonus = candidate.bonus - current.bonus
     rows = [_most(item, theirs, ours, begun, bonus, worth) for item in items]
     known = [row for row in rows if row is not None]
     most = math.fsum(known)
-    if rule.name == "paired":
+    if rule.kind.pools:
         return most < 0 or (most == 0 and bonus <= 0)
     if _adds_up_exactly(theirs, begun, bonus, worth):
         return most <= 0
@@ -108,21 +96,11 @@ def lost_early(
     rule: Rule, current: Side, candidate: Side, begun: Begun, items: tuple[str, ...], worth: Worth
 ) -> Ruling:
     """The ruling on a candidate that cannot win; its score is the most that the whole evaluation could have given."""
-    theirs, ours = _told_draws(rule, current, candidate)
+    theirs, ours = rule.kind.stated(current, candidate)
     best: Mapping[str, Measured] = {item: begun.measured.get(item, _BEST) for item in items if item not in begun.failed}
     bound = compare(theirs, (*ours, best), current.bonus, candidate.bonus, worth)
     seen = compare(theirs, (*ours, begun.measured), current.bonus, candidate.bonus, worth)
     most = evolve(bound.candidate, measured=seen.candidate.measured)
     comparison: Comparison = evolve(bound, items=seen.items, candidate=most, error=None, won=seen.won, lost=seen.lost)
-    again = rule.name == "confirm" and bool(candidate.draws)
-    if again:
-        return Ruling(verdict="indecisive", reason="not_confirmed", comparison=comparison, exact=False)
-    return Ruling(verdict="reject", reason="not_better", comparison=comparison, exact=False)
-
-
-def _told_draws(rule: Rule, current: Side, candidate: Side) -> tuple[tuple[Draw, ...], tuple[Draw, ...]]:
-    """The draws whose means are stated beside the verdict: all of the rounds so far."""
-    if rule.name == "confirm" and candidate.draws:
-        rounds = len(candidate.fresh) + 1
-        return (current.first, *current.fresh[:rounds]), (candidate.first, *candidate.fresh)
-    return opposed(rule, current, candidate)
+    verdict, reason = rule.kind.lost_later if candidate.draws else ("reject", "not_better")
+    return Ruling(verdict=verdict, reason=reason, comparison=comparison, exact=False)

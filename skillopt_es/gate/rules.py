@@ -5,24 +5,47 @@ A draw is one evaluation of a text, item by item. `strict` compares one draw of 
 wants an apparent win to happen again in fresh draws of both. `paired` wants the mean difference over several draws to
 exceed the noise of drawing, which is measured as the scatter of each item over its draws, or of each family of items
 that flip together: where no item ever flips, it is zero.
+
+`KINDS` has all that is asked of a rule by its name. A new rule is a name in `GateRule`, a value in `KINDS`, and a word
+about it in `configs/base.yaml`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from attrs import field, frozen
 
 from skillopt_es.errors import SettingRefused
-from skillopt_es.events.values import GateNoise, GateRule
+from skillopt_es.events.values import GateNoise, GateRule, Json
 from skillopt_es.gate.compare import NO_FAMILIES, Comparison, Draw, Worth, compare
 
 Verdict = Literal["accept", "reject", "indecisive"]
 Reason = Literal[
     "better", "confirmed", "beyond_noise", "not_better", "not_confirmed", "within_noise", "items_lost", "few_items"
 ]
+
+REASONS: Mapping[str, str] = {
+    "better": "better than current",
+    "confirmed": "better than current, and once more in fresh draws",
+    "beyond_noise": "better than current by more than noise",
+    "not_better": "not better than current",
+    "not_confirmed": "better than current, but not once more in fresh draws",
+    "within_noise": "not better than current by more than noise",
+    "items_lost": "loses more items than a win may",
+    "few_items": "too few items were measured under both",
+}
+"""The reasons in words."""
+
+Heeded = Literal["draws", "standard_errors", "noise"]
+SETTINGS: Mapping[Heeded, str] = {
+    "draws": "evaluation.gate_draws",
+    "standard_errors": "evaluation.gate_standard_errors",
+    "noise": "evaluation.gate_noise",
+}
+"""The settings that some rules heed and others do not."""
 
 _ROUNDING = 1e-9
 _LEAST_SCATTER = 20  # degrees of freedom from which on the noise of drawing is known to about a sixth
@@ -38,6 +61,16 @@ class Rule:
     noise: GateNoise = "families"
     no_regression: int | None = None
     min_items: int = 0
+
+    @property
+    def kind(self) -> RuleKind:
+        """All that follows from its name."""
+        return KINDS[self.name]
+
+    @property
+    def settings(self) -> dict[str, Json]:
+        """The config keys that make it, apart from its clauses."""
+        return {"evaluation.gate_rule": self.name, **{SETTINGS[name]: getattr(self, name) for name in self.kind.heeds}}
 
 
 @frozen(kw_only=True)
@@ -104,11 +137,7 @@ def judge(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known
     """The rule's verdict on these draws, or the draws that it wants first."""
     if not candidate.draws or not current.draws:
         return MoreDraws(candidate=0 if candidate.draws else 1, current=0 if current.draws else 1)
-    if rule.name == "paired":
-        found = _paired(rule, current, candidate, worth, known)
-    else:
-        once = rule.name == "strict"
-        found = _won_again(1 if once else rule.draws, _oldest(current, once), _oldest(candidate, once), worth)
+    found = rule.kind.judged(rule, current, candidate, worth, known)
     return found if isinstance(found, MoreDraws) else _within_clauses(rule, found)
 
 
@@ -131,9 +160,17 @@ def _won_again(rounds: int, current: Side, candidate: Side, worth: Worth) -> Rul
     return _ruled("accept", "better" if rounds == 1 else "confirmed", current, candidate, worth, done)
 
 
-def _oldest(side: Side, once: bool) -> Side:
-    """What a rule knows that never draws twice: the first draw alone, whatever was drawn for other rules."""
-    return Side(draws=side.draws[:1], bonus=side.bonus) if once else side
+def _won_once(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known) -> Ruling | MoreDraws:
+    """By the first draw of each text alone, whatever was drawn for other rules."""
+    return _won_again(1, _oldest(current), _oldest(candidate), worth)
+
+
+def _oldest(side: Side) -> Side:
+    return Side(draws=side.draws[:1], bonus=side.bonus)
+
+
+def _confirmed(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known) -> Ruling | MoreDraws:
+    return _won_again(rule.draws, current, candidate, worth)
 
 
 def _ruled(verdict: Verdict, reason: Reason, current: Side, candidate: Side, worth: Worth, rounds: int) -> Ruling:
@@ -194,7 +231,16 @@ def too_little_for(rule: Rule, items: int) -> SettingRefused | None:
     if rule.no_regression is not None and rule.no_regression >= items:
         said = f": {rule.no_regression} refuses nothing with {items} validation items; give at most {items - 1}"
         return SettingRefused("evaluation.no_regression", said)
-    if rule.name != "paired" or 2 * items * (rule.draws - 1) >= _LEAST_SCATTER:
+    return rule.kind.needs(rule, items)
+
+
+def _carries_any(rule: Rule, items: int) -> SettingRefused | None:
+    return None
+
+
+def _scatter_needed(rule: Rule, items: int) -> SettingRefused | None:
+    """Fewer results than these do not tell the noise."""
+    if 2 * items * (rule.draws - 1) >= _LEAST_SCATTER:
         return None
     enough = math.ceil(_LEAST_SCATTER / (2 * (rule.draws - 1)))
     draws = math.ceil(_LEAST_SCATTER / (2 * items)) + 1
@@ -203,3 +249,81 @@ def too_little_for(rule: Rule, items: int) -> SettingRefused | None:
         f": paired cannot tell the noise from {items} validation items with {rule.draws} draws; "
         f"enough are {enough} items, or evaluation.gate_draws: {draws}",
     )
+
+
+Opposed = tuple[tuple[Draw, ...], tuple[Draw, ...]]
+"""Draws of the current text, and of the candidate."""
+
+
+def _first_draws(current: Side, candidate: Side) -> Opposed:
+    return current.draws[:1], ()
+
+
+def _one_by_one(current: Side, candidate: Side) -> Opposed:
+    if not candidate.draws:
+        return (current.first,), ()
+    return (current.fresh[len(candidate.fresh)],), ()
+
+
+def _all_rounds(current: Side, candidate: Side) -> Opposed:
+    if not candidate.draws:
+        return _one_by_one(current, candidate)
+    rounds = len(candidate.fresh) + 1
+    return (current.first, *current.fresh[:rounds]), (candidate.first, *candidate.fresh)
+
+
+def _all_draws(current: Side, candidate: Side) -> Opposed:
+    return current.until(len(candidate.draws) + 1), candidate.draws
+
+
+@frozen(kw_only=True)
+class RuleKind:
+    """
+    What is asked of a rule by its name: how it judges, and what it is told by.
+
+    `heeds` are the settings that say something to it. Where a candidate's next draw ends early, `opposed` is what that
+    is compared with, and together with which of its own draws; `stated` the draws whose means are stated beside the
+    verdict. A candidate that loses a later round is `lost_later`. A rule that `pools` its draws compares their means,
+    where a gain as small as a rounding is none. `needs` says what so few items cannot carry; `usual` are the forms of
+    the rule that others are measured by.
+    """
+
+    heeds: tuple[Heeded, ...] = ()
+    judged: Callable[[Rule, Side, Side, Worth, Known], Ruling | MoreDraws]
+    opposed: Callable[[Side, Side], Opposed]
+    stated: Callable[[Side, Side], Opposed]
+    lost_later: tuple[Verdict, Reason] = ("reject", "not_better")
+    pools: bool = False
+    needs: Callable[[Rule, int], SettingRefused | None] = _carries_any
+    usual: tuple[Rule, ...]
+
+
+KINDS: Mapping[GateRule, RuleKind] = {
+    "strict": RuleKind(judged=_won_once, opposed=_first_draws, stated=_first_draws, usual=(Rule(),)),
+    "confirm": RuleKind(
+        heeds=("draws",),
+        judged=_confirmed,
+        opposed=_one_by_one,
+        stated=_all_rounds,
+        lost_later=("indecisive", "not_confirmed"),
+        usual=(Rule(name="confirm", draws=2),),
+    ),
+    "paired": RuleKind(
+        heeds=("draws", "standard_errors", "noise"),
+        judged=_paired,
+        opposed=_all_draws,
+        stated=_all_draws,
+        pools=True,
+        needs=_scatter_needed,
+        usual=(
+            Rule(name="paired", draws=2, standard_errors=1.0),
+            Rule(name="paired", draws=3, standard_errors=1.5),
+        ),
+    ),
+}
+
+
+def heeded(rule: Rule) -> Rule:
+    """The rule without what says nothing to its kind."""
+    said = {name: getattr(rule, name) for name in rule.kind.heeds}
+    return Rule(name=rule.name, no_regression=rule.no_regression, min_items=rule.min_items, **said)

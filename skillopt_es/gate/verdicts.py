@@ -6,7 +6,7 @@ from attrs import evolve
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score
-from skillopt_es.events.values import GateAction, GateVerdict, Score, exceeds
+from skillopt_es.events.values import DRAWS_ONCE, GateAction, GateVerdict, Score, exceeds
 from skillopt_es.gate.draws import Contest, judged, leads
 from skillopt_es.gate.rules import Ruling
 from skillopt_es.gate.stale import counts_as_measured, standing_value
@@ -41,7 +41,8 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
     candidate, current = state.measured.get(contest.candidate.hash), state.measured[contest.current.hash]
     seen, rule = ruling.comparison, run.config.evaluation.gate_rule
     scores = (seen.candidate, seen.current)
-    if rule == "strict" and candidate is not None:
+    once = rule in DRAWS_ONCE
+    if once and candidate is not None:
         common, *whole = on_common_items(candidate, current)
         scores = (whole[0], whole[1]) if common == len(seen.items) else scores
     accepted = ruling.verdict == "accept"
@@ -58,7 +59,7 @@ def _by_rule(state: AnyState, run: RunData, contest: Contest, best: Contest) -> 
         won=seen.won,
         lost=seen.lost,
         rule=rule,
-        reason="" if rule == "strict" and ruling.reason in ("better", "not_better") else ruling.reason,
+        reason="" if once and ruling.reason in ("better", "not_better") else ruling.reason,
         draws=seen.candidate_draws,
         current_draws=seen.current_draws,
         error=seen.error,

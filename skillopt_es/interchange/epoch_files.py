@@ -19,7 +19,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Measured, Score
 from skillopt_es.interchange.layout import meta_file, meta_folder, safe_name, skill_file, skill_hash, slow_folder
-from skillopt_es.interchange.rollout_files import File, Rollouts, dumped, fail_reason
+from skillopt_es.interchange.rollout_files import File, OriginalRollouts, dumped, fail_reason
 from skillopt_es.interchange.segments import Segment
 
 Record = dict[str, Json]
@@ -41,7 +41,7 @@ class EpochFiles:
 
     part: Segment
     config: Record
-    rollouts: Rollouts
+    rollouts: OriginalRollouts
 
     @property
     def imported(self) -> RunImported | None:

@@ -18,16 +18,16 @@ from skillopt_es.events.catalog import (
     SkillRewritten,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import AppendixOrder, Draft, Edit, Evidence, Suggestion
+from skillopt_es.events.values import AppendixOrder, Draft, Edit, PatchSource, Suggestion
 from skillopt_es.events.values import Proposal as Proposed
 from skillopt_es.interchange.builder import Builder
-from skillopt_es.interchange.original import Change, Proposal, Step
-from skillopt_es.interchange.original_edits import noted_by_original
+from skillopt_es.interchange.original import Change, OriginalStep, Proposal
+from skillopt_es.programs.imported.original_edits import noted_by_original
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.skill.appendix import Proposed as ProposedNote
 from skillopt_es.skill.appendix import appendix_notes, extended, with_appendix
 
-_KINDS: dict[str, Evidence] = {"failure": "failure", "success": "success"}
+_KINDS: dict[str, PatchSource] = {"failure": "failure", "success": "success"}
 
 
 @frozen
@@ -37,7 +37,7 @@ class Chosen:
     edits: tuple[Proposed, ...] | None
 
 
-def import_edits(build: Builder, step: Step, place: Place) -> Chosen:
+def import_edits(build: Builder, step: OriginalStep, place: Place) -> Chosen:
     """Adds a step's patches, merge, budget and ranking, as far as they are there."""
     patches = _patches(build, step, place)
     import_notes(build, step, place)
@@ -76,7 +76,7 @@ def import_edits(build: Builder, step: Step, place: Place) -> Chosen:
     return Chosen(chosen)
 
 
-def _patches(build: Builder, step: Step, place: Place) -> list[PatchProposed]:
+def _patches(build: Builder, step: OriginalStep, place: Place) -> list[PatchProposed]:
     """One event an analyst's file; supports come from the merge, where a single patch is the whole pool."""
     usable = [proposal for group in step.proposals for proposal in group if proposal.changes]
     found: list[PatchProposed] = []
@@ -198,7 +198,7 @@ def _step_number(build: Builder) -> int:
     return build.state.program.step.number
 
 
-def _decision(build: Builder, step: Step, pool: int) -> None:
+def _decision(build: Builder, step: OriginalStep, pool: int) -> None:
     made = step.decision
     if made is None:
         return
@@ -231,7 +231,7 @@ def _matched(changes: Sequence[Change], pool: Sequence[Proposed]) -> tuple[Propo
     return tuple(found)
 
 
-def import_notes(build: Builder, step: Step, place: str) -> None:
+def import_notes(build: Builder, step: OriginalStep, place: str) -> None:
     """Adds what became of the notes that the step's patches have; a gap where the files do not agree."""
     if step.notes is None:
         return
@@ -255,7 +255,7 @@ def import_notes(build: Builder, step: Step, place: str) -> None:
         _consolidated(build, step, place, text=step.candidate if measured else step.skill, fewer=fewer)
 
 
-def _consolidated(build: Builder, step: Step, place: str, *, text: str | None, fewer: int) -> None:
+def _consolidated(build: Builder, step: OriginalStep, place: str, *, text: str | None, fewer: int) -> None:
     """The shorter list is only in the text that it was written into."""
     assert step.notes is not None
     notes = () if text is None else appendix_notes(text)
@@ -265,7 +265,7 @@ def _consolidated(build: Builder, step: Step, place: str, *, text: str | None, f
     build.add(AppendixConsolidated(step=step.number, result="consolidated", before=step.notes, notes=notes))
 
 
-def write_notes(build: Builder, step: Step, *, kept: bool) -> None:
+def write_notes(build: Builder, step: OriginalStep, *, kept: bool) -> None:
     """Adds that the notes went into the current skill; `kept` says whether the step's own skill file has that text."""
     notes = build.state.program.unwritten
     if not notes:

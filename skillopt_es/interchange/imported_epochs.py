@@ -16,7 +16,7 @@ from skillopt_es.events.values import GateAction, GateVerdict, Pair, SkillTree
 from skillopt_es.interchange.builder import Builder
 from skillopt_es.interchange.layout import skill_hash
 from skillopt_es.interchange.original import Epoch, MetaResult, SlowResult
-from skillopt_es.interchange.original_edits import guided_by_original
+from skillopt_es.programs.imported.original_edits import guided_by_original
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
 
 Category = Literal["improved", "regressed", "persistent_fail", "stable_success"]

@@ -23,8 +23,8 @@ from skillopt_es.events.values import (
 from skillopt_es.interchange.builder import Builder, score_of
 from skillopt_es.interchange.imported_edits import Chosen, import_edits
 from skillopt_es.interchange.layout import skill_file, skill_hash
-from skillopt_es.interchange.original import BatchRecord, Result, Step, StepRecord
-from skillopt_es.interchange.original_edits import applied_by_original, rewritten_by_original
+from skillopt_es.interchange.original import BatchRecord, OriginalStep, Result, StepRecord
+from skillopt_es.programs.imported.original_edits import applied_by_original, rewritten_by_original
 from skillopt_es.skill.alignment import align
 from skillopt_es.skill.edits import apply_edits
 
@@ -33,7 +33,7 @@ _SKIPS = ("skip_no_patches", "skip_no_rewrite")
 _OUR_SKIPS = ("nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged", "too_large", "untrusted_only")
 
 
-def import_step(build: Builder, step: Step, epoch: int, *, last: bool) -> None:
+def import_step(build: Builder, step: OriginalStep, epoch: int, *, last: bool) -> None:
     """Adds one step: all that is recorded of it, and what is not."""
     place = Place.of_step(epoch, step.number)
     if not step.begun:
@@ -63,14 +63,14 @@ def follow_text(build: Builder, step: int, text: str | None, place: Place) -> No
         build.gap(place, "what changed the current skill", why, skill=build.tree(text))
 
 
-def _after(build: Builder, step: Step) -> SkillTree | None:
+def _after(build: Builder, step: OriginalStep) -> SkillTree | None:
     """The skill after a step of which the end is not known, where its text is there and another one."""
     if step.skill is None or step.skill == build.current.skill.text:
         return None
     return build.tree(step.skill)
 
 
-def _without_record(build: Builder, step: Step, place: Place, *, last: bool) -> None:
+def _without_record(build: Builder, step: OriginalStep, place: Place, *, last: bool) -> None:
     """A step that was cut short, or whose record is lost."""
     if last:
         build.gap(place, "how the step ended", "it has no record: the run stopped in the middle of it")
@@ -81,7 +81,7 @@ def _without_record(build: Builder, step: Step, place: Place, *, last: bool) -> 
 # --- what the trainer recorded -------------------------------------------------------------------------------------
 
 
-def _recorded(build: Builder, step: Step) -> StepImported:
+def _recorded(build: Builder, step: OriginalStep) -> StepImported:
     record = step.record
     single = [change for group in step.proposals for proposal in group for change in proposal.changes]
     seen = any(group for group in step.proposals) or (record is not None and record.patches == 0)
@@ -111,7 +111,7 @@ def _first(recorded: int | None, proposal: object) -> int | None:
     return recorded if recorded is not None or changes is None else len(changes)
 
 
-def _batch(step: Step, number: int, batch: BatchRecord | None, *, alone: bool) -> ImportedBatch:
+def _batch(step: OriginalStep, number: int, batch: BatchRecord | None, *, alone: bool) -> ImportedBatch:
     rows = step.rollouts[number] if number < len(step.rollouts) else None
     return ImportedBatch(
         seed=batch.seed if batch else None,
@@ -124,7 +124,7 @@ def _batch(step: Step, number: int, batch: BatchRecord | None, *, alone: bool) -
 
 
 def _train_score(
-    step: Step, number: int, batch: BatchRecord | None, rows: tuple[Result, ...] | None, *, alone: bool
+    step: OriginalStep, number: int, batch: BatchRecord | None, rows: tuple[Result, ...] | None, *, alone: bool
 ) -> Score | None:
     if batch is None:
         return None
@@ -135,7 +135,7 @@ def _train_score(
     return score_of(rows, (hard, soft), whole)
 
 
-def _train(build: Builder, step: Step, place: Place, number: int, rows: tuple[Result, ...] | None) -> None:
+def _train(build: Builder, step: OriginalStep, place: Place, number: int, rows: tuple[Result, ...] | None) -> None:
     skill = build.current.skill.hash
     if rows is None:
         build.gap(place, "what each training item came to", "rollout/results.jsonl is not there")
@@ -151,7 +151,7 @@ def _train(build: Builder, step: Step, place: Place, number: int, rows: tuple[Re
 # --- the candidate and its verdict ---------------------------------------------------------------------------------
 
 
-def _candidate(build: Builder, step: Step, place: Place, chosen: Chosen) -> SkillTree | None:
+def _candidate(build: Builder, step: OriginalStep, place: Place, chosen: Chosen) -> SkillTree | None:
     """The candidate's text: the file, or what has the recorded hash; None, and a gap, when neither is there."""
     record = step.record
     wanted = record.candidate_hash if record else ""
@@ -188,7 +188,7 @@ def _added_notes(build: Builder) -> int:
     return len(open_step.extended.added)
 
 
-def _possible(build: Builder, step: Step, chosen: Chosen) -> list[str]:
+def _possible(build: Builder, step: OriginalStep, chosen: Chosen) -> list[str]:
     """Texts that may be the candidate's, when one has the recorded hash."""
     wanted = step.record.candidate_hash if step.record else ""
     texts = [step.skill] if step.skill is not None else []
@@ -220,7 +220,7 @@ def _written(chosen: Chosen, *, changed: bool) -> tuple[EditReport, ...]:
     return tuple(EditReport(each.id, status) for each in chosen.edits or ())
 
 
-def _reports(step: Step, chosen: Chosen) -> tuple[EditReport, ...]:
+def _reports(step: OriginalStep, chosen: Chosen) -> tuple[EditReport, ...]:
     if step.report is None or chosen.edits is None:
         return ()
     by_index: Mapping[int | None, str] = dict(step.report)
@@ -229,7 +229,7 @@ def _reports(step: Step, chosen: Chosen) -> tuple[EditReport, ...]:
     )
 
 
-def _verdict(build: Builder, step: Step, record: StepRecord, place: Place, candidate: SkillTree | None) -> None:
+def _verdict(build: Builder, step: OriginalStep, record: StepRecord, place: Place, candidate: SkillTree | None) -> None:
     if record.action in _SKIPS:
         reason = record.skip_reason if record.skip_reason in _OUR_SKIPS else record.action
         build.add(StepSkipped(step=step.number, reason=cast("object", reason)))  # type: ignore[arg-type]
@@ -269,7 +269,7 @@ def _verdict(build: Builder, step: Step, record: StepRecord, place: Place, candi
     build.add(CandidateGated(step=step.number, candidate=candidate.hash if candidate else "", verdict=verdict))
 
 
-def _unusable(build: Builder, step: Step, record: StepRecord, candidate: SkillTree | None) -> str:
+def _unusable(build: Builder, step: OriginalStep, record: StepRecord, candidate: SkillTree | None) -> str:
     if record.action not in _ACTIONS:
         return f"the action {record.action!r:.40} is not known"
     if candidate is None and record.action != "reject":
@@ -277,12 +277,12 @@ def _unusable(build: Builder, step: Step, record: StepRecord, candidate: SkillTr
     return ""
 
 
-def _before(build: Builder, step: Step) -> StepRecord | None:
+def _before(build: Builder, step: OriginalStep) -> StepRecord | None:
     earlier = build.original.steps.get(step.number - 1)
     return earlier.record if earlier else None
 
 
-def _current_value(build: Builder, step: Step, record: StepRecord) -> float | None:
+def _current_value(build: Builder, step: OriginalStep, record: StepRecord) -> float | None:
     """The score that the candidate had to beat, which the original keeps when the text changes unmeasured."""
     if record.action == "reject":
         return record.current
@@ -293,7 +293,7 @@ def _current_value(build: Builder, step: Step, record: StepRecord) -> float | No
     return earlier.current if earlier else None
 
 
-def _best_value(build: Builder, step: Step, record: StepRecord) -> float | None:
+def _best_value(build: Builder, step: OriginalStep, record: StepRecord) -> float | None:
     if record.action in ("reject", "accept"):
         return record.best
     if build.best.value is not None:

@@ -118,7 +118,7 @@ class StepRecord:
 
 
 @frozen(kw_only=True)
-class Step:
+class OriginalStep:
     """One step's folder and its record."""
 
     number: int
@@ -224,7 +224,7 @@ class Original:
 
     folder: str
     config: Mapping[str, Json]
-    steps: Mapping[int, Step]
+    steps: Mapping[int, OriginalStep]
     epochs: Mapping[int, Epoch]
     initial: str
     best: str | None

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from attrs import frozen
 
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.fold import fold
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.engine.trajectories import Trajectory, unpacked
@@ -37,10 +37,10 @@ def dumped(value: Json) -> str:
 
 
 @frozen
-class Rollouts:
+class OriginalRollouts:
     """Evaluations as files: the texts of the log, and how a benchmark tells that an answer holds an accepted one."""
 
-    evidence: Evidence
+    evidence: RecordedTexts
     holds: Callable[[str, Sequence[str]], bool] | None = None
 
     def files(self, folder: str, rows: Sequence[RolloutCompleted]) -> Iterator[File]:
@@ -113,7 +113,7 @@ def _entry(kind: str, text: str, turn: int) -> Json:
 _SPLITS: Mapping[Split, str] = {"train": "train", "val": "valid_seen", "test": "valid_unseen"}
 
 
-def evaluation_files(log: EventLog, out: Path, rollouts: Rollouts) -> Iterator[File]:
+def evaluation_files(log: EventLog, out: Path, rollouts: OriginalRollouts) -> Iterator[File]:
     """The files of every split's score, which is that of its first draw; raises NotInRun where there is none yet."""
     state = fold(recorded.event for recorded in log.read())
     assert state.started is not None

@@ -8,7 +8,7 @@ from typing import cast
 
 from attrs import define, field
 
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
 from skillopt_es.events.journal import Journal
@@ -30,11 +30,12 @@ from skillopt_es.interchange.layout import (
     skill_file,
     step_folder,
 )
-from skillopt_es.interchange.rollout_files import File, Rollouts, dumped, evaluation_files
+from skillopt_es.interchange.rollout_files import File, OriginalRollouts, dumped, evaluation_files
 from skillopt_es.interchange.segments import Segment, segments
 from skillopt_es.interchange.step_files import StepFiles
 from skillopt_es.interchange.step_parts import counted_usage, decision_line, usage_by_step, with_totals
 from skillopt_es.programs.classic.state import ClassicState, beginning
+from skillopt_es.programs.evaluation.program import EVALUATION
 from skillopt_es.projections.usage import RunUsage, usage_of
 from skillopt_es.sessions.wiring import holds_answer
 
@@ -69,29 +70,29 @@ class _Folder:
         self.by_step = usage_by_step(Journal(self.log.reader))
 
     def files(self) -> Iterator[File]:
-        state, rollouts = beginning(), None
+        first = next(self.log.read(until=1), None)
+        if first is None or not isinstance(first.event, RunStarted):
+            raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
+        started, rollouts = first.event, self._rollouts(first.event)
+        if started.program == EVALUATION.name:
+            yield from evaluation_files(self.log, self.out, rollouts)
+            return
+        yield from self._opening(started)
+        state = beginning()
         for part in segments(self.log.read()):
             state = part.after
-            if state.started is None:
-                break
-            if rollouts is None:
-                rollouts = self._rollouts(state.started)
-                if not state.started.total_steps:
-                    yield from evaluation_files(self.log, self.out, rollouts)
-                    return
-                yield from self._opening(state.started)
+            assert state.started is not None
+            started = state.started
             self.seconds += sum(part.seconds.values())
             self.origin = _origin(state, self.origin)
-            yield from self._part(part, state.started, rollouts)
-        if state.started is None:
-            raise NotInRun(f"{self.log.run.name} has not begun: it has nothing to export yet")
-        yield from self._closing(state, state.started)
+            yield from self._part(part, started, rollouts)
+        yield from self._closing(state, started)
 
-    def _rollouts(self, started: RunStarted) -> Rollouts:
+    def _rollouts(self, started: RunStarted) -> OriginalRollouts:
         section = started.config.get("env")
         name = section.get("name") if isinstance(section, dict) else None
         holds = holds_answer(name) if isinstance(name, str) else None
-        return Rollouts(Evidence(self.log, Journal(self.log.reader)), holds)
+        return OriginalRollouts(RecordedTexts(self.log, Journal(self.log.reader)), holds)
 
     def _opening(self, started: RunStarted) -> Iterator[File]:
         if len(started.skill.files) > 1:
@@ -115,7 +116,7 @@ class _Folder:
         whole: Record = {"skill_update_mode": "patch", **flat, **derived}
         return {key: whole[key] for key in sorted(whole)}
 
-    def _part(self, part: Segment, started: RunStarted, rollouts: Rollouts) -> Iterator[File]:
+    def _part(self, part: Segment, started: RunStarted, rollouts: OriginalRollouts) -> Iterator[File]:
         for scored in part.all(SkillScored):
             if scored.purpose == "selection" and scored.exact:
                 self.measured.setdefault(scored.skill, (scored.score, part.rollouts(scored.place)))
@@ -131,7 +132,7 @@ class _Folder:
             case "end":
                 yield from self._end(part, rollouts)
 
-    def _step(self, part: Segment, started: RunStarted, rollouts: Rollouts) -> Iterator[File]:
+    def _step(self, part: Segment, started: RunStarted, rollouts: OriginalRollouts) -> Iterator[File]:
         config, usage = flat_config(started.config), self.by_step.get(part.number, {})
         step = StepFiles(part, started.steps_per_epoch, config, usage, rollouts, self.origin)
         yield from step.files()
@@ -141,7 +142,7 @@ class _Folder:
             self.history.append(record)
             yield f"{step_folder(part.number)}/step_record.json", dumped(record)
 
-    def _end(self, part: Segment, rollouts: Rollouts) -> Iterator[File]:
+    def _end(self, part: Segment, rollouts: OriginalRollouts) -> Iterator[File]:
         assert part.after.started is not None
         assert part.after.best is not None
         assert part.after.current is not None
@@ -163,7 +164,7 @@ class _Folder:
             table: Record = {kind: _accuracy(score) for kind, score in scored.by_type.items()}
             yield f"{folder}/{SUMMARY}", dumped({**table, "overall": _accuracy(scored.score)})
 
-    def _final(self, part: Segment, skills: Mapping[str, str], rollouts: Rollouts) -> Iterator[File]:
+    def _final(self, part: Segment, skills: Mapping[str, str], rollouts: OriginalRollouts) -> Iterator[File]:
         """The last skill's evaluation, where it is not the best one: made at the end, or before and not again."""
         scored = part.scored("selection", FINAL_VAL)
         if scored is not None:

@@ -23,7 +23,7 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, ImportedBatch, ImportedUsage, Json
 from skillopt_es.interchange.layout import batch_folder, skill_file, skill_hash, step_folder
 from skillopt_es.interchange.proposal_json import rejected_json
-from skillopt_es.interchange.rollout_files import File, Rollouts, dumped
+from skillopt_es.interchange.rollout_files import File, OriginalRollouts, dumped
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.interchange.step_parts import (
     batch_json,
@@ -35,7 +35,7 @@ from skillopt_es.interchange.step_parts import (
     usage_json,
 )
 from skillopt_es.interchange.update_files import UpdateFiles
-from skillopt_es.programs.classic.state import Attempt, ClassicState
+from skillopt_es.programs.classic.state import BufferEntry, ClassicState
 from skillopt_es.projections.lines import pooled
 from skillopt_es.projections.state import proposals_in
 
@@ -59,7 +59,7 @@ class StepFiles:
     per_epoch: int
     config: Record
     usage: Mapping[str, ImportedUsage]
-    rollouts: Rollouts
+    rollouts: OriginalRollouts
     origin: str
     update: UpdateFiles = field(init=False)
 
@@ -130,7 +130,7 @@ class StepFiles:
             assert self.part.after.current is not None
             yield skill_file(number), self.part.after.current.skill.text
 
-    def _digest(self, attempt: Attempt, verdict: GateVerdict) -> Record:
+    def _digest(self, attempt: BufferEntry, verdict: GateVerdict) -> Record:
         patterns: list[Json] = [
             {"pattern": code, "count": len(items), "task_ids": list(items)} for code, items in attempt.codes
         ]

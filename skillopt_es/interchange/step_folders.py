@@ -24,9 +24,9 @@ from skillopt_es.interchange.original import (
     BatchRecord,
     Change,
     Decision,
+    OriginalStep,
     Proposal,
     RewriteResult,
-    Step,
     StepRecord,
 )
 from skillopt_es.interchange.proposal_json import DRAFTS, EDITS, SUGGESTIONS
@@ -38,7 +38,7 @@ _OURS = {theirs: ours for ours, theirs in STAGES.items()}
 _MOST_STEPS = 100_000  # a number beyond is a mistake, and each one up to it would be a step that is not there
 
 
-def read_steps(source: Source) -> dict[int, Step]:
+def read_steps(source: Source) -> dict[int, OriginalStep]:
     """All steps up to the last one of which anything is there."""
     records = _records(source)
     found = {number: _step(source, number, records.get(number)) for number in _step_numbers(source, records)}
@@ -165,12 +165,12 @@ def _decision(row: Fields | None) -> Decision | None:
 # --- a step's folder -----------------------------------------------------------------------------------------------
 
 
-def _step(source: Source, number: int, record: StepRecord | None) -> Step:
+def _step(source: Source, number: int, record: StepRecord | None) -> OriginalStep:
     folder = step_folder(number)
     batches = _batch_folders(source, folder, record)
     digest = source.fields(f"{folder}/trajectory_digest.json")
     notes = source.fields(f"{folder}/appendix_notes.json")
-    return Step(
+    return OriginalStep(
         number=number,
         record=record,
         rollouts=tuple(read_results(source, f"{at}/rollout") for at in batches),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.events.catalog import EditsRanked, LearningRateChosen, PatchProposed, SkillScored
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.places import Place
@@ -15,7 +15,7 @@ from skillopt_es.interchange.layout import KINDS, STAGES
 from skillopt_es.interchange.proposal_json import payload, said_json
 from skillopt_es.interchange.segments import Segment
 from skillopt_es.projections.state import proposals_in
-from skillopt_es.projections.usage import RunUsage, Tally, Usage, usage_of
+from skillopt_es.projections.usage import RunUsage, Tally, UsageSums, usage_of
 
 Record = dict[str, Json]
 
@@ -111,7 +111,7 @@ def first_reasoning(patches: Sequence[PatchProposed]) -> str:
     return next((patch.reasoning for patch in patches if proposals_in(patch)), "")
 
 
-def decision_json(chosen: LearningRateChosen, evidence: Evidence) -> Record:
+def decision_json(chosen: LearningRateChosen, evidence: RecordedTexts) -> Record:
     """The optimizer's own choice of the budget; its answer is null where the call is not in the log."""
     return {
         "learning_rate": chosen.budget,
@@ -126,7 +126,7 @@ def decision_json(chosen: LearningRateChosen, evidence: Evidence) -> Record:
     }
 
 
-def decision_line(part: Segment, evidence: Evidence) -> str:
+def decision_line(part: Segment, evidence: RecordedTexts) -> str:
     """The step's line for `lr_history.jsonl`, empty when the optimizer did not choose."""
     chosen = part.last(LearningRateChosen)
     if chosen is None:
@@ -152,7 +152,7 @@ def counted_usage(usage: RunUsage) -> dict[str, ImportedUsage]:
     return {stage: _imported_usage(each) for stage, each in usage.by_stage.items()}
 
 
-def _imported_usage(usage: Usage) -> ImportedUsage:
+def _imported_usage(usage: UsageSums) -> ImportedUsage:
     """A sum that leaves calls out would be a wrong number: it is unknown."""
     return ImportedUsage(calls=usage.calls, input_tokens=_whole(usage.input), output_tokens=_whole(usage.output))
 

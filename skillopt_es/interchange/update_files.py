@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from attrs import define, field
 
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     EditsRanked,
@@ -30,7 +30,7 @@ class UpdateFiles:
     """One step's update."""
 
     part: Segment
-    evidence: Evidence
+    evidence: RecordedTexts
     proposals: dict[str, Proposal] = field(init=False)
 
     def __attrs_post_init__(self) -> None:

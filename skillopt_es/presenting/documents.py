@@ -1,38 +1,97 @@
-"""Typed values as JSON: the shapes that programs get from `--json`."""
+"""
+Typed values as JSON: the one way from a value to what programs get of `--json`.
+
+A value is an object of its fields, whatever is in it. Hooks are for what programs know by another shape: a name that
+differs, a text that is null where it says nothing, a sum without what only the log needs. Events and calls are as the
+log has them, whole.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
-from attrs import asdict
+from attrs import asdict, evolve, fields
+from cattrs import Converter
+from cattrs.gen import make_dict_unstructure_fn, override
 
-from skillopt_es.events.values import Json, Proposal
+from skillopt_es.audit.improvement import Stretch
+from skillopt_es.errors import SkillOptError
+from skillopt_es.events.catalog import (
+    Event,
+    Recorded,
+    RolloutCompleted,
+    RunForked,
+    SealedTestOpened,
+)
+from skillopt_es.events.journal import CallRow
+from skillopt_es.events.strict import strict_converter
+from skillopt_es.events.values import Draft, Edit, Failed, Json, Measured, NotRun, Proposal, Score, Suggestion
+from skillopt_es.projections.chains import Chain, EpochEnd, Seen
+from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
+from skillopt_es.projections.intervals import Interval
+from skillopt_es.projections.item_results import Turned
 from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.usage import KINDS, Tally, Usage
+from skillopt_es.projections.usage import KINDS, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 
 if TYPE_CHECKING:
-    from skillopt_es.projections.fates import Fate
-    from skillopt_es.runs.reading import Reading
+    from skillopt_es.projections.item_results import Use
 
 
-def looks_json(looks: Looks, *, sealed: bool) -> Json:
-    """The same for programs."""
-    opened: list[Json] = [
-        {"look": look.look, "by": look.by, "skill": look.skill or None, "evaluation": look.evaluation or None}
-        for look in looks.opened
-    ]
-    return {"sealed": sealed, "count": looks.count, "opened": opened}
+_converter = Converter()
 
 
-def total_json(spent: Spent) -> Json:
-    """The totals, for other commands' documents."""
-    head: dict[str, Json] = {"currency": spent.currency or None, "crashes": spent.crashes, "inherited": spent.inherited}
-    return {**head, **usage_json(spent.usage.total)}
+def plain(value: object) -> Json:
+    """A value as JSON; null for None."""
+    return cast("Json", _converter.unstructure(value))
 
 
-def usage_json(usage: Usage) -> dict[str, Json]:
-    """A group as JSON; null for what no call reported."""
+def plain_fields(value: object) -> dict[str, Json]:
+    """A value with fields as a JSON object."""
+    return cast("dict[str, Json]", _converter.unstructure(value))
+
+
+def plain_score(score: Score) -> dict[str, Json]:
+    """A score whose means are null when nothing was measured."""
+    return {**plain_fields(score), **({"hard": None, "soft": None} if score.measured == 0 else {})}
+
+
+def plain_origin(forked: RunForked | None) -> Json:
+    """Which run a fork was made of, and where; null for a run that is none."""
+    return None if forked is None else {"run": forked.parent, "run_id": forked.parent_id, "seq": forked.seq}
+
+
+def _hook(cls: type, shape: Callable[[Any], Json]) -> None:
+    _converter.register_unstructure_hook(cls, shape)
+
+
+def _fields(cls: type, *, null: str = "", **names: str) -> None:
+    """A value's own fields; the one called `null` is null where it says nothing, some have other names for programs."""
+
+    def made(known: Any) -> Callable[[Any], Json]:  # noqa: ANN401 - a class, as cattrs says it
+        blank = (lambda value: value or None) if null else None
+        changed: Any = {name: override(rename=other) for name, other in names.items()}
+        changed[null] = override(rename=names.get(null), unstruct_hook=blank)
+        return make_dict_unstructure_fn(known, _converter, **changed)
+
+    _converter.register_unstructure_hook_factory(lambda asked: asked is cls, made)
+
+
+def _tagged(kind: str, word: str) -> Callable[[Any], Json]:
+    """The fields of one of several kinds, with a word that says which."""
+
+    def shape(value: Any) -> Json:  # noqa: ANN401 - one of the kinds
+        return {kind: word, **{each.name: plain(getattr(value, each.name)) for each in fields(type(value))}}
+
+    return shape
+
+
+def _usage(usage: UsageSums) -> dict[str, Json]:
+    """Calls, tokens and money; null for what no call reported."""
     tokens: dict[str, Json] = {}
     for kind in KINDS:
         tally: Tally = getattr(usage, kind)
@@ -49,27 +108,136 @@ def usage_json(usage: Usage) -> dict[str, Json]:
     }
 
 
-def fate_json(fate: Fate) -> Json:
-    """A fate for programs."""
+def _spent(spent: Spent) -> Json:
+    head: Mapping[str, Json] = {
+        "currency": spent.currency or None,
+        "crashes": spent.crashes,
+        "inherited": spent.inherited,
+    }
+    return {**head, **_usage(spent.usage.total)}
+
+
+def _look(look: SealedTestOpened) -> Json:
+    return {"look": look.look, "by": look.by, "skill": look.skill or None, "evaluation": look.evaluation or None}
+
+
+_hook(Path, str)
+_hook(Decimal, float)
+_hook(SkillOptError, str)
+_hook(UsageSums, _usage)
+_hook(Spent, _spent)
+_hook(Interval, lambda interval: [interval.low, interval.high])
+_hook(Seen, lambda seen: {"seq": seen.seq, "type": type(seen.event).__name__, "data": plain_payload(seen.event)})
+_hook(Looks, lambda looks: {"count": looks.count, "opened": [_look(look) for look in looks.opened]})
+for _proposal in (Edit, Suggestion, Draft):
+    _hook(_proposal, _tagged("type", _proposal.__name__.lower()))
+for _outcome, _word in ((Measured, "measured"), (Failed, "failed"), (NotRun, "not_run")):
+    _hook(_outcome, _tagged("outcome", _word))
+_fields(Fate, null="same_as")
+_fields(Turned, null="action", action="verdict")
+_fields(Stretch, null="verdict", name="after", usage="used")
+
+_event_converter = strict_converter(detailed=False)
+
+
+def plain_event(recorded: Recorded) -> dict[str, Json]:
+    """An event as JSON, in the current version of its type."""
+    kind = type(recorded.event)
     return {
-        "path": list(fate.path),
-        "reason": fate.reason,
-        "detail": fate.detail,
-        "assumed": fate.assumed,
-        "same_as": fate.same_as or None,
+        "seq": recorded.seq,
+        "type": kind.__name__,
+        "version": kind.VERSION,
+        "recorded_at": recorded.recorded_at,
+        "prev_hash": recorded.prev_hash,
+        "hash": recorded.hash,
+        "data": plain_payload(recorded.event),
     }
 
 
-def proposal_json(proposal: Proposal) -> Json:
-    """A proposal for programs, with its kind."""
-    values: dict[str, Json] = asdict(proposal, value_serializer=lambda _, __, value: _listed(value))
-    return {"type": type(proposal).__name__.lower(), **values}
+def plain_payload(event: Event) -> dict[str, Json]:
+    """What an event says, as JSON."""
+    return cast("dict[str, Json]", _event_converter.unstructure(event))
 
 
-def _listed(value: object) -> object:
-    return list(value) if isinstance(value, tuple) else value
+def plain_call(row: CallRow) -> dict[str, Json]:
+    """A call as JSON; its messages and its answer are named by digest."""
+    call = asdict(row.call)
+    call.update(request=row.call.request.said, tries=json.loads(row.call.tries))
+    return {
+        "n": row.n,
+        "attempt": row.attempt,
+        "recorded_at": row.recorded_at,
+        "digest": row.digest,
+        **call,
+    }
 
 
-def problem_json(reading: Reading) -> Json:
-    """What is wrong with the log, for programs; null when nothing was noticed."""
-    return None if reading.problem is None else str(reading.problem)
+def step_json(chain: Chain) -> dict[str, Json]:
+    """A step for programs: its events whole, and the fate of everything that was proposed."""
+    reason, detail = verdict_of(chain)
+    return {
+        "step": chain.step,
+        "epoch": chain.epoch,
+        "verdict": reason,
+        "detail": detail,
+        "matched_by_wording": bool(chain.unsaid),
+        "events": [plain(seen) for seen in chain.events],
+        "proposals": [_proposal_json(chain, proposal) for proposal in chain.proposals.values()],
+        "notes": [
+            {"patch": fate.patch, "note": fate.note, "reason": fate.reason, "detail": fate.detail}
+            for fate in note_fates(chain)
+        ],
+    }
+
+
+def _proposal_json(chain: Chain, proposal: Proposal) -> Json:
+    patches = chain.patches_behind(proposal.id)
+    return {
+        "proposal": plain(evolve(proposal, origins=chain.sources[proposal.id])),
+        "made_by": chain.maker_of[proposal.id],
+        "patches": list(patches),
+        "items": list(chain.items_behind(patches)),
+        "fates": [plain(fate) for fate in fates_of(chain, proposal.id)],
+    }
+
+
+def epoch_json(end: EpochEnd) -> dict[str, Json]:
+    """The end of an epoch for programs."""
+    return {
+        "epoch": end.epoch,
+        "verdict": end.applied[-1].event.verdict.action if end.applied else None,
+        "events": [plain(seen) for seen in end.events],
+    }
+
+
+def result_json(seen: Seen[RolloutCompleted]) -> Json:
+    """One result for programs."""
+    event, outcome = seen.event, seen.event.outcome
+    measured = isinstance(outcome, Measured)
+    kind = "measured" if measured else "failed" if isinstance(outcome, Failed) else "not_run"
+    return {
+        "seq": seen.seq,
+        "place": event.place,
+        "purpose": event.purpose,
+        "skill": event.skill,
+        "outcome": kind,
+        "passed": outcome.passed if isinstance(outcome, Measured) else None,
+        "hard": outcome.hard if isinstance(outcome, Measured) else None,
+        "soft": outcome.soft if isinstance(outcome, Measured) else None,
+        "failure": event.failure,
+    }
+
+
+def use_json(use: Use) -> Json:
+    """The same for programs."""
+    return {
+        "patch": use.patch.event.patch,
+        "seq": use.patch.seq,
+        "step": use.patch.event.step,
+        "kind": use.patch.event.kind,
+        "result": use.patch.event.result,
+        "proposals": [
+            {"proposal": plain(proposal), "fates": [plain(fate) for fate in fates]} for proposal, fates in use.proposals
+        ],
+        "notes": [{"note": note.note, "reason": note.reason, "detail": note.detail} for note in use.notes],
+    }

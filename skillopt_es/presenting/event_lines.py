@@ -45,22 +45,13 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
-from skillopt_es.events.values import Failed, GateVerdict, Measured, Outcome, Rewrite, Score
+from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Outcome, Rewrite, Score
+from skillopt_es.gate.rules import REASONS
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.skill.alignment import lines_of
 
 _CONTENT = 80  # of a text that a model wrote, in a line that is about something else
-_REASONS = {
-    "better": "better than current",
-    "confirmed": "better than current, and once more in fresh draws",
-    "beyond_noise": "better than current by more than noise",
-    "not_better": "not better than current",
-    "not_confirmed": "better than current, but not once more in fresh draws",
-    "within_noise": "not better than current by more than noise",
-    "items_lost": "loses more items than a win may",
-    "few_items": "too few items were measured under both",
-}
 _TIMES = {1: "once", 2: "twice"}
 
 
@@ -252,8 +243,8 @@ def _turned(verdict: GateVerdict) -> str:
 
 def _weighed(verdict: GateVerdict) -> str:
     """By which rule, after how many draws and why, where that is more than one draw against one."""
-    reason = _REASONS.get(verdict.reason, verdict.reason.replace("_", " "))
-    if verdict.rule == "strict":
+    reason = REASONS.get(verdict.reason, verdict.reason.replace("_", " "))
+    if verdict.rule in DRAWS_ONCE:
         return f", {reason}" if reason else ""
     error = "" if verdict.error is None else f"; noise {verdict.error:.4f}"
     drawn = f"candidate drawn {_times(verdict.draws)}, current {_times(verdict.current_draws)}"

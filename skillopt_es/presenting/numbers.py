@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Setting
-from skillopt_es.projections.usage import KINDS, Money, Tally, Usage
+from skillopt_es.projections.usage import KINDS, Money, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
 
 
@@ -84,7 +84,20 @@ def shown_cost(cost: Money) -> str:
     return f"{cost.known:,.{8 if tiny else 4}f}{'+' if cost.unknown else ''}"
 
 
-def shown_usage(usage: Usage, currency: str) -> str:
+def shown_usage(usage: UsageSums, currency: str) -> str:
     """Calls, tokens and money in one line; a plus behind a lower bound, a dash for what is not known at all."""
     tokens = f"{counted(usage.calls, 'call')}, {shown_tokens(usage.input)} tokens in, {shown_tokens(usage.output)} out"
     return f"{tokens}, {currency} {shown_cost(usage.cost)}" if currency else tokens
+
+
+def change(value: float) -> str:
+    """A difference, with its sign."""
+    if abs(value) < 1e-9:
+        return "no difference"
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def chance(probability: float) -> str:
+    """A probability in as many digits as say something, on one line."""
+    said = "p < 0.0001" if probability < 0.0001 else f"p = {probability:.2g}"
+    return said.replace(" ", "\N{NO-BREAK SPACE}")

@@ -78,3 +78,8 @@ def fate_words(fate: Fate) -> str:
     way += f"the skill has it in the same words, by {fate.same_as}; " if fate.same_as else ""
     detail = f" ({fate.detail})" if fate.detail else ""
     return f"{way}{fate.reason.replace('_', ' ')}{detail}"
+
+
+def listed(names: list[str]) -> str:
+    """Names as one says them: a, b and c."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "none"

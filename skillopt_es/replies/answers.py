@@ -13,7 +13,7 @@ from typing import cast
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.values import Draft, Edit, EditOp, Evidence, FailurePattern, Json, Suggestion
+from skillopt_es.events.values import Draft, Edit, EditOp, FailurePattern, Json, PatchSource, Suggestion
 from skillopt_es.replies.envelope import read_envelope
 from skillopt_es.replies.json_reader import Unusable, read_object
 from skillopt_es.replies.parts import (
@@ -82,7 +82,7 @@ class AdviceReply:
 
 
 def read_patch(
-    text: str, *, patch: str, kind: Evidence, support: int, most: int, most_notes: int = 0
+    text: str, *, patch: str, kind: PatchSource, support: int, most: int, most_notes: int = 0
 ) -> PatchReply | Unusable:
     """An analyst's reply: at most `most` edits, each standing on the whole minibatch, and `most_notes` notes."""
     reply = read_envelope(text, "edits", support=support, most_notes=most_notes)
@@ -113,7 +113,7 @@ def _useful(rows: Sequence[Json]) -> list[Json]:
     return useful
 
 
-def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, source: Evidence) -> Edit | Unusable:
+def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, source: PatchSource) -> Edit | Unusable:
     if not isinstance(row, dict):
         return Unusable("each edit must be an object with `op`, `target` and `content`")
     op = row.get("op", "append")
@@ -131,7 +131,7 @@ def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, sourc
     )
 
 
-def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Evidence) -> MergeReply | Unusable:
+def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: PatchSource) -> MergeReply | Unusable:
     """A merger's reply; `inputs` are the proposed edits under the labels that the prompt gave them."""
     found = read_object(text)
     if isinstance(found, Unusable):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from attrs import frozen
 
-from skillopt_es.events.values import Draft, Evidence, Json
+from skillopt_es.events.values import Draft, Json, PatchSource
 from skillopt_es.replies.answers import MergeReply, PatchReply
 from skillopt_es.replies.json_reader import Unusable, read_object
 from skillopt_es.replies.parts import (
@@ -37,7 +37,7 @@ class RewriteReply:
     reasoning: str
 
 
-def read_draft(text: str, *, patch: str, kind: Evidence, support: int) -> PatchReply | Unusable:
+def read_draft(text: str, *, patch: str, kind: PatchSource, support: int) -> PatchReply | Unusable:
     """An analyst's reply: the first usable draft, or none."""
     found = read_object(text)
     if isinstance(found, Unusable):
@@ -56,7 +56,9 @@ def read_draft(text: str, *, patch: str, kind: Evidence, support: int) -> PatchR
     )
 
 
-def read_merged_draft(text: str, *, merge: str, inputs: Mapping[str, Draft], source: Evidence) -> MergeReply | Unusable:
+def read_merged_draft(
+    text: str, *, merge: str, inputs: Mapping[str, Draft], source: PatchSource
+) -> MergeReply | Unusable:
     """A merger's reply: the first usable draft; `inputs` are the drafts under the labels that the prompt gave them."""
     found = read_object(text)
     if isinstance(found, Unusable):
@@ -100,7 +102,7 @@ def _draft(
     name: str,
     origins: tuple[str, ...],
     support: int,
-    source: Evidence,
+    source: PatchSource,
     assumed: bool = False,
 ) -> Draft:
     return Draft(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar, cast
 
 from skillopt_es.events.codec import clean_text
-from skillopt_es.events.values import Evidence, FailurePattern, Json, Proposal
+from skillopt_es.events.values import FailurePattern, Json, PatchSource, Proposal
 from skillopt_es.replies.notes import cause_of
 
 P = TypeVar("P", bound=Proposal)
@@ -61,11 +61,11 @@ def support_of(row: Json, parents: Sequence[Proposal]) -> int:
     return max(1, most)
 
 
-def source_of(row: Json, parents: Sequence[Proposal], default: Evidence) -> Evidence:
+def source_of(row: Json, parents: Sequence[Proposal], default: PatchSource) -> PatchSource:
     """What kind of trajectories stands behind a merged proposal: as it says, else as its parents had it."""
     said = row.get("source_type") if isinstance(row, dict) else None
     if said in ("failure", "success"):
-        return cast(Evidence, said)
+        return cast(PatchSource, said)
     return "failure" if any(parent.source == "failure" for parent in parents) else default
 
 

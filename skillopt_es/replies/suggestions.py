@@ -7,7 +7,7 @@ from typing import cast, get_args
 
 from attrs import evolve
 
-from skillopt_es.events.values import Evidence, Json, Priority, Suggestion, SuggestionKind
+from skillopt_es.events.values import Json, PatchSource, Priority, Suggestion, SuggestionKind
 from skillopt_es.replies.answers import MergeReply, PatchReply
 from skillopt_es.replies.envelope import read_envelope
 from skillopt_es.replies.json_reader import Unusable, read_object
@@ -30,7 +30,7 @@ _PRIORITIES = get_args(Priority)
 
 
 def read_suggestions(
-    text: str, *, patch: str, kind: Evidence, support: int, most: int, most_notes: int = 0
+    text: str, *, patch: str, kind: PatchSource, support: int, most: int, most_notes: int = 0
 ) -> PatchReply | Unusable:
     """An analyst's reply: at most `most` suggestions, each standing on the whole minibatch, and `most_notes` notes."""
     reply = read_envelope(text, "revise_suggestions", support=support, most_notes=most_notes)
@@ -48,7 +48,7 @@ def read_suggestions(
 
 
 def read_merged_suggestions(
-    text: str, *, merge: str, inputs: Mapping[str, Suggestion], source: Evidence
+    text: str, *, merge: str, inputs: Mapping[str, Suggestion], source: PatchSource
 ) -> MergeReply | Unusable:
     """A merger's reply; `inputs` are the suggestions under the labels that the prompt gave them."""
     found = read_object(text)
@@ -93,7 +93,7 @@ def _useful(rows: Sequence[Json]) -> list[Json]:
 
 
 def _suggestion(
-    row: Json, *, name: str, origins: tuple[str, ...], support: int, source: Evidence
+    row: Json, *, name: str, origins: tuple[str, ...], support: int, source: PatchSource
 ) -> Suggestion | Unusable:
     if not isinstance(row, dict):
         return Unusable("each suggestion must be an object with `type`, `title`, `instruction` and `priority_hint`")

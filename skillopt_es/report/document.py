@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import cast
-
-from attrs import asdict
-
 from skillopt_es.audit.headlines import Accepted, Difference, Headline
-from skillopt_es.events.values import Json, Measured, Outcome
-from skillopt_es.presenting.documents import total_json, usage_json
-from skillopt_es.projections.intervals import Interval, Paired
+from skillopt_es.events.values import Json, Measured
+from skillopt_es.presenting.claims import said
+from skillopt_es.presenting.documents import plain
+from skillopt_es.projections.intervals import Paired
 from skillopt_es.projections.item_results import Results
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.page import headlines_of
-from skillopt_es.report.scores import said
 
 
 def document(facts: Facts) -> dict[str, Json]:
@@ -30,21 +26,19 @@ def document(facts: Facts) -> dict[str, Json]:
         "differences": [_difference(each) for each in found.differences],
         "accepted": [_accepted(each) for each in found.accepted],
         "said": list(said(found)),
-        "steps": [cast("Json", asdict(line)) for line in summary.lines if isinstance(line, StepLine)],
+        "steps": [plain(line) for line in summary.lines if isinstance(line, StepLine)],
         "lineage": {
             "current": facts.tree.current,
             "best": facts.tree.best,
-            "nodes": [_plain(asdict(node)) for node in facts.tree.nodes],
+            "nodes": [plain(node) for node in facts.tree.nodes],
         },
         "items": {
             "validation": {skill: _results(results) for skill, results in facts.results.validation.items()},
             "test": {skill: _results(results) for skill, results in facts.results.test.items()},
             "train": {str(step): _results(results) for step, results in facts.results.train.items()},
         },
-        "usage": None if facts.spent is None else total_json(facts.spent),
-        "by_stage": None
-        if facts.spent is None
-        else {stage: usage_json(usage) for stage, usage in facts.spent.usage.by_stage.items()},
+        "usage": None if facts.spent is None else plain(facts.spent),
+        "by_stage": None if facts.spent is None else plain(facts.spent.usage.by_stage),
         "seconds": None
         if facts.durations is None
         else {"total": facts.durations.total, "by_stage": dict(facts.durations.by_stage)},
@@ -62,15 +56,11 @@ def _score(each: Headline) -> Json:
         "unmeasured": each.unmeasured,
         "exact": each.exact,
         "grid": each.grid,
-        "interval": _interval(each.interval),
-        "interval_by_type": _interval(each.by_family),
+        "interval": plain(each.interval),
+        "interval_by_type": plain(each.by_family),
         "chosen_on_these_items": each.chosen,
         "draws": list(each.draws) if each.draws[1] else None,
     }
-
-
-def _interval(interval: Interval | None) -> Json:
-    return None if interval is None else [interval.low, interval.high]
 
 
 def _difference(each: Difference) -> Json:
@@ -107,13 +97,7 @@ def _pair(pair: Paired) -> dict[str, Json]:
 
 
 def _results(results: Results) -> dict[str, Json]:
-    return {item: [_outcome(each) for each in outcomes] for item, outcomes in results.items()}
-
-
-def _outcome(outcome: Outcome) -> Json:
-    return outcome.hard if isinstance(outcome, Measured) else None
-
-
-def _plain(values: dict[str, object]) -> Json:
-    listed = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    return cast("Json", listed)
+    return {
+        item: [outcome.hard if isinstance(outcome, Measured) else None for outcome in outcomes]
+        for item, outcomes in results.items()
+    }

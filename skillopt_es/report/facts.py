@@ -32,7 +32,7 @@ from skillopt_es.projections.lineage import TYPES, Lineage, lineage
 from skillopt_es.projections.prices import Prices, recorded_prices
 from skillopt_es.projections.summary import DETAILS, Summary, summarize
 from skillopt_es.projections.trust import Attempts, untrusted_attempts
-from skillopt_es.projections.usage import Usage, usage_of
+from skillopt_es.projections.usage import UsageSums, usage_of
 from skillopt_es.runs.durations import Durations, durations, moments_of
 from skillopt_es.runs.folders import Status
 from skillopt_es.runs.overview import SESSIONS, Spent, spent_in, status_of
@@ -78,7 +78,7 @@ class Facts:
     scored: tuple[SkillScored, ...]
     results: ItemResults
     blame: Blame | None
-    line_usage: Mapping[str, Usage]
+    line_usage: Mapping[str, UsageSums]
     spent: Spent | None
     there: UsageThere | None
     durations: Durations | None
@@ -196,7 +196,7 @@ def _skills(records: Iterable[Recorded]) -> dict[str, SkillTree]:
     return {skill.hash: skill for recorded in records for skill in skills_in(recorded.event)}
 
 
-def _usage_by_slot(found: Blame | None, reading: Reading, prices: Prices) -> dict[str, Usage]:
+def _usage_by_slot(found: Blame | None, reading: Reading, prices: Prices) -> dict[str, UsageSums]:
     """What the calls of each slot that led to a line came to."""
     if found is None:
         return {}

@@ -134,19 +134,6 @@ def score(value: float | None) -> str:
     return DASH if value is None else f"{value:.4f}"
 
 
-def change(value: float) -> str:
-    """A difference, with its sign."""
-    if abs(value) < 1e-9:
-        return "no difference"
-    return f"{value:+.4f}".replace("-", "−")
-
-
-def chance(probability: float) -> str:
-    """A probability in as many digits as say something, on one line."""
-    said = "p < 0.0001" if probability < 0.0001 else f"p = {probability:.2g}"
-    return said.replace(" ", "\N{NO-BREAK SPACE}")
-
-
 def count(number: int | None) -> str:
     """How many; a dash for what is not known."""
     return DASH if number is None else f"{number:,}"
@@ -155,8 +142,3 @@ def count(number: int | None) -> str:
 def moment(recorded_at: str) -> str:
     """When something was recorded."""
     return f"{recorded_at[:19].replace('T', ' ')} UTC"
-
-
-def listed(names: list[str]) -> str:
-    """Names as one says them: a, b and c."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}" if names else "none"

@@ -18,7 +18,7 @@ from skillopt_es.counting import counted
 from skillopt_es.presenting.numbers import shown_cost, shown_seconds
 from skillopt_es.presenting.words import is_sealed, looks_words
 from skillopt_es.projections.lines import Outcome, outcome_of
-from skillopt_es.projections.usage import Usage
+from skillopt_es.projections.usage import UsageSums
 from skillopt_es.report.curve import curve_section
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import Html, el, join, moment, prose, score
@@ -190,7 +190,7 @@ def _score_tile(split: str, scores: list[Headline]) -> Html:
     return _tile(f"{split} score", values, f"{what}{items}")
 
 
-def used(total: Usage, currency: str) -> list[Html]:
+def used(total: UsageSums, currency: str) -> list[Html]:
     """What the calls came to, one tile a number; what nobody reported is not called 0."""
     if not total.calls:
         return []

@@ -15,7 +15,7 @@ from skillopt_es.presenting.numbers import (
     shown_tokens,
 )
 from skillopt_es.projections.imported_usage import WHOLE_RUN, UsageThere, together
-from skillopt_es.projections.usage import Usage
+from skillopt_es.projections.usage import UsageSums
 from skillopt_es.report.facts import Facts
 from skillopt_es.report.html import DASH, Html, count, el, note, number, row, section, table
 from skillopt_es.runs.overview import Spent
@@ -65,7 +65,7 @@ def _table(spent: Spent, times: Mapping[str, float], facts: Facts) -> Html:
     return table("What each stage used", headers, rows)
 
 
-def _tokens(usage: Usage) -> int:
+def _tokens(usage: UsageSums) -> int:
     return usage.input.reported + usage.output.reported
 
 
@@ -76,7 +76,7 @@ def _bar(tokens: int, most: int) -> Html:
 
 
 def _row(
-    name: str, usage: Usage, currency: str, seconds: float | None, bar: str | Html, *, class_: str | None = None
+    name: str, usage: UsageSums, currency: str, seconds: float | None, bar: str | Html, *, class_: str | None = None
 ) -> Html:
     cells: list[tuple[str | Html, bool]] = [
         (f"{usage.calls:,}", True),

@@ -9,13 +9,13 @@ from itertools import groupby
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Edit, GateVerdict, Proposal, SkillTree
 from skillopt_es.presenting.event_lines import said_of
-from skillopt_es.presenting.numbers import shown_seconds, shown_usage
+from skillopt_es.presenting.numbers import chance, shown_seconds, shown_usage
 from skillopt_es.presenting.words import names, proposal_words, short
 from skillopt_es.projections.chains import Chain, EpochEnd
 from skillopt_es.projections.intervals import sign_test
 from skillopt_es.projections.lines import EpochLine, StepLine
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, badge, chance, count, el, fold, join, note, score, section
+from skillopt_es.report.html import Html, badge, count, el, fold, join, note, score, section
 from skillopt_es.runs.state_diff import skill_diff
 
 _MOST_ITEMS = 60

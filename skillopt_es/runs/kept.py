@@ -56,7 +56,7 @@ def read_kept(path: Path) -> Json:
 
 
 OVERVIEW_FILE = "overview.json"
-OVERVIEW_FORMAT = 3
+OVERVIEW_FORMAT = 4
 
 converter = strict_converter(detailed=False)
 converter.register_unstructure_hook(Decimal, str)

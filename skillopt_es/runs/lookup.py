@@ -9,16 +9,17 @@ from typing import Literal, Protocol
 from attrs import frozen
 
 from skillopt_es.counting import counted
+from skillopt_es.engine.programs import check_allowed
 from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     SKILL_TYPES,
+    STEP_ENDS,
     AppendixWritten,
-    CandidateGated,
     EpochCompleted,
-    GapFound,
     Recorded,
     RunStarted,
-    StepSkipped,
+    ended_step,
+    names_of,
     skills_in,
 )
 from skillopt_es.events.journal import CallRow, Journal
@@ -117,11 +118,12 @@ def _known_seq(log: Events, number: int) -> int:
 
 def _end_of_step(log: Events, number: int) -> int:
     last = end = 0
-    for recorded in log.read(types=("CandidateGated", "StepSkipped", "AppendixWritten", "GapFound")):
-        assert isinstance(recorded.event, CandidateGated | StepSkipped | AppendixWritten | GapFound)
-        if recorded.event.step is None:
+    for recorded in log.read(types=names_of((*STEP_ENDS, AppendixWritten))):
+        event = recorded.event
+        step = event.step if isinstance(event, AppendixWritten) else ended_step(event)
+        if step is None:
             continue
-        last = recorded.event.step
+        last = step
         if last > number:
             break
         end = recorded.seq if last == number else 0
@@ -144,9 +146,8 @@ def _not_reached(log: Events, kind: Literal["step", "epoch"], number: int, last:
     total = 0
     for recorded in log.read(until=1):
         assert isinstance(recorded.event, RunStarted)
+        check_allowed("steps", recorded.event, log.run.name, NotInRun)
         steps = recorded.event.total_steps
-        if not steps:
-            return NotInRun(f"{log.run.name} is an evaluation: it has no steps and no epochs")
         total = steps if kind == "step" else steps // max(1, recorded.event.steps_per_epoch)
     if number > total or number < 1:
         return NotInRun(f"{log.run.name} has no {kind} {number}: it is a run of {counted(total, kind)}")

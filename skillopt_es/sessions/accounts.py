@@ -24,9 +24,9 @@ from skillopt_es.config.backends import ROLES
 from skillopt_es.config.draft import ASKED
 from skillopt_es.engine.budget import (
     NOTHING,
+    Account,
     Bound,
     Caps,
-    Ledger,
     Reached,
     Spent,
     Tariff,
@@ -73,7 +73,7 @@ def open_purse(
     _check_left(config, before)
     currency = prices_in(config.resolved).currency
     return Purse(
-        Ledger(caps_of(config.budget), before.amount),
+        Account(caps_of(config.budget), before.amount),
         tariffs_of(config),
         currency=currency,
         unreported=before.unreported,

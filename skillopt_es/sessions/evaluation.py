@@ -20,17 +20,28 @@ from attrs import frozen
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
 from skillopt_es.engine.fold import fold_log
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.programs import Deed, check_allowed
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
 from skillopt_es.events.catalog import Event, RunResumed, RunStarted, SealedTestOpened
+from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.places import evaluated
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.events.values import SkillTree, Split, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Item, Splits
+from skillopt_es.programs.evaluation.program import EVALUATION
+from skillopt_es.programs.evaluation.scoring import (
+    Progress,
+    Scoring,
+    SplitResult,
+    next_draw,
+    standing_rows,
+)
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
+from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.opening import (
     OpenWorld,
@@ -42,9 +53,8 @@ from skillopt_es.sessions.opening import (
     open_work,
     open_world,
 )
-from skillopt_es.sessions.recorded_scores import next_draw, standing_rows
-from skillopt_es.sessions.scoring import Progress, Scoring, SplitResult
 from skillopt_es.sessions.seal import Look, Seal, opened
+from skillopt_es.sessions.session import read_state
 from skillopt_es.sessions.start import split_ids
 from skillopt_es.version import software_version
 
@@ -53,6 +63,31 @@ _NOT_ASKED = {"workers", "skill_init", "seal_test"}
 
 OWN_BUDGET = tuple(f"budget.{cap}=null" for cap in ("max_minutes", "max_calls", "max_tokens", "max_cost"))
 """A run's budget was for its training: what evaluates its skills has none, unless one is given."""
+
+
+@frozen(kw_only=True)
+class ScorableRun:
+    """A run whose skills can be scored, with the settings that resuming it has changed: an endpoint may have moved."""
+
+    folder: Path
+    run: RunData
+    state: AnyState
+
+    def skill(self, which: str) -> SkillTree:
+        """The skill that is best, current or initial."""
+        assert self.state.best is not None
+        assert self.state.current is not None
+        named = {"best": self.state.best.skill, "current": self.state.current.skill}
+        return named.get(which, self.run.started.skill)
+
+
+def scorable_run(folder: Path, deed: Deed = "score") -> ScorableRun:
+    """The run in a folder; raises RunNotFound for one that has not begun, ConfigError where its program refuses."""
+    state = read_state(folder)
+    if state.started is None:
+        raise RunNotFound(f"{folder.name} stopped before it began, so it has no skill to score")
+    check_allowed(deed, state.started, folder.name)
+    return ScorableRun(folder=folder, run=recorded_run(state.started, folder, state.overrides), state=state)
 
 
 @frozen(kw_only=True)
@@ -193,6 +228,7 @@ def _started(request: EvaluationRequest, world: OpenWorld, folder: Path) -> RunS
         steps_per_epoch=0,
         total_steps=0,
         notes=("an evaluation of one skill, not a training run", *request.notes, *world.notes),
+        program=EVALUATION.name,
     )
 
 

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from skillopt_es.config import RunConfig, any_overrides, recorded_config
 from skillopt_es.engine.fold import evolve, fold
-from skillopt_es.engine.programs import program_at
+from skillopt_es.engine.programs import check_allowed, program_at
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import Event, RunForked, skills_in
@@ -96,13 +96,7 @@ def _forkable(state: AnyState, parent: Path, seq: int) -> RunData:
     """The run as it is recorded; raises NotInRun or ConfigError for what cannot go on another way."""
     if state.started is None:
         raise NotInRun(f"{parent.name} stopped before it began: there is nothing to fork")
-    if not state.started.total_steps:
-        raise ConfigError(f"{parent.name} is an evaluation, not a training run: it cannot be forked")
-    if state.imported is not None:
-        raise ConfigError(
-            f"{parent.name} was imported from results of {state.imported.source}: it can be read, but not continued",
-            hint="`skillopt-es export` writes its skill, from which a new run can start",
-        )
+    check_allowed("fork", state.started, parent.name)
     if state.completed is not None:
         raise ConfigError(
             f"{parent.name} is complete at event {seq}: nothing is left to do another way",

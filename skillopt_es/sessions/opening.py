@@ -18,13 +18,13 @@ from attrs import field, frozen
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Reached
+from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
-from skillopt_es.engine.loop import Observer, Trainer
+from skillopt_es.engine.loop import Observer, Trainer, Work
 from skillopt_es.engine.perform import Ports
 from skillopt_es.engine.purse import Purse
-from skillopt_es.engine.repeats import Repeats
 from skillopt_es.engine.rollout import RolloutPorts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import ConfigError
@@ -178,17 +178,6 @@ class Stage:
     ask_again: bool
 
 
-@frozen(kw_only=True)
-class Work:
-    """A trainer that may go on, with what it works through."""
-
-    trainer: Trainer
-    rollouts: RolloutPorts
-    writer: RunWriter
-    reached: Callable[[], Reached | None]
-    """Why the budget lets nothing start any more; empty as long as it does."""
-
-
 @asynccontextmanager
 async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> AsyncIterator[Work]:
     """A trainer whose opening events are durable: whatever is paid for belongs to a run that can be gone on with."""
@@ -216,7 +205,7 @@ def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Sess
 
 
 def _wired(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, purse: Purse | None) -> Work:
-    run, evidence = stage.run, Evidence(writer.log, writer.journal)
+    run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
 
     def reached() -> Reached | None:
         return None if purse is None else purse.reached
@@ -253,7 +242,7 @@ def _calls(
     world: OpenWorld,
     session: Session,
     purse: Purse | None,
-    evidence: Evidence,
+    evidence: RecordedTexts,
     stopping: Callable[[], bool],
 ) -> LiveCalls:
     def seen(row: CallRow) -> None:

@@ -8,6 +8,7 @@ from attrs import evolve
 
 from skillopt_es.config import RunConfig, resume_overrides
 from skillopt_es.engine.fold import fold_log
+from skillopt_es.engine.programs import check_allowed
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
@@ -96,15 +97,7 @@ def _resumable(state: AnyState, folder: Path, *, lost_end: bool) -> RunStarted:
             if lost_end
             else f"start it with `skillopt-es run CONFIG --run {folder.name}{dir_option(folder.parent)}`",
         )
-    if not state.started.total_steps:
-        raise RunNotFound(
-            f"{folder.name} is an evaluation, not a training run", hint="`skillopt-es eval` goes on with it"
-        )
-    if state.imported is not None:
-        raise ConfigError(
-            f"{folder.name} was imported from results of {state.imported.source}: it can be read, but not continued",
-            hint="`skillopt-es export` writes its skill, from which a new run can start",
-        )
+    check_allowed("resume", state.started, folder.name)
     return state.started
 
 

@@ -53,10 +53,23 @@ def refusals(config: RunConfig, splits: Splits) -> Iterator[SkillOptError]:
     yield from _what_splits_share(config, _shared(splits))
     if empty:
         return  # the rest is about how many there are
+    yield from _no_way_to_train(config)
     yield from _another_size(config, len(splits.train))
     yield from _too_few_to_judge(config, len(splits.val))
     yield from _nothing_to_trust(config)
     yield from _answers_that_differ(config)
+
+
+def _no_way_to_train(config: RunConfig) -> Iterator[ConfigError]:
+    """The program is not installed, or its runs begin in another way."""
+    try:
+        refusal = program_named(config.train.program).refuses.get("start")
+    except ConfigError as error:
+        yield error
+        return
+    if refusal is not None:
+        place, name = config.place("train.program"), config.train.program
+        yield ConfigError(f"{place}train.program is {name!r}, which {refusal.why}", hint=refusal.hint)
 
 
 @frozen

@@ -17,10 +17,9 @@ from attrs import fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
 from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
-from skillopt_es.adapters.environments.tasks import open_graded_by
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.config import EnvConfig, RoleConfig, RunConfig
+from skillopt_es.config import EnvConfig, RunConfig
 from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
@@ -42,6 +41,7 @@ from skillopt_es.ports import (
     OpenExecutor,
     OpenModel,
     Provider,
+    RoleSettings,
 )
 
 ENVIRONMENTS = "skillopt_es.environments"
@@ -94,8 +94,7 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     named = f"model.{written_as(config, role, 'backend')}"
     opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
     _refuse_secrets(config, role)
-    wanted = {key.name for key in fields(ModelSettings)}
-    given = {key.name: getattr(own, key.name) for key in fields(RoleConfig) if key.name in wanted}
+    given = {key.name: getattr(own, key.name) for key in fields(RoleSettings)}
     agent = AgentSettings(
         command=own.agent_command,
         access=own.agent_access,
@@ -161,6 +160,8 @@ def _environment(config: RunConfig, grader: GraderFunction | None) -> Environmen
             raise ConfigError(
                 f"env.name is {env.name!r}, which grades for itself", hint=f"a grader is for env.name: {TASKS}"
             )
+        from skillopt_es.adapters.environments.tasks import open_graded_by  # noqa: PLC0415 -- needs fcntl
+
         opener = partial(open_graded_by, grader)
     data = DataSettings(
         split_mode=env.split_mode,

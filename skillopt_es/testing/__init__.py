@@ -1,5 +1,5 @@
 """
-For authors of adapters: checks that every adapter has to pass, ours included.
+For authors of adapters and programs: checks that each of them has to pass, ours included.
 
     from skillopt_es.testing.environments import ENVIRONMENT_CHECKS, EnvironmentCase
 
@@ -14,4 +14,10 @@ For authors of adapters: checks that every adapter has to pass, ours included.
     @pytest.mark.parametrize("name", MODEL_CHECKS)
     def test_my_model(name):
         MODEL_CHECKS[name](ModelCase(open=my_adapter.open_model, settings=MY_SETTINGS))
+
+    from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
+
+    @pytest.mark.parametrize("name", PROGRAM_CHECKS)
+    def test_my_program(name, tmp_path):
+        PROGRAM_CHECKS[name](ProgramCase(config=my_small_run), tmp_path)
 """

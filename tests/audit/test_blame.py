@@ -48,7 +48,7 @@ from skillopt_es.events.values import (
     SplitIds,
     Suggestion,
 )
-from skillopt_es.projections.usage import Tally, Usage, usage_of
+from skillopt_es.projections.usage import Tally, UsageSums, usage_of
 from skillopt_es.skill.alignment import align, lines_of
 from skillopt_es.skill.appendix import clean_note
 from skillopt_es.skill.edits import apply_edits
@@ -309,7 +309,7 @@ def test_the_shares_of_all_lines_ever_written_are_the_calls_that_led_to_any(
     for edits, take in steps:
         script.edits(*edits, taken=take)
     found = blamed(script.records)
-    spent = Usage(calls=1, input=Tally(700, 0, 1), output=Tally(0, 1, 0))
+    spent = UsageSums(calls=1, input=Tally(700, 0, 1), output=Tally(0, 1, 0))
     usage = dict.fromkeys(slots_behind(found), spent)
     total = 0.0
     for maker, count in found.lines_written.items():

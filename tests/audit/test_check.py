@@ -13,7 +13,8 @@ from support.logs import events_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply
 from support.tamper import cut_off, other_verdict, rewritten, seqs_of
 
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.errors import BackendError, Divergence, Interrupted
 from skillopt_es.events.catalog import (
     BestPromoted,

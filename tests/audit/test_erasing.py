@@ -17,10 +17,11 @@ from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedW
 from support.tamper import cut_off
 
 from skillopt_es.audit.blame import blame
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
 from skillopt_es.audit.descent import Evidence, descent
 from skillopt_es.audit.erasing import Erased, erase_evidence
 from skillopt_es.audit.retracting import retracted
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.errors import BackendError
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted, RunPaused, TextsErased
 from skillopt_es.events.erase import Eraser

@@ -9,14 +9,14 @@ from attrs import evolve
 from skillopt_es.audit.headlines import headlines
 from skillopt_es.events.catalog import SkillScored
 from skillopt_es.events.values import Measured, Outcome, Score
+from skillopt_es.presenting.claims import said
 from skillopt_es.projections.intervals import Paired
 from skillopt_es.projections.item_results import ItemResults
 from skillopt_es.projections.lineage import Lineage
-from skillopt_es.projections.summary import Place, Summary
-from skillopt_es.report.scores import said
+from skillopt_es.projections.summary import Holder, Summary
 
 SUMMARY = Summary(
-    status="running", steps=4, initial="old", best=Place(skill="new", value=1.0), current=Place(skill="new")
+    status="running", steps=4, initial="old", best=Holder(skill="new", value=1.0), current=Holder(skill="new")
 )
 
 NONE = Lineage(nodes=(), current="", best="")
@@ -102,7 +102,7 @@ def test_what_was_not_measured_at_all_is_no_score() -> None:
 
 def test_an_evaluation_tells_each_split_by_its_name() -> None:
     """One text, a score on each, no difference."""
-    whole = Summary(status="running", initial="old")
+    whole = Summary(status="running", program="evaluation", initial="old")
     rows = [scored("old", 1, 2), evolve(scored("old", 2, 4), split="val")]
     found = headlines(whole, rows, results_of(old=[1, 0]), {}, NONE)
     assert [(each.split, each.names, each.items) for each in found.scores] == [
@@ -181,5 +181,5 @@ def test_a_draw_that_was_begun_elsewhere_has_the_items_of_both_places() -> None:
         validation={}, test={}, train={}, types={},
         at={"a": {"x0": _outcome(1), "x1": _outcome(0)}, "b": {"x2": _outcome(1), "x3": _outcome(1)}},
     )  # fmt: skip
-    [first] = headlines(evolve(SUMMARY, best=Place(), current=Place()), [rest], results, {}, NONE).scores
+    [first] = headlines(evolve(SUMMARY, best=Holder(), current=Holder()), [rest], results, {}, NONE).scores
     assert (first.hard, first.draws) == (0.75, (1, 1))

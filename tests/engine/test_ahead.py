@@ -12,7 +12,7 @@ import pytest
 from support.logs import decisions_of, events_of, rows_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply, target_reply, unreachable
 
-from skillopt_es.engine.in_flight import Places
+from skillopt_es.engine.in_flight import Seats
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import CandidateGated, Event
 from skillopt_es.events.journal import CallRow, Journal
@@ -161,7 +161,7 @@ def test_what_broke_off_ahead_of_a_verdict_stands_in_the_runs_log_file(tmp_path:
     assert decisions_of(run)[1:] == decisions_of(plain)[1:]
 
 
-async def _entered(places: Places, names: list[str], name: str, *, last: bool) -> None:
+async def _entered(places: Seats, names: list[str], name: str, *, last: bool) -> None:
     await places.enter(last=last)
     names.append(name)
 
@@ -170,7 +170,7 @@ def test_who_comes_last_waits_for_all_others_and_can_be_sent_away() -> None:
     """First come, first served, but for those who only want what is left over."""
 
     async def scene() -> None:
-        places, names = Places(1), list[str]()
+        places, names = Seats(1), list[str]()
         await _entered(places, names, "first", last=False)
         ahead = asyncio.create_task(_entered(places, names, "ahead", last=True))
         other = asyncio.create_task(_entered(places, names, "another ahead", last=True))
@@ -196,7 +196,7 @@ def test_who_is_sent_away_and_cancelled_gives_back_no_place() -> None:
     """It never had one: the only place stays with who is in it."""
 
     async def scene() -> None:
-        places, names = Places(1), list[str]()
+        places, names = Seats(1), list[str]()
         await _entered(places, names, "first", last=False)
         ahead = asyncio.create_task(_entered(places, names, "ahead", last=True))
         await asyncio.sleep(0)

@@ -19,7 +19,7 @@ from support.scripted import NOON, ScriptedModel, ScriptedWorld, config, optimiz
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import recorded_config
-from skillopt_es.engine.budget import NOTHING, Amount, Bound, Caps, Ledger, Tariff
+from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, Tariff
 from skillopt_es.engine.purse import CutShort, Purse
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunPaused, RunResumed
@@ -96,7 +96,7 @@ async def schedule(seed: int) -> tuple[Provider, Purse, int]:
         tokens=draw.choice([None, draw.randint(1, 3000)]),
         calls=draw.choice([None, draw.randint(1, 40)]),
     )
-    purse = Purse(Ledger(caps), {"target": Tariff(price=PRICE), "optimizer": Tariff(price=PRICE)})
+    purse = Purse(Account(caps), {"target": Tariff(price=PRICE), "optimizer": Tariff(price=PRICE)})
     provider = Provider(draw, PRICE)
 
     def never_above() -> None:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from skillopt_es.config.sections import BudgetConfig
 from skillopt_es.engine.budget import (
     NOTHING,
+    Account,
     Amount,
     Bound,
     Caps,
-    Ledger,
     Spent,
     Tariff,
     bound_of,
@@ -27,7 +27,7 @@ from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.events.values import Json, text_digest
 from skillopt_es.ports import ChatRequest, Image, Message, Tool
 from skillopt_es.projections.prices import Price
-from skillopt_es.projections.usage import Attempt
+from skillopt_es.projections.usage import TryTokens
 
 BOUND = Bound(input=1000, output=100)
 MESSAGES = (Message("system", "ä" * 100), Message("user", "b" * 50))
@@ -70,7 +70,7 @@ def test_the_caps_are_those_of_the_config() -> None:
 
 def test_what_is_set_aside_and_what_is_spent_must_fit_together() -> None:
     """What is settled is free again, and may be less or more than it was set aside for."""
-    ledger = Ledger(Caps(tokens=10), Amount(tokens=2))
+    ledger = Account(Caps(tokens=10), Amount(tokens=2))
     assert ledger.reserve(Amount(tokens=5))
     assert ledger.lacks(Amount(tokens=3)) == ""
     assert ledger.lacks(Amount(tokens=4)) == "tokens"
@@ -78,7 +78,7 @@ def test_what_is_set_aside_and_what_is_spent_must_fit_together() -> None:
     assert (ledger.spent, ledger.reserved) == (Amount(tokens=2), Amount(tokens=5))
     ledger.settle(Amount(tokens=5), Amount(tokens=1))
     assert (ledger.spent, ledger.reserved) == (Amount(tokens=3), NOTHING)
-    assert Ledger(Caps()).spent == NOTHING
+    assert Account(Caps()).spent == NOTHING
     assert Spent() == Spent(amount=NOTHING, unreported=0, minutes=0.0)
 
 
@@ -86,7 +86,7 @@ def test_what_is_set_aside_and_what_is_spent_must_fit_together() -> None:
 @settings(max_examples=200)
 def test_a_ledger_never_holds_more_than_its_caps(steps: list[tuple[Amount, Amount]], cap: Amount) -> None:
     """As long as nothing comes to more than was set aside for it."""
-    ledger = Ledger(Caps(cost=cap.cost, tokens=cap.tokens, calls=cap.calls))
+    ledger = Account(Caps(cost=cap.cost, tokens=cap.tokens, calls=cap.calls))
     held: list[Amount] = []
     for worst, _ in steps:
         if ledger.reserve(worst):
@@ -165,7 +165,7 @@ DEAR = Price(input=Decimal(2), output=Decimal(8), cached_input=Decimal("2.5"))
     ],
 )
 def test_a_try_costs_what_was_reported_and_at_most_the_bound(
-    price: Price | None, attempt: Attempt, cost: str, tokens: int
+    price: Price | None, attempt: TryTokens, cost: str, tokens: int
 ) -> None:
     """In millionths; where it is not known how many tokens were cached, the dearer price counts."""
     charged = Tariff(price=price).charged([attempt], 1, BOUND)
@@ -175,7 +175,7 @@ def test_a_try_costs_what_was_reported_and_at_most_the_bound(
 def test_the_worst_of_a_try_is_its_bound_and_a_call() -> None:
     """What its tries came to is added up, with the requests that were sent for nothing."""
     assert Tariff(price=PRICE).worst(BOUND) == Amount(cost=Decimal("0.0028"), tokens=1100, calls=1)
-    told: Attempt = (10, 5, None, None)
+    told: TryTokens = (10, 5, None, None)
     assert Tariff().charged([told, told], 3, BOUND) == Amount(tokens=30, calls=3)
     assert Tariff().charged([], 2, BOUND) == Amount(calls=2)
     assert Tariff().most_output == 0
@@ -192,6 +192,6 @@ def test_the_worst_of_a_try_is_its_bound_and_a_call() -> None:
         ([(1, 2, None, None), (None, None, None, None)], True),
     ],
 )
-def test_a_call_is_silent_when_a_try_did_not_say_what_it_used(attempts: list[Attempt], untold: bool) -> None:
+def test_a_call_is_silent_when_a_try_did_not_say_what_it_used(attempts: list[TryTokens], untold: bool) -> None:
     """Of its input or its output; cached and reasoning tokens are parts of those."""
     assert silent(attempts) is untold

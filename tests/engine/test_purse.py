@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from skillopt_es.engine.budget import NOTHING, Amount, Bound, Caps, Ledger, Reached, Tariff
+from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, Reached, Tariff
 from skillopt_es.engine.purse import CutShort, Purse
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, may_try_again
@@ -40,7 +40,7 @@ def purse(
     """A purse whose two roles cost the same."""
     notes: list[Noted] = [] if noted is None else noted
     return Purse(
-        Ledger(caps, spent),
+        Account(caps, spent),
         dict.fromkeys(ROLES, Tariff(price=price)),
         currency=currency,
         unreported=unreported,
@@ -145,7 +145,7 @@ def test_a_purse_that_is_told_nothing_else_minds_its_caps() -> None:
     """No clock, no stop, no currency, and nothing that was not reported."""
 
     async def play() -> None:
-        plain = Purse(Ledger(Caps(cost=Decimal("0.15"))), dict.fromkeys(ROLES, Tariff(price=PRICE)))
+        plain = Purse(Account(Caps(cost=Decimal("0.15"))), dict.fromkeys(ROLES, Tariff(price=PRICE)))
         await ask(plain, usage=Usage(input=60, output=40))
         with pytest.raises(NotStarted):
             await ask(plain)

@@ -13,7 +13,7 @@ from support.model_server import Answer, ModelServer
 from support.scripted import ScriptedModel, ScriptedWorld, config, target_reply
 
 from skillopt_es.cli.process import WaitTeller
-from skillopt_es.engine.in_flight import Held, InFlight, Places
+from skillopt_es.engine.in_flight import Held, InFlight, Seats
 from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.journal import Journal
@@ -28,7 +28,7 @@ def test_a_call_that_waits_leaves_its_place_to_another() -> None:
     """With a single place: the second is made while the first waits, and the first comes before the third."""
 
     async def scenario() -> list[str]:
-        places, told, done = Places(1), [], asyncio.Event()
+        places, told, done = Seats(1), [], asyncio.Event()
         in_flight = InFlight(told.append)
         order: list[str] = []
 
@@ -57,7 +57,7 @@ def test_a_cancelled_wait_takes_no_place_with_it() -> None:
     """Asleep, or on its way back."""
 
     async def scenario() -> None:
-        places, in_flight = Places(1), InFlight()
+        places, in_flight = Seats(1), InFlight()
 
         async def waiting(sleep: float) -> None:
             async with (held := Held(places, in_flight, lambda: False)):
@@ -82,7 +82,7 @@ def test_who_holds_a_slot_of_the_model_keeps_its_place() -> None:
     """Else the one with the slot would wait for a place, and those with the places for the slot, for ever."""
 
     async def scenario() -> None:
-        places, in_flight, slot = Places(1), InFlight(), asyncio.Lock()
+        places, in_flight, slot = Seats(1), InFlight(), asyncio.Lock()
 
         async def call() -> None:
             async with (held := Held(places, in_flight, lambda: False)), slot:
@@ -99,7 +99,7 @@ def test_a_model_with_little_room_serves_many_workers() -> None:
 
     async def scenario(base_url: str) -> list[ChatReply]:
         model = open_chat(settings(base_url, concurrency=1), {})
-        places, in_flight = Places(2), InFlight()
+        places, in_flight = Seats(2), InFlight()
 
         async def call(number: int) -> ChatReply:
             async with (held := Held(places, in_flight, lambda: False)):

@@ -58,7 +58,8 @@ def seconds_of(run: Path) -> float:
 def estimated(directory: Path, settings: RunConfig, train: int = 12) -> Estimate:
     """The estimate of a scripted run that has not begun."""
     started = run_started(settings, ScriptedEnvironment(train=train).load(), directory / "next")
-    return estimate_of(RunData(config=settings, started=started), past_runs(directory, settings, started.splits))
+    run = RunData(config=settings, started=started)
+    return estimate_of(run, past_runs(directory, run))
 
 
 @pytest.mark.parametrize("name", SETTINGS)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from skillopt_es.events import codec
-from skillopt_es.events.catalog import CandidateGated, RunPaused, RunResumed, SlowUpdateApplied
+from skillopt_es.events.catalog import CandidateGated, RunPaused, RunResumed, RunStarted, SlowUpdateApplied
 from skillopt_es.events.codec import decode
 from skillopt_es.events.errors import LogDamaged, LogTooNew
 from skillopt_es.events.upcasts import Payload, as_said, upcast
@@ -63,6 +63,32 @@ def test_an_upcast_that_gives_nonsense_is_damage() -> None:
     """What an upcast returns is checked like any payload."""
     with pytest.raises(LogDamaged, match="RunResumed"):
         decode("RunResumed", 0, "{}", str, upcasts={("RunResumed", 0): lambda _: {"software": 3}})
+
+
+@pytest.mark.parametrize(
+    ("software", "per_epoch", "total", "program"),
+    [
+        ("skillopt-es 0.1.0", 4, 8, "classic"),
+        ("skillopt-es 0.1.0", 0, 0, "evaluation"),
+        ("skillopt (imported)", 4, 8, "imported"),
+    ],
+)
+def test_logs_from_before_there_were_programs_say_which_they_are_of(
+    software: str, per_epoch: int, total: int, program: str
+) -> None:
+    """By the signs that they have; what they were trained by is not written in them."""
+    payload = {
+        "software": software,
+        "config": {},
+        "folder": ".",
+        "skill": {"files": {"SKILL.md": ""}},
+        "splits": {"train": [], "val": [], "test": [], "digests": {}},
+        "steps_per_epoch": per_epoch,
+        "total_steps": total,
+    }
+    event = decode("RunStarted", 1, json.dumps(payload), str)
+    assert isinstance(event, RunStarted)
+    assert event.program == program
 
 
 SCORE: Json = {"hard": 0.5, "soft": 0.5, "measured": 4, "unmeasured": 0}

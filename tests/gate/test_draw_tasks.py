@@ -8,7 +8,7 @@ from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_
 
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import draw_seed
-from skillopt_es.engine.tasks import Rollouts, Score, Task
+from skillopt_es.engine.tasks import AddUp, Rollouts, Task
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
 from skillopt_es.gate.draws import Contest, draw_task, judged, known_of, leads
@@ -107,7 +107,7 @@ def test_draws_made_elsewhere_are_no_fresh_ones(run_of: RunOf) -> None:
     def drawn(second: str) -> Measurement:
         first = measured("1100", place="e1/s1/gate")
         again = measured("1100")
-        return evolve(first, further=(Drawn(score=again.score, place=second, items=again.items),))
+        return evolve(first, drawn=(*first.drawn, Drawn(score=again.score, place=second, items=again.items)))
 
     for elsewhere in ("e1/s1/current/d2", "e1/s2/currently"):
         state = state_of({"current": drawn(elsewhere), "candidate": candidate})
@@ -134,7 +134,7 @@ def test_a_wave_begins_where_the_current_text_did_worst_and_goes_on_with_what_is
     assert items(draw_task(here(state, {"v0": "1", "v2": "0"}), run, CONTEST)) == ["v1", "v3"]
     assert items(draw_task(here(state, {"v0": "1", "v2": "0", "v3": "0"}), run, CONTEST)) == ["v1"]
     task = draw_task(here(state, dict.fromkeys(ITEMS, "1")), run, CONTEST)
-    assert isinstance(task, Score)
+    assert isinstance(task, AddUp)
     assert (task.evaluation.place, task.evaluation.items, task.evaluation.stopped) == ("e1/s2/gate", ITEMS, False)
 
 
@@ -143,7 +143,7 @@ def test_a_candidate_that_cannot_win_is_stopped_between_two_waves_only(run_of: R
     run, state = run_of("evaluation.sel_env_num=4", *WAVES), state_of({"current": measured("0011")})
     lost = here(state, {"v0": "0", "v1": "0"})
     task = draw_task(lost, run, CONTEST)
-    assert isinstance(task, Score)
+    assert isinstance(task, AddUp)
     assert (task.evaluation.place, task.evaluation.stopped) == ("e1/s2/gate", True)
     assert items(draw_task(here(state, {"v0": "0", "v1": "0", "v2": "0"}), run, CONTEST)) == ["v3"]
     open_yet = here(state, {"v0": "0", "v1": "1"})
@@ -154,7 +154,7 @@ def test_an_item_that_failed_can_win_nothing(run_of: RunOf) -> None:
     """It is not measured, and not to be measured any more."""
     run, state = run_of("evaluation.sel_env_num=4", *WAVES), state_of({"current": measured("0011")})
     task = draw_task(here(state, {"v0": "-", "v1": "-"}), run, CONTEST)
-    assert isinstance(task, Score)
+    assert isinstance(task, AddUp)
     assert task.evaluation.stopped
 
 
@@ -164,7 +164,7 @@ def test_a_draw_that_was_begun_elsewhere_goes_on_with_the_items_that_are_left(ru
     part = begun(state, {"v0": "1", "v1": "1"})
     assert items(draw_task(part, run, CONTEST)) == ["v2", "v3"]
     assert items(draw_task(here(part, {"v2": "0"}), run, CONTEST)) == ["v3"]
-    assert isinstance(draw_task(here(part, {"v2": "0", "v3": "1"}), run, CONTEST), Score)
+    assert isinstance(draw_task(here(part, {"v2": "0", "v3": "1"}), run, CONTEST), AddUp)
 
 
 def test_a_draw_begun_elsewhere_that_cannot_win_decides(run_of: RunOf) -> None:
@@ -195,13 +195,13 @@ def test_a_second_draw_is_run_in_waves_too(run_of: RunOf) -> None:
     current = measured("0101", place="e1/s1/gate")
     state = state_of({"current": current, "candidate": measured("0111", place="e1/s2/gate")})
     assert {place for place, *_ in units(draw_task(state, run, CONTEST))} == {"e1/s2/current/d2"}
-    again = evolve(current, further=(Drawn(score=current.score, place="e1/s2/current/d2", items=current.items),))
+    again = evolve(current, drawn=(*current.drawn, evolve(current.drawn[0], place="e1/s2/current/d2")))
     both = state_of({"current": again, "candidate": measured("0111", place="e1/s2/gate")})
     task = draw_task(both, run, CONTEST)
     assert units(task) == [("e1/s2/gate/d2", item, CANDIDATE.hash, seeds(run, 2)) for item in ("v0", "v2")]
     lost = here(both, {"v0": "0", "v2": "0"}, "e1/s2/gate/d2")
     task = draw_task(lost, run, CONTEST)
-    assert isinstance(task, Score)
+    assert isinstance(task, AddUp)
     assert (task.evaluation.place, task.evaluation.draw, task.evaluation.stopped) == ("e1/s2/gate/d2", 2, True)
 
 
@@ -226,19 +226,23 @@ def test_a_text_adds_its_own_bonus(run_of: RunOf) -> None:
     )
     state, lost = state_of({"current": measured("0011")}), {"v0": "0", "v1": "0"}
     assert run.bonus(dense) > run.bonus(CANDIDATE) == run.bonus(CURRENT)
-    assert isinstance(draw_task(here(state, lost), run, CONTEST), Score)
+    assert isinstance(draw_task(here(state, lost), run, CONTEST), AddUp)
     assert items(draw_task(here(state, lost), run, evolve(CONTEST, candidate=dense))) == ["v2", "v3"]
+
+
+def turned_round(known: Measurement) -> Measurement:
+    """The same, recorded from the last item to the first."""
+    [only] = known.drawn
+    return evolve(known, drawn=(evolve(only, items=dict(reversed(only.items.items()))),))
 
 
 def test_sums_do_not_depend_on_the_order_of_what_was_recorded(run_of: RunOf) -> None:
     """The items are compared in the order of the split, and those alone that the gate uses."""
     run = run_of("evaluation.sel_env_num=4")
-    known = measured("11000")
-    turned = evolve(known, items=dict(reversed(known.items.items())))
     state = state_of(
         {
-            "current": turned,
-            "candidate": evolve(measured("11100"), items=dict(reversed(measured("11100").items.items()))),
+            "current": turned_round(measured("11000")),
+            "candidate": turned_round(measured("11100")),
         }
     )
     found = judged(state, run, CONTEST)

@@ -21,7 +21,7 @@ from skillopt_es.engine.evaluations import measure, selection
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.run_data import recorded_run
 from skillopt_es.engine.scores import score
-from skillopt_es.engine.tasks import Rollouts, Score, Task
+from skillopt_es.engine.tasks import AddUp, Rollouts, Task
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,
@@ -345,7 +345,7 @@ def test_a_text_that_was_not_run_to_its_end_is_completed_and_not_begun_again(run
         )  # fmt: skip
         state = evolve(state, row)
     ended = measure(state, later)
-    assert isinstance(ended, Score)
+    assert isinstance(ended, AddUp)
     scored = score(ended.evaluation, state, run)
     assert isinstance(scored, SkillScored)
     assert (scored.exact, scored.not_run, scored.begun_at) == (True, (), event.place)

@@ -9,7 +9,7 @@ import pytest
 
 from skillopt_es.events.values import Measured
 from skillopt_es.gate.compare import Draw, Worth
-from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, opposed, run_order
+from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.rules import MoreDraws, Rule, Ruling, Side, judge
 
 RULES = (
@@ -79,7 +79,7 @@ class Case:
             if not found.candidate:
                 continue
             left, right = self.sides(current, candidate)
-            order = run_order(self.items, opposed(self.rule, left, right)[0], worth)
+            order = run_order(self.items, self.rule.kind.opposed(left, right)[0], worth)
             drawn, done = self.ours[candidate], set[str]()
             while (wave := next_wave(order, done, size))[0]:
                 begun = Begun(
@@ -196,11 +196,11 @@ def test_each_rule_sets_its_next_draw_against_its_own() -> None:
     """`paired` all draws so far with as many of the current skill, the others one draw with one."""
     one, two, three, four = map(drawn, ("1", "2", "3", "4"))
     current = Side(draws=(one, two, three), known=1)
-    assert opposed(PAIRED, current, Side(draws=(four,))) == ((one, two), (four,))
-    assert opposed(STRICT, current, Side(draws=())) == ((one,), ())
-    assert opposed(CONFIRM, current, Side(draws=())) == ((one,), ())
-    assert opposed(CONFIRM, current, Side(draws=(four,))) == ((two,), ())
-    assert opposed(CONFIRM, current, Side(draws=(four, four))) == ((three,), ())
+    assert PAIRED.kind.opposed(current, Side(draws=(four,))) == ((one, two), (four,))
+    assert STRICT.kind.opposed(current, Side(draws=())) == ((one,), ())
+    assert CONFIRM.kind.opposed(current, Side(draws=())) == ((one,), ())
+    assert CONFIRM.kind.opposed(current, Side(draws=(four,))) == ((two,), ())
+    assert CONFIRM.kind.opposed(current, Side(draws=(four, four))) == ((three,), ())
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import random
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillopt_es.events.values import Measured
+from skillopt_es.events.values import DRAWS_ONCE, GateRule, Measured
 from skillopt_es.gate.rules import (
+    KINDS,
     NOTHING_KNOWN,
+    REASONS,
     Draw,
     Known,
     MoreDraws,
+    Reason,
     Rule,
     Ruling,
     Side,
+    heeded,
     judge,
     too_little_for,
 )
@@ -309,3 +314,37 @@ def test_a_null_of_families_that_flip_together_is_taken_no_more_often_than_one_o
         return taken / trials
 
     assert null(PAIRED) <= 0.1 < null(BY_ITEM)
+
+
+def test_every_rule_has_a_kind_and_every_reason_its_words() -> None:
+    """Whatever a config may name, and a verdict may give."""
+    assert set(KINDS) == {*get_args(GateRule)}
+    assert set(REASONS) == {*get_args(Reason)}
+
+
+def test_a_rule_that_draws_once_heeds_no_number_of_draws() -> None:
+    """Those that are below the gate know it by name."""
+    assert {name for name, kind in KINDS.items() if "draws" not in kind.heeds} == DRAWS_ONCE
+
+
+def test_what_a_rule_does_not_heed_makes_no_other_rule_of_it() -> None:
+    """Clauses are heeded by all."""
+    said = {"draws": 3, "standard_errors": 1.5, "noise": "items", "no_regression": 2, "min_items": 5}
+    assert heeded(Rule(name="strict", **said)) == Rule(name="strict", no_regression=2, min_items=5)  # type: ignore[arg-type]
+    assert heeded(Rule(name="confirm", **said)) == Rule(name="confirm", draws=3, no_regression=2, min_items=5)  # type: ignore[arg-type]
+    assert heeded(Rule(name="paired", **said)) == Rule(name="paired", **said)  # type: ignore[arg-type]
+    for name, kind in KINDS.items():
+        for form in kind.usual:
+            assert (form.name, heeded(form)) == (name, form)
+
+
+def test_the_settings_of_a_rule_are_those_that_it_heeds() -> None:
+    """As a config has them."""
+    assert STRICT.settings == {"evaluation.gate_rule": "strict"}
+    assert CONFIRM.settings == {"evaluation.gate_rule": "confirm", "evaluation.gate_draws": CONFIRM.draws}
+    assert PAIRED.settings == {
+        "evaluation.gate_rule": "paired",
+        "evaluation.gate_draws": PAIRED.draws,
+        "evaluation.gate_standard_errors": PAIRED.standard_errors,
+        "evaluation.gate_noise": PAIRED.noise,
+    }

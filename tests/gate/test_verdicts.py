@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 from support.at_gate import BEST, CANDIDATE, CURRENT, OLD, RunOf, measured, runs_in, state_of
 
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
 from skillopt_es.gate.draws import Contest, rule_of, too_large, too_little
 from skillopt_es.projections.standings import placed
-from skillopt_es.projections.state import AnyState, Measurement, Origin, Standing
+from skillopt_es.projections.state import AnyState, Drawn, Measurement, Origin, Partial, Standing
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +150,30 @@ def test_one_draw_against_one_states_the_scores_as_they_were_taken(run_of: RunOf
     assert fewer.current_score == Score(hard=0.5, soft=0.5, measured=2)
 
 
+def test_a_rule_of_several_draws_states_the_scores_that_it_compared(run_of: RunOf) -> None:
+    """Not those of the first evaluations, with what failed there."""
+    known = {"current": measured("1000", unmeasured=1), "candidate": measured("0000", unmeasured=2)}
+    found = weighed(state_of(known), run_of("evaluation.gate_rule=confirm"))
+    assert found.candidate_score == Score(hard=0.0, soft=0.0, measured=4)
+    assert found.current_score == Score(hard=0.25, soft=0.25, measured=4)
+
+
+def test_a_candidate_that_was_not_run_to_its_end_is_known_from_where_it_was_begun(run_of: RunOf) -> None:
+    """Its score is a bound."""
+    rows = {
+        item: RolloutCompleted(
+            place="e1/s1/gate", purpose="selection", item=item, skill=CANDIDATE.hash, outcome=Measured(0.0, 0.0),
+            task_type="", turns=1,
+        )
+        for item in ("v0", "v1")
+    }  # fmt: skip
+    begun = {(CANDIDATE.hash, 1): Partial(place="e1/s0/gate", rows=rows)}
+    run = run_of("evaluation.sel_env_num=4", "evaluation.early_stop=exact")
+    found = weighed(evolve(state_of({"current": measured("0011")}), partial=begun), run)
+    assert (found.action, found.exact, found.known_from) == ("reject", False, "e1/s0/gate")
+    assert found.candidate_value == 0.5
+
+
 @pytest.mark.parametrize(
     ("settings", "ours", "action", "reason"),
     [
@@ -188,8 +214,10 @@ def test_candidate_and_current_are_compared_on_the_same_items() -> None:
     """An item that one of them was not measured on counts for neither."""
     hard = Measured(1, 1)
     soft = Measured(0, 0)
-    candidate = Measurement(score=Score(1, 1, 2, 1), value=1, place="g", items={"a": hard, "b": hard})
-    current = Measurement(score=Score(0.5, 0.5, 2, 1), value=0.5, place="b", items={"b": hard, "c": soft})
+    candidate = Measurement(drawn=(Drawn(score=Score(1, 1, 2, 1), place="g", items={"a": hard, "b": hard}),), value=1)
+    current = Measurement(
+        drawn=(Drawn(score=Score(0.5, 0.5, 2, 1), place="b", items={"b": hard, "c": soft}),), value=0.5
+    )
     count, left, right = gate.on_common_items(candidate, current)
     assert (count, left.hard, right.hard) == (1, 1.0, 1.0)
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-_RUNS = ("tests/test_golden.py", "tests/gate/test_verdicts.py", "tests/gate/test_draws.py")
-
 TARGETS: Mapping[str, Sequence[str]] = {
     "adapters/models/retry.py": ("tests/adapters/models/test_retry.py",),
     "events/journal.py": ("tests/events/test_journal.py", "tests/events/test_log.py"),
@@ -21,7 +19,7 @@ TARGETS: Mapping[str, Sequence[str]] = {
     "skillopt_es/skill/schedule.py": ("tests/skill/test_schedule.py",),
     "skillopt_es/engine/budget.py": ("tests/engine/test_budget_sums.py",),
     "skillopt_es/gate/early_stop.py": ("tests/gate/test_early_stop.py",),
-    "skillopt_es/gate/verdicts.py": _RUNS,
+    "skillopt_es/gate/verdicts.py": ("tests/gate/test_verdicts.py",),
     "skillopt_es/gate/compare.py": ("tests/gate/test_compare.py", "tests/gate/test_rules.py"),
     "skillopt_es/gate/draws.py": ("tests/gate/test_draw_tasks.py", "tests/gate/test_verdicts.py"),
     "skillopt_es/gate/rules.py": ("tests/gate/test_rules.py",),

@@ -1,36 +1,53 @@
-"""Typed values as JSON: null for what no call reported, never zero."""
+"""What programs get of a value: its fields, but for the shapes that they know by other names."""
 
 from __future__ import annotations
 
-from skillopt_es.events.catalog import SealedTestOpened
-from skillopt_es.events.journal import CallRow, FinishedCall
-from skillopt_es.events.requests import RecordedRequest
-from skillopt_es.events.values import Edit
-from skillopt_es.presenting.documents import looks_json, proposal_json, usage_json
-from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.usage import usage_of
+from decimal import Decimal
+from pathlib import Path
+
+from attrs import frozen
+
+from skillopt_es.errors import DataError
+from skillopt_es.events.values import Edit, Failed, Measured, Outcome, Score
+from skillopt_es.presenting.documents import plain, plain_score
+from skillopt_es.projections.fates import Fate
+from skillopt_es.projections.intervals import Interval
 
 
-def test_what_nobody_reported_is_null() -> None:
-    """A call of which nothing is known but that it was made."""
-    call = FinishedCall(
-        slot="e1/s1/b0/i1", role="target", stage="rollout", model="m", request=RecordedRequest("{}"), outcome="answered"
-    )
-    row = CallRow(n=1, attempt=1, call=call, recorded_at="", prev_hash="", hash="")
-    found = usage_json(usage_of([row]).total)
-    assert (found["calls"], found["input_tokens"], found["input_unreported_calls"], found["cost"]) == (1, None, 1, None)
+@frozen
+class _Finding:
+    where: Path
+    outcomes: tuple[Outcome, ...]
+    interval: Interval | None
+    problem: DataError | None = None
 
 
-def test_a_proposal_says_its_kind() -> None:
-    """And its values as JSON has them."""
-    assert proposal_json(Edit("e", op="append", content="x", origins=("a",))) == {
-        "type": "edit", "id": "e", "op": "append", "content": "x", "target": "", "file": "", "support": 1,
-        "source": "failure", "origins": ["a"], "origins_assumed": False,
-    }  # fmt: skip
+def test_a_value_is_an_object_of_its_fields() -> None:
+    """Whatever is in it has the shape that it has alone; what is not there is null."""
+    found = _Finding(Path("runs/demo"), (Measured(1, 0.5), Failed("rate_limit", "busy")), Interval(low=0.1, high=0.9))
+    assert plain(found) == {
+        "where": "runs/demo",
+        "outcomes": [
+            {"outcome": "measured", "hard": 1, "soft": 0.5},
+            {"outcome": "failed", "kind": "rate_limit", "message": "busy"},
+        ],
+        "interval": [0.1, 0.9],
+        "problem": None,
+    }
+    assert plain(DataError("a bad line", hint="fix it")) == "a bad line"
 
 
-def test_looks_are_a_list() -> None:
-    """What a look has not is null."""
-    looks = Looks(opened=(SealedTestOpened(look=1, by="final"),))
-    opened = [{"look": 1, "by": "final", "skill": None, "evaluation": None}]
-    assert looks_json(looks, sealed=True) == {"sealed": True, "count": 1, "opened": opened}
+def test_what_says_nothing_is_null() -> None:
+    """A blank name, and a mean of nothing."""
+    fate = plain(Fate(path=("a",), reason="chosen", detail="", same_as=""))
+    assert fate == {"path": ["a"], "reason": "chosen", "detail": "", "assumed": False, "same_as": None}
+    empty = Score(hard=0, soft=0, measured=0, unmeasured=3)
+    assert plain_score(empty) == {"hard": None, "soft": None, "measured": 0, "unmeasured": 3}
+
+
+def test_kinds_are_told_apart_by_a_word() -> None:
+    """A proposal says which kind it is; money is a number."""
+    edit = plain(Edit(id="e1", op="append", content="Write dates as ISO."))
+    assert isinstance(edit, dict)
+    assert (edit["type"], edit["op"], edit["origins"]) == ("edit", "append", [])
+    assert plain({"cost": Decimal("0.25")}) == {"cost": 0.25}

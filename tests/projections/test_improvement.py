@@ -11,7 +11,7 @@ from support.scripted import ScriptedWorld, config
 
 from skillopt_es.audit.improvement import Improvement, improvement_of
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, SlowUpdateApplied
-from skillopt_es.projections.usage import Usage
+from skillopt_es.projections.usage import UsageSums
 from skillopt_es.runs.overview import Spent, spent
 from skillopt_es.sessions.session import start
 
@@ -41,7 +41,7 @@ def found(run: Path, used: Spent) -> Improvement:
 
 def test_every_call_is_in_one_stretch(found: Improvement, used: Spent) -> None:
     """The stretches add up to the whole, and the curve ends with it."""
-    assert sum((each.usage for each in found.curve), Usage()) == used.usage.total
+    assert sum((each.usage for each in found.curve), UsageSums()) == used.usage.total
     assert found.curve[-1].so_far == used.usage.total
     assert (found.curve[0].name, found.curve[-1].name) == ("baseline", "final")
     amounts = [each.so_far.cost.amount for each in found.curve]

@@ -17,7 +17,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.projections.prices import Prices, prices_in
-from skillopt_es.projections.usage import KINDS, Money, Tally, Usage, crashes, usage_of
+from skillopt_es.projections.usage import KINDS, Money, Tally, UsageSums, crashes, usage_of
 
 CALL = FinishedCall(
     slot="baseline/i1", role="target", stage="rollout", model="m", request=RecordedRequest("{}"), outcome="answered"
@@ -64,7 +64,7 @@ def test_tries_count_every_attempt_on_the_wire() -> None:
 def test_no_calls_are_no_usage() -> None:
     """The fold of nothing."""
     usage = usage_of([])
-    assert usage.total == Usage()
+    assert usage.total == UsageSums()
     assert usage.by_stage == {}
 
 

@@ -32,7 +32,7 @@ from skillopt_es.events.catalog import CandidateGated, EpochCompleted, RolloutCo
 from skillopt_es.events.create import ForkPoint
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatRequest, Splits
-from skillopt_es.projections.usage import Tally, Usage
+from skillopt_es.projections.usage import Tally, UsageSums
 from skillopt_es.report.page import MARK, page, used
 from skillopt_es.sessions.session import start
 
@@ -79,7 +79,7 @@ def test_the_policy_allows_the_style_sheet_and_nothing_else(demo_run: Path, page
 
 def test_tokens_that_nobody_reported_are_not_called_none() -> None:
     """Where an endpoint says only what it read."""
-    silent = Usage(calls=2, tries=2, input=Tally(70, 0, 2), output=Tally(0, 2, 0))
+    silent = UsageSums(calls=2, tries=2, input=Tally(70, 0, 2), output=Tally(0, 2, 0))
     tiles = "".join(map(str, used(silent, "")))
     assert "70+" in tiles
     assert "nobody said how many were written" in tiles

@@ -9,7 +9,8 @@ from support.logs import events_of
 from support.scripted import NOON, ScriptedWorld, config
 from support.tamper import cut_off, rewritten, seqs_of
 
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunCompleted, RunPaused, SealedTestOpened
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog

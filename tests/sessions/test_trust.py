@@ -21,8 +21,9 @@ from support.scripted import (
 from support.tamper import cut_off, rewritten, seqs_of
 
 from skillopt_es.audit.blame import BLAME_TYPES, blame
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
 from skillopt_es.audit.line_costs import BlamedLine, blamed_lines
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import (
     CandidateGated,
@@ -35,7 +36,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree, Trust
-from skillopt_es.ports import Ask, ChatReply, ChatRequest, Episode, Item, Splits, Step
+from skillopt_es.ports import AgentStep, Ask, ChatReply, ChatRequest, Episode, Item, Splits
 from skillopt_es.projections.trust import support_of, untrusted_attempts
 from skillopt_es.sessions.session import resume, start
 from skillopt_es.sessions.start import run_started
@@ -110,7 +111,7 @@ def test_what_an_agent_did_on_the_web_is_untrusted(tmp_path: Path, settings: tup
     """Where it may use it, and did anything at all; also when the answer comes from the journal."""
 
     def agent(request: ChatRequest) -> ChatReply:
-        steps = (Step(kind="tool", text="fetched a page"),) if request.messages[-1].content.endswith("t1") else ()
+        steps = (AgentStep(kind="tool", text="fetched a page"),) if request.messages[-1].content.endswith("t1") else ()
         return ChatReply(text=target_reply(request), finish="stop", steps=steps)
 
     world = ScriptedWorld(target=ScriptedModel("agent", agent))
@@ -128,7 +129,7 @@ def test_analysts_see_what_an_agent_did_unless_the_config_says_otherwise(tmp_pat
     """The log has it either way."""
 
     def agent(request: ChatRequest) -> ChatReply:
-        step = Step(kind="command", text="cat notes.txt", output="a long story")
+        step = AgentStep(kind="command", text="cat notes.txt", output="a long story")
         return ChatReply(text=target_reply(request), finish="stop", steps=(step,))
 
     asked: list[str] = []

@@ -7,8 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
 from skillopt_es.cli.export import export_results
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.events.catalog import GapFound
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog

@@ -2,8 +2,9 @@
 Makes the golden log of the current release: `python tests/support/make_golden.py` (refuses to replace one).
 
 A golden log is a real run, kept for ever: every later version must fold it to the same state. `0.1.0-paired` is one of
-the flaky world under `paired`, of the time before `evaluation.gate_noise`: it has no such key. `0.1.0-verdict` is the
-first in which a verdict is one value.
+the flaky world under `paired`, of the time before `evaluation.gate_noise`: it has no such key. `0.1.0-evaluation` and
+`0.1.0-imported` are an evaluation and an import of the time before a log said which program it is of, `0.1.0-verdict`
+is the first in which a verdict is one value.
 """
 
 from __future__ import annotations

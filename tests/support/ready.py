@@ -17,7 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib.metadata import entry_points
@@ -32,11 +32,6 @@ PATIENCE = 300.0  # for what never comes; a loaded machine is slow
 MOST_BYTES = 1 << 20
 STREAMS = 3
 WARNINGS = "PYTHONWARNINGS"
-ENDING = {
-    signal.SIGINT: signal.default_int_handler,
-    signal.SIGTERM: signal.SIG_DFL,
-    signal.SIGHUP: signal.SIG_DFL,
-}
 LATER = ("ctypes", "rich.live", "rich.table", "structlog", "skillopt_es.runs.run_log", "skillopt_es.sessions.wiring")
 
 
@@ -62,8 +57,8 @@ class Ready:
             self._keeper.settimeout(timeout)
             try:
                 self._end()
-            except (TimeoutError, BlockingIOError) as slow:
-                raise subprocess.TimeoutExpired(str(COMMAND), timeout) from slow
+            except TimeoutError as slow:
+                raise TimeoutError(f"no end after {timeout:.0f} s") from slow
         assert self.returncode is not None
         return self.returncode
 
@@ -87,10 +82,14 @@ def is_plain(environ: Mapping[str, str]) -> bool:
     return hasattr(os, "fork") and not spoken and environ.get("LANG", LANGUAGE).endswith("UTF-8")
 
 
+INHERITED = (signal.SIGTERM, signal.SIGHUP)
+"""What a child ignores as its parent does."""
+
+
 def start(words: Sequence[object], cwd: Path, environ: Mapping[str, str], streams: Sequence[int]) -> Ready:
     """Starts `skillopt-es` with these three open files; the environment has to be plain."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    ignored = [number for number in ENDING if signal.getsignal(number) is signal.SIG_IGN]  # as `nohup` has it
+    ignored = [number for number in INHERITED if signal.getsignal(number) is signal.SIG_IGN]  # nohup
     asked = json.dumps({"words": list(map(str, words)), "cwd": str(cwd), "environ": dict(environ), "ignored": ignored})
     with theirs:
         socket.send_fds(_nursery(environ.get(WARNINGS, "")), [asked.encode()], [theirs.fileno(), *streams])
@@ -132,7 +131,7 @@ def import_all() -> None:
 
 
 def become(
-    words: Sequence[str], cwd: str, environ: Mapping[str, str], ignored: Sequence[int], streams: Sequence[int]
+    words: Sequence[str], cwd: str, environ: Mapping[str, str], streams: Sequence[int], ignored: Collection[int]
 ) -> NoReturn:
     """Makes this process, which has just been forked, the command, as if a shell had started it."""
     from skillopt_es.cli.main import main
@@ -142,8 +141,9 @@ def become(
     os.chdir(cwd)
     os.environ.clear()
     os.environ.update(environ)
-    for number, usual in ENDING.items():
-        signal.signal(number, signal.SIG_IGN if number in ignored else usual)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in INHERITED:
+        signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
@@ -176,7 +176,7 @@ def keep(asked: Mapping[str, Any], client: int, *streams: int) -> NoReturn:
     process = os.fork()
     if process == 0:
         os.close(client)
-        become(**asked, streams=streams)
+        become(asked["words"], asked["cwd"], asked["environ"], streams, asked["ignored"])
     for stream in streams:
         os.close(stream)
     with socket.socket(fileno=client) as told:

@@ -39,7 +39,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.values import Edit, FailurePattern, SkillTree
 from skillopt_es.ports import Ask, CallFailed, ChatReply, ChatRequest, Episode, Item
 from skillopt_es.programs.classic.prompt_text import buffer_section
-from skillopt_es.programs.classic.state import Attempt
+from skillopt_es.programs.classic.state import BufferEntry
 from skillopt_es.prompts import system_prompt
 from skillopt_es.sessions.session import start
 from skillopt_es.skill.edits import apply_edits
@@ -67,7 +67,7 @@ def watched(seen: list[ChatRequest], answer: Answer = optimizer_reply) -> Script
 
 def test_what_analysts_saw_is_not_given_the_counts_of_failure_codes() -> None:
     """Codes stand with their own items; descriptions stand alone, as what an analyst said."""
-    attempt = Attempt(
+    attempt = BufferEntry(
         step=1,
         action="reject",
         total=9,

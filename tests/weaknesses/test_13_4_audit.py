@@ -8,7 +8,7 @@ from pathlib import Path
 from support.logs import events_of, rows_of
 from support.scripted import ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.fold import evolve
 from skillopt_es.events.catalog import (
     BestPromoted,
@@ -143,7 +143,7 @@ def test_every_proposal_leads_to_its_question_and_its_raw_answer(tmp_path: Path)
     found = set()
     with EventLog.open(tmp_path / "run") as log:
         journal = Journal(log.reader)
-        evidence = Evidence(log, journal)
+        evidence = RecordedTexts(log, journal)
         for event in events:
             if not isinstance(event, PatchProposed | PatchesMerged | EditsRanked | SlowUpdateProposed):
                 continue

@@ -7,7 +7,7 @@ import re
 from attrs import define, field, frozen
 
 from skillopt_es.adapters.environments.alfworld.household import TASK_MARK
-from skillopt_es.adapters.environments.alfworld.prompt import SYSTEM, Step, listed, user_prompt
+from skillopt_es.adapters.environments.alfworld.prompt import SYSTEM, GameStep, listed, user_prompt
 from skillopt_es.adapters.environments.alfworld.world import View, World, WorldError
 from skillopt_es.adapters.environments.episodes import REFERENCE, TASK_LIMIT, without_answer
 from skillopt_es.adapters.environments.text import shorten
@@ -32,7 +32,7 @@ class Play:
     skill: str
     reference: str = ""
     task: str = ""
-    steps: list[Step] = field(factory=list)
+    steps: list[GameStep] = field(factory=list)
     records: list[TrajectoryRecord] = field(factory=list)
     unformed: int = 0
 
@@ -80,7 +80,7 @@ class Play:
     async def _act(self, world: World, view: View, reply: ChatReply) -> View:
         chosen = command_of(reply.text)
         then = await world.step(chosen.command)
-        self.steps.append(Step(view.observation, chosen.command))
+        self.steps.append(GameStep(view.observation, chosen.command))
         self.unformed += not chosen.valid
         self.records = [*self._with(reply), TrajectoryRecord("tool", self._told(chosen, view, then))]
         return then

@@ -21,14 +21,14 @@ _RULES = (
 
 
 @frozen
-class Step:
+class GameStep:
     """A step that was taken: what was seen before it, and the command that followed."""
 
     seen: str
     command: str
 
 
-def user_prompt(skill: str, task: str, view: View, steps: Sequence[Step], *, window: int) -> str:
+def user_prompt(skill: str, task: str, view: View, steps: Sequence[GameStep], *, window: int) -> str:
     """The user message of the next step; `skill` is the body of the skill, which may be empty."""
     parts = [f"## Skill Knowledge\n{_INTRO}\n\n{skill}"] if skill else []
     if not steps:
@@ -46,7 +46,7 @@ def listed(view: View) -> str:
     return "[" + ",\n ".join(f"'{each}'" for each in view.commands if each != HIDDEN) + "]"
 
 
-def _past(steps: Sequence[Step], window: int) -> str:
+def _past(steps: Sequence[GameStep], window: int) -> str:
     first = max(0, len(steps) - window)
     taken = f"You have taken {len(steps)} step{'s' if len(steps) > 1 else ''} so far."
     if first == len(steps):

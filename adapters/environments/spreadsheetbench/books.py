@@ -12,7 +12,7 @@ from skillopt_es.adapters.environments.spreadsheetbench.cells import CellValue, 
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import Json
 
-Place = tuple[str, int, int]  # sheet, row, column
+CellAt = tuple[str, int, int]  # sheet, row, column
 
 
 @frozen(kw_only=True)
@@ -20,8 +20,8 @@ class Book:
     """The sheets of a workbook in order, what their graded cells hold, and formulas without a stored value."""
 
     sheets: tuple[str, ...]
-    cells: Mapping[Place, CellValue] = field(factory=dict)
-    formulas: frozenset[Place] = frozenset()
+    cells: Mapping[CellAt, CellValue] = field(factory=dict)
+    formulas: frozenset[CellAt] = frozenset()
 
 
 class UnreadableError(Exception):
@@ -54,7 +54,7 @@ def _list(value: Json) -> list[Json]:
     return value
 
 
-def _place(row: list[Json]) -> Place:
+def _place(row: list[Json]) -> CellAt:
     sheet, line, column = row[:3]
     if not isinstance(line, int) or not isinstance(column, int):
         raise TypeError("a cell's row and column must be numbers")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from skillopt_es.adapters.environments.spreadsheetbench.books import Book, Place
+from skillopt_es.adapters.environments.spreadsheetbench.books import Book, CellAt
 from skillopt_es.adapters.environments.spreadsheetbench.cells import CellValue, Scoring, same_value, shown
 from skillopt_es.adapters.environments.spreadsheetbench.items import Case
 from skillopt_es.adapters.environments.spreadsheetbench.ranges import Range, column_name
@@ -23,7 +23,7 @@ MOST_CELL = 1000
 class Cell:
     """One graded cell that holds something in either workbook."""
 
-    place: Place
+    place: CellAt
     gold: CellValue
     found: CellValue
     right: bool
@@ -69,7 +69,7 @@ class Verdict:
 def compare(gold: Book, found: Book, ranges: Sequence[Range], scoring: Scoring) -> Verdict:
     """The graded cells of both workbooks, side by side; every range must name a sheet that gold has."""
     missing = tuple(dict.fromkeys(each.sheet for each in ranges if each.sheet not in found.sheets))
-    cells: dict[Place, Cell] = {}
+    cells: dict[CellAt, Cell] = {}
     graded = 0
     for each in ranges:
         graded += each.size
@@ -119,7 +119,7 @@ def _shown(value: CellValue) -> str:
     return _middle_cut(shown(value), MOST_CELL)
 
 
-def _inside(place: Place, graded: Range) -> bool:
+def _inside(place: CellAt, graded: Range) -> bool:
     sheet, row, column = place
     return sheet == graded.sheet and graded.holds(row, column)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.consult import consult
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
@@ -30,9 +29,9 @@ _TITLES = {
 }
 
 
-async def propose_slow_update(
-    job: SlowUpdateJob, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence
-) -> SlowUpdateProposed:
+def propose_slow_update(
+    job: SlowUpdateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> Asking[AdviceReply]:
     """The guidance and the skill it would make, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
     assert state.current is not None
@@ -52,27 +51,30 @@ async def propose_slow_update(
     )
     tried = [row for pair in compared for row in (pair.previous, pair.current)]
     read = partial(_read_guidance, guard=guard(tried, skill, run, evidence))
-    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
-    pairs = tuple(row.pair for row in compared)
-    reply = consulted.value
-    guidance = "" if reply is None else clean_of_markers(reply.content)
-    if reply is None or not guidance:
+
+    def answered(consulted: Consulted[AdviceReply]) -> SlowUpdateProposed:
+        pairs = tuple(row.pair for row in compared)
+        reply = consulted.value
+        guidance = "" if reply is None else clean_of_markers(reply.content)
+        if reply is None or not guidance:
+            return SlowUpdateProposed(
+                epoch=job.epoch,
+                result="failed" if consulted.failed else "unusable",
+                pairs=pairs,
+                note=consulted.why or "the guidance is empty",
+                calls=consulted.calls,
+            )
         return SlowUpdateProposed(
             epoch=job.epoch,
-            result="failed" if consulted.failed else "unusable",
+            result="guidance",
             pairs=pairs,
-            note=consulted.why or "the guidance is empty",
+            guidance=guidance,
+            candidate=skill.with_text(with_slow_guidance(skill.text, guidance)),
+            reasoning=reply.reasoning,
             calls=consulted.calls,
         )
-    return SlowUpdateProposed(
-        epoch=job.epoch,
-        result="guidance",
-        pairs=pairs,
-        guidance=guidance,
-        candidate=skill.with_text(with_slow_guidance(skill.text, guidance)),
-        reasoning=reply.reasoning,
-        calls=consulted.calls,
-    )
+
+    return Asking(request=request, read=read, event=answered)
 
 
 def _read_guidance(text: str, *, guard: LeakGuard) -> AdviceReply | Unusable:
@@ -82,9 +84,9 @@ def _read_guidance(text: str, *, guard: LeakGuard) -> AdviceReply | Unusable:
     return Unusable(f"refused_leak: it copies {leak}; say it so that it holds for other items, too") if leak else found
 
 
-async def write_meta_skill(
-    job: MetaSkillJob, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence
-) -> MetaSkillWritten:
+def write_meta_skill(
+    job: MetaSkillJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> Asking[AdviceReply]:
     """The optimizer's memory for the next epoch, or why there is none."""
     state = state if job.after is None else at_owed_epoch(state)
     assert state.program.epoch is not None
@@ -106,18 +108,21 @@ async def write_meta_skill(
         schema=META_SKILL_SCHEMA,
     )
     read = partial(read_advice, key="meta_skill_content")
-    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
-    reply = consulted.value
-    if reply is None:
+
+    def answered(consulted: Consulted[AdviceReply]) -> MetaSkillWritten:
+        reply = consulted.value
+        if reply is None:
+            return MetaSkillWritten(
+                epoch=job.epoch,
+                result="failed" if consulted.failed else "unusable",
+                note=consulted.why,
+                calls=consulted.calls,
+            )
         return MetaSkillWritten(
-            epoch=job.epoch,
-            result="failed" if consulted.failed else "unusable",
-            note=consulted.why,
-            calls=consulted.calls,
+            epoch=job.epoch, result="written", content=reply.content, reasoning=reply.reasoning, calls=consulted.calls
         )
-    return MetaSkillWritten(
-        epoch=job.epoch, result="written", content=reply.content, reasoning=reply.reasoning, calls=consulted.calls
-    )
+
+    return Asking(request=request, read=read, event=answered)
 
 
 def _skills(state: ClassicState) -> tuple[str, ...]:
@@ -132,7 +137,9 @@ def _skills(state: ClassicState) -> tuple[str, ...]:
     return previous, skill_section(state.program.epoch.last_skill, "Skill that was compared with it"), now
 
 
-def _comparison_section(compared: tuple[Compared, ...], state: ClassicState, run: RunData, evidence: Evidence) -> str:
+def _comparison_section(
+    compared: tuple[Compared, ...], state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> str:
     assert state.program.epoch is not None
     assert state.program.epoch.last_skill is not None
     counts = {category: sum(row.pair.category == category for row in compared) for category in _ORDER}

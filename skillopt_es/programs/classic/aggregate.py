@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from attrs import evolve
 
-from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.consult import consult
+from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.evidence import RecordedTexts as Recordings
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import PatchesMerged
-from skillopt_es.events.values import Draft, Edit, Evidence, Proposal, Suggestion
+from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Suggestion
 from skillopt_es.programs.classic.jobs import MergeJob
 from skillopt_es.programs.classic.modes import Group, mode_of
 from skillopt_es.programs.classic.prompt_text import memory_section, question, skill_section
@@ -21,15 +21,16 @@ from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import not_empty, placed_in
 
 
-async def merge(job: MergeJob, state: ClassicState, run: RunData, calls: Calls) -> PatchesMerged:
+def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: Recordings) -> Asking[MergeReply]:
     """What a merge comes to; `fallback` says why it is the inputs joined in order, `failed` why there is nothing."""
-    assert state.program.step is not None
+    step = state.program.step
+    assert step is not None
     assert state.current is not None
     assert state.program.epoch is not None
     mode = mode_of(run.config.optimizer)
-    groups = _groups(job, state.program.step)
+    groups = _groups(job, step)
     labels = dict(labelled for _, group in groups for labelled in group)
-    source: Evidence = "success" if job.group == "success" else "failure"
+    source: PatchSource = "success" if job.group == "success" else "failure"
     request = question(
         run.config,
         slot=job.merge,
@@ -51,23 +52,26 @@ async def merge(job: MergeJob, state: ClassicState, run: RunData, calls: Calls) 
 
     again = run.config.optimizer.ask_again
     careful = not_empty(placed_in(state.current.skill, read)) if again else read
-    consulted = await consult(calls, request, careful, again=again)
-    nothing = MergeReply(reasoning="")
-    reply = consulted.value or (nothing if consulted.failed else _joined(job.merge, tuple(labels.values())))
-    return PatchesMerged(
-        merge=job.merge,
-        step=state.program.step.number,
-        group=job.group,
-        level=job.level,
-        inputs=job.inputs,
-        edits=reply.edits,
-        suggestions=reply.suggestions,
-        drafts=reply.drafts,
-        reasoning=reply.reasoning,
-        fallback="" if consulted.failed else consulted.why,
-        failed=consulted.why if consulted.failed else "",
-        calls=consulted.calls,
-    )
+
+    def answered(consulted: Consulted[MergeReply]) -> PatchesMerged:
+        nothing = MergeReply(reasoning="")
+        reply = consulted.value or (nothing if consulted.failed else _joined(job.merge, tuple(labels.values())))
+        return PatchesMerged(
+            merge=job.merge,
+            step=step.number,
+            group=job.group,
+            level=job.level,
+            inputs=job.inputs,
+            edits=reply.edits,
+            suggestions=reply.suggestions,
+            drafts=reply.drafts,
+            reasoning=reply.reasoning,
+            fallback="" if consulted.failed else consulted.why,
+            failed=consulted.why if consulted.failed else "",
+            calls=consulted.calls,
+        )
+
+    return Asking(request=request, read=careful, event=answered)
 
 
 def _groups(job: MergeJob, step: StepState) -> list[Group]:

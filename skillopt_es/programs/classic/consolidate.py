@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from functools import partial
 
-from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.consult import consult
+from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import AppendixConsolidated
 from skillopt_es.programs.classic.jobs import ConsolidateJob
 from skillopt_es.programs.classic.prompt_text import question
 from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.replies.answers import CONSOLIDATION_SCHEMA
-from skillopt_es.replies.notes import read_consolidation
+from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
 
 
-async def consolidate(job: ConsolidateJob, state: ClassicState, run: RunData, calls: Calls) -> AppendixConsolidated:
+def consolidate(
+    job: ConsolidateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> Asking[ConsolidationReply]:
     """The shorter list, or the old one and why."""
-    assert state.program.step is not None
-    assert state.program.step.extended is not None
-    before = state.program.step.extended.notes
+    step = state.program.step
+    assert step is not None
+    assert step.extended is not None
+    before = step.extended.notes
     lines = [f"{number}. {note}" for number, note in enumerate(before, start=1)]
     request = question(
         run.config,
@@ -30,22 +33,25 @@ async def consolidate(job: ConsolidateJob, state: ClassicState, run: RunData, ca
         schema=CONSOLIDATION_SCHEMA,
     )
     read = partial(read_consolidation, before=before)
-    consulted = await consult(calls, request, read, again=run.config.optimizer.ask_again)
-    reply = consulted.value
-    if reply is None:
+
+    def answered(consulted: Consulted[ConsolidationReply]) -> AppendixConsolidated:
+        reply = consulted.value
+        if reply is None:
+            return AppendixConsolidated(
+                step=step.number,
+                result="failed" if consulted.failed else "unusable",
+                before=before,
+                notes=before,
+                note=consulted.why,
+                calls=consulted.calls,
+            )
         return AppendixConsolidated(
-            step=state.program.step.number,
-            result="failed" if consulted.failed else "unusable",
+            step=step.number,
+            result="consolidated",
             before=before,
-            notes=before,
-            note=consulted.why,
+            notes=reply.notes,
+            reasoning=reply.reasoning,
             calls=consulted.calls,
         )
-    return AppendixConsolidated(
-        step=state.program.step.number,
-        result="consolidated",
-        before=before,
-        notes=reply.notes,
-        reasoning=reply.reasoning,
-        calls=consulted.calls,
-    )
+
+    return Asking(request=request, read=read, event=answered)

@@ -11,26 +11,23 @@ from functools import partial
 from typing import Literal, get_args
 
 from skillopt_es.engine import sampling
-from skillopt_es.engine.evidence import Evidence as Recordings
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import Decision
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
-    BestPromoted,
     EditsRanked,
     EpochPlanned,
     Event,
     MinibatchesPlanned,
-    RunCompleted,
     RunPaused,
-    SealedTestOpened,
     StepSkipped,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Evidence, Measured, Minibatch
+from skillopt_es.events.values import Measured, Minibatch, PatchSource
 from skillopt_es.gate.draws import too_large
+from skillopt_es.gate.steps import FINAL_DECISIONS, candidate_gated
 from skillopt_es.programs.classic.appendix import extension, fate_of_notes, written
 from skillopt_es.programs.classic.candidate import built_candidate
-from skillopt_es.programs.classic.contests import gate_candidate
 from skillopt_es.programs.classic.epoch_end import (
     apply_late_slow_update,
     apply_slow_update,
@@ -95,7 +92,7 @@ def _plan_minibatches(state: ClassicState, run: RunData) -> Event:
     return MinibatchesPlanned(step=step.number, groups=tuple(groups))
 
 
-def _groups(place: Place, kind: Evidence, items: list[str], run: RunData) -> list[Minibatch]:
+def _groups(place: Place, kind: PatchSource, items: list[str], run: RunData) -> list[Minibatch]:
     return [
         Minibatch(id=place.analyst(kind, index), kind=kind, place=place, items=chunk)
         for index, chunk in enumerate(sampling.chunks(items, run.config.gradient.minibatch_size))
@@ -165,37 +162,6 @@ def _write_appendix(state: ClassicState, run: RunData) -> Event:
     return written(state, run)
 
 
-def _promote_best(state: ClassicState, run: RunData) -> Event:
-    assert state.current is not None
-    assert state.best is not None
-    value = state.measured[state.current.skill.hash].value
-    assert value is not None
-    return BestPromoted(
-        skill=state.current.skill.hash,
-        value=value,
-        previous=state.best.skill.hash,
-        previous_value=state.best.value,
-    )
-
-
-def _open_test(state: ClassicState, run: RunData) -> Event:
-    return SealedTestOpened(look=state.looks.count + 1, by="final")
-
-
-def _complete_run(state: ClassicState, run: RunData) -> Event:
-    assert state.current is not None
-    assert state.best is not None
-    best, final = state.best.skill.hash, state.current.skill.hash
-    tests = {skill: scored.score for skill, scored in state.tests.items()}
-    return RunCompleted(
-        best=best,
-        final=final,
-        test_initial=tests.get(run.started.skill.hash),
-        test_best=tests.get(best),
-        test_final=tests.get(final),
-    )
-
-
 _WITH_A_GUARD: Mapping[str, Callable[[ClassicState, RunData, LeakGuard], Event]] = {
     "extend_appendix": _extend_appendix,
     "build_candidate": _build_candidate,
@@ -207,7 +173,7 @@ _BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
     "plan_minibatches": _plan_minibatches,
     "pause_for_optimizer": _pause_for_optimizer,
     "choose_first": _choose_first,
-    "gate_candidate": gate_candidate,
+    "gate_candidate": candidate_gated,
     "write_appendix": _write_appendix,
     "place_slow_block": place_slow_block,
     "skip_first_memory": skip_first_memory,
@@ -217,9 +183,6 @@ _BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
     "apply_late_slow_update": apply_late_slow_update,
     "stop_training": stop_training,
     "complete_epoch": complete_epoch,
-    "promote_best": _promote_best,
-    "open_test": _open_test,
-    "complete_run": _complete_run,
     **{f"skip:{reason}": partial(_skip_step, reason) for reason in get_args(SkipReason)},
 }
 
@@ -229,15 +192,16 @@ def judge(name: str, state: ClassicState, run: RunData) -> Event:
     return _BY_FACTS[name](state, run)
 
 
-def _by_facts(name: str, state: ClassicState, run: RunData, evidence: Recordings) -> Event:
+def _by_facts(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
     return _BY_FACTS[name](state, run)
 
 
-def _guarded(name: str, state: ClassicState, run: RunData, evidence: Recordings) -> Event:
+def _guarded(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
     return _WITH_A_GUARD[name](state, run, guard_of_step(state, run, evidence))
 
 
 DECISIONS: Mapping[str, Decision[Classic]] = {
+    **FINAL_DECISIONS,
     **{name: partial(_by_facts, name) for name in _BY_FACTS},
     **{name: partial(_guarded, name) for name in _WITH_A_GUARD},
 }

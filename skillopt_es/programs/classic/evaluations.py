@@ -16,7 +16,7 @@ def told_evaluation(state: ClassicState, run: RunData) -> list[Evaluation]:
     current = state.current
     assert current is not None
     known = state.measured.get(current.skill.hash)
-    if not run.config.evaluation.fresh_score or known is None or known.told is not None or current.stale_from:
+    if not run.config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
         return []
     return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import unpacked
 from skillopt_es.events.catalog import RolloutCompleted
@@ -15,7 +15,7 @@ from skillopt_es.skill.leaks import LeakGuard, Shown
 _ITEMS_OWN = ("user", "tool", "feedback")  # what the agent said is its own, and the system prompt is everybody's
 
 
-def guard_of_step(state: ClassicState, run: RunData, evidence: Evidence) -> LeakGuard:
+def guard_of_step(state: ClassicState, run: RunData, evidence: RecordedTexts) -> LeakGuard:
     """Over all items that the open step has tried."""
     assert state.program.step is not None
     assert state.program.step.groups is not None
@@ -24,7 +24,7 @@ def guard_of_step(state: ClassicState, run: RunData, evidence: Evidence) -> Leak
     return guard(rows, state.current.skill, run, evidence)
 
 
-def guard(rows: Iterable[RolloutCompleted], skill: SkillTree, run: RunData, evidence: Evidence) -> LeakGuard:
+def guard(rows: Iterable[RolloutCompleted], skill: SkillTree, run: RunData, evidence: RecordedTexts) -> LeakGuard:
     """Over the items of these rollouts, for changes of this skill."""
     span = run.config.optimizer.leak_span
     shown: dict[str, Shown] = {}

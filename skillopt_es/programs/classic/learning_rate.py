@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.consult import consult
+from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import LearningRateChosen
@@ -12,18 +12,19 @@ from skillopt_es.programs.classic.jobs import LearningRateJob
 from skillopt_es.programs.classic.modes import mode_of
 from skillopt_es.programs.classic.prompt_text import buffer_section, described, memory_section, question, skill_section
 from skillopt_es.programs.classic.state import ClassicState, is_train, proposals_of
-from skillopt_es.replies.answers import LEARNING_RATE_SCHEMA, read_learning_rate
+from skillopt_es.replies.answers import LEARNING_RATE_SCHEMA, LearningRateReply, read_learning_rate
 
 
-async def choose_learning_rate(
-    job: LearningRateJob, state: ClassicState, run: RunData, calls: Calls
-) -> LearningRateChosen:
+def choose_learning_rate(
+    job: LearningRateJob, state: ClassicState, run: RunData, evidence: RecordedTexts
+) -> Asking[LearningRateReply]:
     """The optimizer's number, at most what there is; 0 with the reason when it gives none."""
-    assert state.program.step is not None
+    step = state.program.step
+    assert step is not None
     assert state.current is not None
     assert state.program.epoch is not None
     mode = mode_of(run.config.optimizer)
-    by_id = proposals_of(state.program.step)
+    by_id = proposals_of(step)
     pool = [by_id[name] for name in job.pool]
     lines = [f"[{index}] {described(each)}  support={each.support}" for index, each in enumerate(pool)]
     request = question(
@@ -42,28 +43,31 @@ async def choose_learning_rate(
         schema=LEARNING_RATE_SCHEMA,
     )
     available = len(job.pool)
-    consulted = await consult(calls, request, read_learning_rate, again=run.config.optimizer.ask_again)
-    reply = consulted.value
-    if reply is None:
+
+    def answered(consulted: Consulted[LearningRateReply]) -> LearningRateChosen:
+        reply = consulted.value
+        if reply is None:
+            return LearningRateChosen(
+                step=step.number,
+                result="failed" if consulted.failed else "unusable",
+                available=available,
+                budget=0,
+                note=consulted.why,
+                calls=consulted.calls,
+            )
         return LearningRateChosen(
-            step=state.program.step.number,
-            result="failed" if consulted.failed else "unusable",
+            step=step.number,
+            result="chosen",
             available=available,
-            budget=0,
-            note=consulted.why,
+            budget=min(reply.learning_rate, available),
+            asked=reply.learning_rate,
+            confidence=reply.confidence,
+            risks=reply.risks,
+            reasoning=reply.reasoning,
             calls=consulted.calls,
         )
-    return LearningRateChosen(
-        step=state.program.step.number,
-        result="chosen",
-        available=available,
-        budget=min(reply.learning_rate, available),
-        asked=reply.learning_rate,
-        confidence=reply.confidence,
-        risks=reply.risks,
-        reasoning=reply.reasoning,
-        calls=consulted.calls,
-    )
+
+    return Asking(request=request, read=read_learning_rate, event=answered)
 
 
 def _evidence_section(state: ClassicState, proposed: str) -> str:

@@ -16,7 +16,7 @@ from attrs import frozen
 from skillopt_es.config import OptimizerConfig
 from skillopt_es.config.sections import UpdateMode
 from skillopt_es.engine.trajectories import fenced
-from skillopt_es.events.values import Draft, Edit, Evidence, Json, Proposal, Suggestion
+from skillopt_es.events.values import Draft, Edit, Json, PatchSource, Proposal, Suggestion
 from skillopt_es.replies.answers import (
     FAILURE_SCHEMA,
     MERGE_SCHEMA,
@@ -59,11 +59,11 @@ class Mode:
     proposals: str  # what analysts propose, as questions call it
     limit: str  # how much an analyst may propose
     writes_skills: bool  # whether analysts and mergers reply with a whole skill
-    schemas: Mapping[Evidence, Schema]
-    noted_schemas: Mapping[Evidence, Schema]  # with reminder notes; empty where a mode has none
+    schemas: Mapping[PatchSource, Schema]
+    noted_schemas: Mapping[PatchSource, Schema]  # with reminder notes; empty where a mode has none
     merge_schema: Schema
-    read_patch: Callable[[str, str, Evidence, int, int, int], PatchReply | Unusable]
-    read_merge: Callable[[str, str, Mapping[str, Proposal], Evidence], MergeReply | Unusable]
+    read_patch: Callable[[str, str, PatchSource, int, int, int], PatchReply | Unusable]
+    read_merge: Callable[[str, str, Mapping[str, Proposal], PatchSource], MergeReply | Unusable]
     shown: Callable[[Sequence[Group]], str]
 
     def most_tokens(self, optimizer: OptimizerConfig) -> int:

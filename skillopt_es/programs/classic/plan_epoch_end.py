@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skillopt_es.engine.evaluations import measure, unmeasured
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Questions, Score, Task
+from skillopt_es.engine.tasks import AddUp, Decide, Questions, Task
 from skillopt_es.events.places import Place
 from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.programs.classic.contests import guidance_contest
@@ -81,7 +81,7 @@ def _step_has_begun(state: ClassicState) -> bool:
 def _compare_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task | None:
     """The comparison's rollouts, then more items if the policy wants them, then the sums."""
     task = measure(state, comparison_evaluations(state, run, epoch))
-    if isinstance(task, Score) and more_to_compare(state, run):
+    if isinstance(task, AddUp) and more_to_compare(state, run):
         return Decide("extend_comparison")
     return task
 

@@ -7,11 +7,11 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Questions, Task
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Evidence
+from skillopt_es.events.values import PatchSource
 from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.gate.stale import counts_as_measured
+from skillopt_es.gate.steps import candidate_contest
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
-from skillopt_es.programs.classic.contests import step_contest
 from skillopt_es.programs.classic.evaluations import train_evaluations
 from skillopt_es.programs.classic.jobs import AnalyseJob, Job, LearningRateJob, MergeJob, RankJob, RewriteJob
 from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, unanswered
@@ -137,7 +137,7 @@ def merge_plan(step: StepState, place: Place, batch_size: int) -> tuple[tuple[Jo
     return (MergeJob(merge=final, group="final", level=0, inputs=tuple(tops)),), ""
 
 
-def _group_plan(step: StepState, kind: Evidence, place: Place, batch_size: int) -> tuple[list[Job], str]:
+def _group_plan(step: StepState, kind: PatchSource, place: Place, batch_size: int) -> tuple[list[Job], str]:
     """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
     assert step.groups is not None
     nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
@@ -178,7 +178,7 @@ def _gate_task(state: ClassicState, run: RunData, step: StepState, place: Place)
     if run.config.evaluation.use_gate and untrusted_parts(state, run):
         return Decide("skip:untrusted_only")
     if run.config.evaluation.use_gate and not state.current.stale_from:
-        drawing = draw_task(state, run, step_contest(state))
+        drawing = draw_task(state, run, candidate_contest(state))
     else:
         drawing = measure(state, unmeasured(state, run, [(place.gate, candidate)]))
     return drawing or Decide("gate_candidate")

@@ -6,13 +6,11 @@ A task names only what is still missing, so a run that stopped anywhere goes on 
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import measure, selection, test_evaluations
+from skillopt_es.engine.evaluations import measure, selection
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Task
 from skillopt_es.events.places import BASELINE
-from skillopt_es.gate.draws import draw_task
-from skillopt_es.gate.verdicts import is_better
-from skillopt_es.programs.classic.contests import final_contest
+from skillopt_es.gate.steps import final_task
 from skillopt_es.programs.classic.evaluations import told_evaluation
 from skillopt_es.programs.classic.plan_epoch_end import epoch_end_task, late_advice_task
 from skillopt_es.programs.classic.plan_step import step_task
@@ -31,7 +29,7 @@ def next_task(state: ClassicState, run: RunData) -> Task | None:
     if told is not None:
         return told
     if state.stopped is not None:
-        return _final_task(state, run)
+        return final_task(state, run)
     if should_stop(state, run):
         return Decide("stop_training")
     return late_advice_task(state, run) or _due_task(state, run)
@@ -43,7 +41,7 @@ def _due_task(state: ClassicState, run: RunData) -> Task:
         return _epoch_task(state, run, state.program.epoch)
     if state.program.epochs_done < run.config.train.num_epochs:
         return Decide("plan_epoch")
-    return _final_task(state, run)
+    return final_task(state, run)
 
 
 def _epoch_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task:
@@ -51,21 +49,3 @@ def _epoch_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task:
         return Decide("write_appendix")
     step = state.program.step
     return epoch_end_task(state, run, epoch) if step is None else step_task(state, run, epoch, step)
-
-
-def _final_task(state: ClassicState, run: RunData) -> Task:
-    assert state.current is not None
-    assert state.best is not None
-    evaluation = run.config.evaluation
-    may_promote = evaluation.eval_test or evaluation.promote_without_tests
-    if may_promote and state.current.skill.hash != state.best.skill.hash:
-        contest = final_contest(state)
-        waiting = draw_task(state, run, contest)
-        if waiting is not None:
-            return waiting
-        if is_better(state, run, contest):
-            return Decide("promote_best")
-    testing = measure(state, test_evaluations(state, run))
-    if testing is not None and run.config.env.seal_test and not state.looks.final:
-        return Decide("open_test")
-    return testing or Decide("complete_run")

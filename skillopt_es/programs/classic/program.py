@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable
-from typing import TypeVar
+from collections.abc import Hashable
 
-from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.evidence import Evidence
-from skillopt_es.engine.programs import Answered, Program, Question
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.programs import Answered, Program
 from skillopt_es.events import catalog as events
 from skillopt_es.programs.classic import epoch_events, jobs, step_events
 from skillopt_es.programs.classic.advice import propose_slow_update, write_meta_skill
@@ -22,24 +18,13 @@ from skillopt_es.programs.classic.planner import next_task
 from skillopt_es.programs.classic.reflect import analyse
 from skillopt_es.programs.classic.rewrite import rewrite
 from skillopt_es.programs.classic.select import rank
-from skillopt_es.programs.classic.state import Classic, ClassicState, initial, under_way
+from skillopt_es.programs.classic.state import Classic, ClassicState, initial, open_step, under_way
+from skillopt_es.programs.classic.taint import untrusted_parts
 from skillopt_es.programs.classic.words import WORDS
 
 
 def _stage(state: ClassicState) -> Hashable:
     return state.program.epochs_done, state.steps_done
-
-
-J = TypeVar("J")
-
-
-def _of_proposals(asked: Callable[[J, ClassicState, RunData, Calls], Awaitable[events.Event]]) -> Question[Classic]:
-    """A question about proposals alone: no trajectory is read for it."""
-
-    async def ask(job: J, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence) -> events.Event:
-        return await asked(job, state, run, calls)
-
-    return ask
 
 
 CLASSIC: Program[Classic] = Program(
@@ -75,11 +60,11 @@ CLASSIC: Program[Classic] = Program(
         jobs.AnalyseJob: analyse,
         jobs.SlowUpdateJob: propose_slow_update,
         jobs.MetaSkillJob: write_meta_skill,
-        jobs.ConsolidateJob: _of_proposals(consolidate),
-        jobs.MergeJob: _of_proposals(merge),
-        jobs.LearningRateJob: _of_proposals(choose_learning_rate),
-        jobs.RankJob: _of_proposals(rank),
-        jobs.RewriteJob: _of_proposals(rewrite),
+        jobs.ConsolidateJob: consolidate,
+        jobs.MergeJob: merge,
+        jobs.LearningRateJob: choose_learning_rate,
+        jobs.RankJob: rank,
+        jobs.RewriteJob: rewrite,
     },
     answers={
         events.PatchProposed: Answered(
@@ -98,8 +83,10 @@ CLASSIC: Program[Classic] = Program(
     },
     stage=_stage,
     under_way=under_way,
+    place=lambda state: open_step(state)[1],
+    doubts=untrusted_parts,
     ahead=units_ahead,
-    milestones=(events.CandidateGated, events.StepSkipped, events.EpochCompleted),
+    milestones=(*events.STEP_ENDS, events.EpochCompleted),
     words=WORDS,
     steps=planned_steps,
     plan=plan_of,

@@ -8,7 +8,7 @@ from skillopt_es.config import RunConfig
 from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.values import Draft, Edit, FailurePattern, Json, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
-from skillopt_es.programs.classic.state import Attempt
+from skillopt_es.programs.classic.state import BufferEntry
 from skillopt_es.prompts import system_prompt
 
 _CAUSES = {"defect": "the skill's defect", "lapse": "a lapse: the skill has the rule"}
@@ -64,7 +64,7 @@ def guide_section(guide: str) -> str:
     return f"## About these tasks\n{guide.strip()}" if guide.strip() else ""
 
 
-def buffer_section(buffer: Sequence[Attempt]) -> str:
+def buffer_section(buffer: Sequence[BufferEntry]) -> str:
     """What earlier steps of this epoch tried and what came of it, or nothing."""
     if not buffer:
         return ""
@@ -80,7 +80,7 @@ def buffer_section(buffer: Sequence[Attempt]) -> str:
     return "\n".join(lines)
 
 
-def _seen_in(attempt: Attempt) -> list[str]:
+def _seen_in(attempt: BufferEntry) -> list[str]:
     """What went wrong in a step and what was tried; ids, codes and descriptions come from outside."""
     lines = [f"- {code} ×{len(items)}: {', '.join(items)}" for code, items in attempt.codes]
     lines += [f"- an analyst saw: {_seen(pattern)}" for pattern in attempt.patterns]
@@ -93,7 +93,7 @@ def _seen_in(attempt: Attempt) -> list[str]:
     return lines
 
 
-def _why_rejected(attempt: Attempt) -> str:
+def _why_rejected(attempt: BufferEntry) -> str:
     if attempt.value_after is None:
         return "they make the skill too large"
     before = "unknown" if attempt.value_before is None else f"{attempt.value_before:.4f}"

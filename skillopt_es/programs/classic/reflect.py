@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.consult import Consulted, consult
-from skillopt_es.engine.evidence import Evidence
+from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import shown
 from skillopt_es.events.catalog import PatchProposed
@@ -34,11 +33,10 @@ from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
 
 
-async def analyse(
-    job: AnalyseJob, state: ClassicState, run: RunData, calls: Calls, evidence: Evidence
-) -> PatchProposed:
+def analyse(job: AnalyseJob, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
     """The analyst's patch, or why there is none."""
-    assert state.program.step is not None
+    step = state.program.step
+    assert step is not None
     assert state.current is not None
     group = job.group
     optimizer = run.config.optimizer
@@ -51,8 +49,11 @@ async def analyse(
     careful = optimizer.ask_again and not most_notes  # notes hold without edits
     request = analyst_request(group, state, run, evidence)
     reader = placed_in(state.current.skill, read) if careful else read
-    consulted = await consult(calls, request, reader, again=optimizer.ask_again, silence_fails=True)
-    return _proposal(group, state.program.step.number, consulted)
+
+    def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
+        return _proposal(group, step.number, consulted)
+
+    return Asking(request=request, read=reader, event=answered, silence_fails=True)
 
 
 def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
@@ -93,7 +94,7 @@ def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "note
     return "notes" if reply.notes else "nothing"
 
 
-def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidence: Evidence) -> ChatRequest:
+def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidence: RecordedTexts) -> ChatRequest:
     """The question to one analyst."""
     assert state.current is not None
     assert state.program.epoch is not None

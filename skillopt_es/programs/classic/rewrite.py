@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from skillopt_es.engine.calls import Calls
-from skillopt_es.engine.consult import consult
+from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.catalog import SkillRewritten
@@ -13,14 +13,15 @@ from skillopt_es.events.values import Json, Suggestion
 from skillopt_es.programs.classic.jobs import RewriteJob
 from skillopt_es.programs.classic.prompt_text import buffer_section, question, skill_section
 from skillopt_es.programs.classic.state import ClassicState, proposals_of
-from skillopt_es.replies.drafts import REWRITE_SCHEMA, read_rewrite
+from skillopt_es.replies.drafts import REWRITE_SCHEMA, RewriteReply, read_rewrite
 
 
-async def rewrite(job: RewriteJob, state: ClassicState, run: RunData, calls: Calls) -> SkillRewritten:
+def rewrite(job: RewriteJob, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Asking[RewriteReply]:
     """The new text as the optimizer wrote it, or why there is none."""
-    assert state.program.step is not None
+    step = state.program.step
+    assert step is not None
     assert state.current is not None
-    by_id = proposals_of(state.program.step)
+    by_id = proposals_of(step)
     chosen = [each for each in (by_id[name] for name in job.chosen) if isinstance(each, Suggestion)]
     rows = json.dumps([_row(each) for each in chosen], indent=1, ensure_ascii=False)
     request = question(
@@ -38,23 +39,26 @@ async def rewrite(job: RewriteJob, state: ClassicState, run: RunData, calls: Cal
         max_tokens=run.config.optimizer.rewrite_max_completion_tokens,
         effort=run.config.optimizer.rewrite_reasoning_effort,
     )
-    consulted = await consult(calls, request, read_rewrite, again=run.config.optimizer.ask_again)
-    reply = consulted.value
-    if reply is None:
+
+    def answered(consulted: Consulted[RewriteReply]) -> SkillRewritten:
+        reply = consulted.value
+        if reply is None:
+            return SkillRewritten(
+                step=step.number,
+                result="failed" if consulted.failed else "unusable",
+                note=consulted.why,
+                calls=consulted.calls,
+            )
         return SkillRewritten(
-            step=state.program.step.number,
-            result="failed" if consulted.failed else "unusable",
-            note=consulted.why,
+            step=step.number,
+            result="written",
+            text=reply.text,
+            changes=reply.changes,
+            reasoning=reply.reasoning,
             calls=consulted.calls,
         )
-    return SkillRewritten(
-        step=state.program.step.number,
-        result="written",
-        text=reply.text,
-        changes=reply.changes,
-        reasoning=reply.reasoning,
-        calls=consulted.calls,
-    )
+
+    return Asking(request=request, read=read_rewrite, event=answered)
 
 
 def _row(suggestion: Suggestion) -> dict[str, Json]:

@@ -31,7 +31,7 @@ from skillopt_es.projections.state import AnyState, RunState, proposals_in
 
 
 @frozen(kw_only=True)
-class Attempt:
+class BufferEntry:
     """One entry of the step buffer: what a step tried and what came of it; `bound`: the value after is a bound."""
 
     step: int
@@ -106,7 +106,7 @@ class Classic:
     step: StepState | None = None
     unwritten: tuple[str, ...] = ()
     epochs_done: int = 0
-    buffer: tuple[Attempt, ...] = ()
+    buffer: tuple[BufferEntry, ...] = ()
     memory: str = ""
 
 

@@ -25,7 +25,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import REFUSED_LEAK, Measured, Proposal
 from skillopt_es.programs.classic.state import (
-    Attempt,
+    BufferEntry,
     ClassicState,
     StepState,
     is_train,
@@ -107,7 +107,9 @@ def gated(state: ClassicState, event: CandidateGated) -> ClassicState:
     return close_step(updated(state, replace(state.program, buffer=(*state.program.buffer, attempt))))
 
 
-def _attempt(state: ClassicState, step: StepState, action: str, before: float | None, after: float | None) -> Attempt:
+def _attempt(
+    state: ClassicState, step: StepState, action: str, before: float | None, after: float | None
+) -> BufferEntry:
     """What the optimizer is told of a step; only what was refused is told as not to be proposed again."""
     refused = action in ("reject", "too_large")
     rows = [row for place, done in state.rollouts.items() if is_train(place, step.number) for row in done.values()]
@@ -126,7 +128,7 @@ def _attempt(state: ClassicState, step: StepState, action: str, before: float | 
         rejected = tuple(by_id[name] for name in step.ranked.chosen if name not in copied)
     if refused and step.extended is not None and step.extended.order == "measured":
         rejected_notes = step.extended.added
-    return Attempt(
+    return BufferEntry(
         step=step.number,
         action=action,
         total=len(rows),

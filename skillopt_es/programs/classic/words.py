@@ -10,7 +10,7 @@ from skillopt_es.events.catalog import Event, RunStarted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Json, Purpose
 from skillopt_es.programs.classic import jobs
-from skillopt_es.programs.classic.state import Attempt, Classic, ClassicState, EpochState, StepState
+from skillopt_es.programs.classic.state import BufferEntry, Classic, ClassicState, EpochState, StepState
 
 
 def position(state: ClassicState) -> str:
@@ -30,8 +30,6 @@ def position(state: ClassicState) -> str:
 def _without_epochs(state: ClassicState, started: RunStarted) -> str:
     if state.stopped is not None:
         return f"at the end: final evaluation, stopped by {state.stopped.reason} after step {state.stopped.step}"
-    if started.total_steps == 0:
-        return "an evaluation of one skill, no training run"
     return "before the first epoch: the initial skill is being measured"
 
 
@@ -146,7 +144,7 @@ def remembered(state: ClassicState) -> tuple[tuple[str, str], ...]:
     return tuple(("" if at else "this epoch", _attempt(each)) for at, each in enumerate(state.program.buffer))
 
 
-def _attempt(attempt: Attempt) -> str:
+def _attempt(attempt: BufferEntry) -> str:
     failed = f"{attempt.failed} of {attempt.total} rollouts failed" if attempt.total else "rollouts unknown"
     before, after = ("-" if value is None else f"{value:.4f}" for value in (attempt.value_before, attempt.value_after))
     values = f"{before} -> {'at most ' if attempt.bound else ''}{after}"

@@ -12,7 +12,7 @@ from skillopt_es.adapters.harnesses.codex import Codex
 from skillopt_es.adapters.harnesses.copilot import Copilot
 from skillopt_es.adapters.harnesses.cursor import Cursor
 from skillopt_es.adapters.harnesses.stream import MOST_OUTPUT, read_stream, short
-from skillopt_es.ports import Step
+from skillopt_es.ports import AgentStep
 
 
 def read(agent: Agent, *events: Event, structured: bool = False) -> Transcript:
@@ -58,13 +58,13 @@ def test_codex_items_of_every_kind() -> None:
     assert found.answer == "done"
     assert found.session == "t"
     assert found.steps == (
-        Step(kind="error", text="Model metadata not found."),
-        Step(kind="reasoning", text="hm"),
-        Step(kind="command", text="ls x", output="no x\n", exit_code=2, ok=False),
-        Step(kind="file", text="add a.py", ok=True),
-        Step(kind="tool", text='s.t {"a": 1}', ok=False),
-        Step(kind="tool", text="web_search q"),
-        Step(kind="message", text="nearly"),
+        AgentStep(kind="error", text="Model metadata not found."),
+        AgentStep(kind="reasoning", text="hm"),
+        AgentStep(kind="command", text="ls x", output="no x\n", exit_code=2, ok=False),
+        AgentStep(kind="file", text="add a.py", ok=True),
+        AgentStep(kind="tool", text='s.t {"a": 1}', ok=False),
+        AgentStep(kind="tool", text="web_search q"),
+        AgentStep(kind="message", text="nearly"),
     )
 
 
@@ -114,10 +114,10 @@ def test_claude_tools_and_their_results() -> None:
     assert found.model == "claude-x"
     assert (found.usage.input, found.usage.cached, found.usage.output) == (321, 20, None)
     assert found.steps == (
-        Step(kind="reasoning", text="hm"),
-        Step(kind="message", text="I look."),
-        Step(kind="command", text="ls", output="a", ok=True),
-        Step(kind="file", text="Edit /w/a", output="denied", ok=False),
+        AgentStep(kind="reasoning", text="hm"),
+        AgentStep(kind="message", text="I look."),
+        AgentStep(kind="command", text="ls", output="a", ok=True),
+        AgentStep(kind="file", text="Edit /w/a", output="denied", ok=False),
     )
 
 
@@ -199,8 +199,8 @@ def test_copilot_takes_the_last_message_only() -> None:
     )
     assert (found.answer, found.model, found.session) == ("done", "gpt-x", "s")
     assert found.steps == (
-        Step(kind="message", text="I look."),
-        Step(kind="command", text="ls", output="no", ok=False),
+        AgentStep(kind="message", text="I look."),
+        AgentStep(kind="command", text="ls", output="no", ok=False),
     )
     assert found.usage.input is None
 

@@ -18,8 +18,7 @@ from support.chat import open_chat, question, settings
 from support.fake_time import FakeTime
 from support.model_server import Answer, Handler, ModelServer
 
-from skillopt_es.adapters.models.chat_completions import ChatWire
-from skillopt_es.adapters.models.chat_reply import parse_reply
+from skillopt_es.adapters.models.chat_completions import ChatWire, parse_reply
 from skillopt_es.adapters.models.endpoint import open_endpoint
 from skillopt_es.adapters.models.http_model import HttpModel
 from skillopt_es.adapters.models.openai import open_model

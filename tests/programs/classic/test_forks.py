@@ -12,7 +12,8 @@ from support.logs import decisions_of, events_of
 from support.scripted import NOON, Answer, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply
 from support.tamper import rewritten, seqs_of
 
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.errors import BackendError, ConfigError, Divergence, NotInRun
 from skillopt_es.events.catalog import CandidateGated, Event, RunForked, RunResumed
 from skillopt_es.events.errors import RunExists

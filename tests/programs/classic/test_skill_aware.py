@@ -19,7 +19,8 @@ from support.logs import decisions_of, events_of, rows_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 from support.tamper import rewritten, seqs_of
 
-from skillopt_es.audit.check import CheckReport, check
+from skillopt_es.audit.check import check
+from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.fold import evolve as folded
 from skillopt_es.engine.fold import fold
 from skillopt_es.errors import ConfigError
@@ -36,7 +37,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import Evidence
+from skillopt_es.events.values import PatchSource
 from skillopt_es.events.verify import verify
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest
 from skillopt_es.projections.state import RunState
@@ -140,7 +141,7 @@ def test_defects_become_edits_and_lapses_become_notes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("source", "kinds"), [("both", {"failure", "success"}), ("failure_only", {"failure"})])
-def test_the_source_says_whose_analysts_may_write_notes(source: str, kinds: set[Evidence], tmp_path: Path) -> None:
+def test_the_source_says_whose_analysts_may_write_notes(source: str, kinds: set[PatchSource], tmp_path: Path) -> None:
     """Nobody else is asked, and what another one volunteers is not read."""
     seen: list[ChatRequest] = []
     events = train(tmp_path, ON, f"optimizer.skill_aware_appendix_source={source}", world=watched(seen))

@@ -1,19 +1,23 @@
 """
-`replay --check` for an imported run: what its evidence still decides is derived again, the rest is counted.
+A run that the original trained, as a program: it folds as a classic one does, and can be read but not continued.
 
-There is no journal and there are no splits, so batches, proposals, merges and rankings cannot be made again. Verdicts
-follow from scores, scores from results, candidates from edits, and guidance from its text.
+`replay --check` derives again what its evidence still decides, and counts the rest. There is no journal and there are
+no splits, so batches, proposals, merges and rankings cannot be made again. Verdicts follow from scores, scores from
+results, candidates from edits, and guidance from its text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import zip_longest
+from pathlib import Path
 
 from attrs import define, field
+from attrs import evolve as replace
 
-from skillopt_es.engine.differences import ILLEGAL, Mismatch, cannot_go_on, mismatch
+from skillopt_es.engine.differences import ILLEGAL, CheckReport, Mismatch, all_of, came_out_otherwise, cannot_go_on
 from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import Program, Refusal
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
@@ -39,12 +43,13 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.values import Draft, Edit, GateVerdict, Proposal, Score, text_digest
-from skillopt_es.interchange.original_edits import (
+from skillopt_es.programs.classic.program import CLASSIC
+from skillopt_es.programs.classic.state import Classic, ClassicState, beginning, classic, proposals_of
+from skillopt_es.programs.imported.original_edits import (
     applied_by_original,
     guided_by_original,
     rewritten_by_original,
 )
-from skillopt_es.programs.classic.state import ClassicState, beginning, classic, proposals_of
 from skillopt_es.skill.appendix import appendix_notes, with_appendix
 from skillopt_es.skill.edits import apply_edits
 from skillopt_es.skill.regions import with_slow_guidance, with_slow_placeholder
@@ -65,6 +70,20 @@ _UNKNOWABLE: Mapping[type[Event], str] = {
 }
 
 
+def check_imported(events: Iterable[Recorded], folder: Path) -> CheckReport:
+    """Walks a log; nothing in its folder is needed for that."""
+    walk = Recheck()
+    walk.run(events)
+    return CheckReport(
+        events=walk.events,
+        decisions=walk.derived,
+        rollouts=walk.rollouts,
+        status=walk.state.status,
+        mismatches=all_of(walk.problems),
+        unchecked=walk.unchecked,
+    )
+
+
 @define
 class Recheck:
     """The walk over an imported run's events."""
@@ -82,10 +101,10 @@ class Recheck:
             try:
                 problem = self._checked(recorded.event)
                 if problem:
-                    self.problems.append(mismatch(recorded, problem))
+                    self.problems.append(came_out_otherwise(recorded, said=problem))
                 self.state = classic(evolve(self.state, recorded.event))
             except ILLEGAL as error:
-                if not self.problems:  # in a log whose events all followed so far, it is ours to mend
+                if not self.problems:  # in a log whose events all followed so far, it is ours to fix
                     raise
                 self.problems.append(cannot_go_on(recorded, error))
                 return
@@ -108,12 +127,12 @@ class Recheck:
 
     def _same(self, what: str, recorded: object, wanted: object) -> str:
         self.derived += 1
-        return "" if recorded == wanted else f"does not follow from the evidence: {what} is {recorded}, not {wanted}"
+        return "" if recorded == wanted else f"{what} is {recorded}, not {wanted}"
 
     def _same_text(self, recorded: str, *wanted: str) -> str:
         """That a text is one of those that follow, by our rules or by the original's."""
         self.derived += 1
-        return "" if recorded in wanted else f"does not follow from the evidence: {unlike(recorded, wanted[-1])}"
+        return "" if recorded in wanted else unlike(recorded, wanted[-1])
 
     def _scored(self, event: SkillScored) -> str:
         rows = self.state.rollouts.get(event.place)
@@ -123,8 +142,7 @@ class Recheck:
         self.derived += 1
         if abs(mean.hard - event.score.hard) < _NEAR and abs(mean.soft - event.score.soft) < _NEAR:
             return ""
-        means = f"the results at {event.place} have {_means(mean)}, recorded is {_means(event.score)}"
-        return f"does not follow from the evidence: {means}"
+        return f"the results at {event.place} have {_means(mean)}, recorded is {_means(event.score)}"
 
     def _built(self, event: CandidateBuilt) -> str:
         step = self.state.program.step
@@ -233,3 +251,34 @@ _CHECKS: Mapping[type[Event], Callable[..., str]] = {
     BestPromoted: Recheck._promoted,
     RunCompleted: Recheck._completed,
 }
+
+
+_READ_ONLY = Refusal(
+    "was imported from results of skillopt: it can be read, but not continued",
+    hint="`skillopt-es export` writes its skill, from which a new run can start",
+)
+
+IMPORTED: Program[Classic] = replace(
+    CLASSIC,
+    name="imported",
+    check=check_imported,
+    refuses={
+        "start": Refusal("is what the original trained", hint="`skillopt-es import` reads its results"),
+        "resume": _READ_ONLY,
+        "fork": _READ_ONLY,
+        "score": Refusal(
+            "was imported: its settings are another trainer's, so its target cannot be asked from here",
+            hint="`skillopt-es export` writes its skill, and `skillopt-es eval CONFIG --skill FILE` scores that",
+        ),
+        "calibrate": Refusal(
+            "was imported: which items are for validation is not in its log",
+            hint="`skillopt-es eval` scores its skill on your own data",
+        ),
+        "regate": Refusal("was imported: its verdicts are not this trainer's, so its gate cannot be asked anew"),
+        "rescore": Refusal("was imported: its log has no answers that could be graded again"),
+        "erase": Refusal(
+            "was imported, and its log has no calls from which an item's texts could be told",
+            hint="delete it, and import a folder from which they were removed",
+        ),
+    },
+)

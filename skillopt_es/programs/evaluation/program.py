@@ -1,23 +1,30 @@
-"""`replay --check` of an evaluation: its rollouts are evidence, and every score follows from them."""
+"""
+An evaluation as a program: what is tried is asked for by each `eval` command, so nothing is ever due by itself.
+
+Its log is checked by a walk of its own: rollouts are evidence, and every score follows from them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from attrs import evolve as changed
-from attrs import frozen
 
 from skillopt_es.engine import scores
 from skillopt_es.engine.differences import (
     ILLEGAL,
+    CheckReport,
     Mismatch,
     all_of,
+    came_out_otherwise,
     cannot_go_on,
     differences,
     mismatch,
 )
 from skillopt_es.engine.fold import evolve
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.programs import Program, Refusal, Words
+from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.events.catalog import (
     Recorded,
@@ -33,23 +40,11 @@ from skillopt_es.events.places import evaluated
 from skillopt_es.projections.state import AnyState, RunState
 
 
-@frozen(kw_only=True)
-class EvaluationWalk:
-    """How far an evaluation's log follows."""
-
-    events: int
-    decisions: int
-    rollouts: int
-    mismatches: tuple[Mismatch, ...]
-
-
-def is_evaluation(started: RunStarted) -> bool:
-    """Whether a log's first event begins an evaluation, which has no steps, and no training run."""
-    return started.total_steps == 0 and started.steps_per_epoch == 0
-
-
-def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk:
-    """Walks the events after the first one; what does not follow is noted and taken as it is recorded."""
+def check_evaluation(events: Iterator[Recorded], folder: Path) -> CheckReport:
+    """Walks a log; what does not follow is noted and taken as it is recorded."""
+    started = next(events).event
+    assert isinstance(started, RunStarted)
+    run = recorded_run(started, folder)
     # How much may be missing is a setting of each `eval`; that a score was given is evidence, not which it is.
     shares = changed(run.config.rollout, max_failed_share=1, max_failed_share_train=1, max_unanswered_share=1)
     anything = changed(run.config, rollout=shares)
@@ -68,11 +63,13 @@ def check_evaluation(run: RunData, events: Iterator[Recorded]) -> EvaluationWalk
         try:
             state = evolve(state, recorded.event)
         except ILLEGAL as error:
-            if not found:  # in a log whose events all followed so far, it is ours to mend
+            if not found:  # in a log whose events all followed so far, it is ours to fix
                 raise
             found.append(cannot_go_on(recorded, error))
             break
-    return EvaluationWalk(events=seen + 1, decisions=scored, rollouts=rollouts, mismatches=all_of(found))
+    return CheckReport(
+        events=seen + 1, decisions=scored, rollouts=rollouts, status="evaluation", mismatches=all_of(found)
+    )
 
 
 def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | None:
@@ -95,9 +92,32 @@ def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | No
             if derived == event:
                 return None
             if isinstance(derived, SkillScored):
-                return mismatch(recorded, "", differences(event, derived))
+                return came_out_otherwise(recorded, differences(event, derived))
     return mismatch(recorded, "has no place in an evaluation, or nothing was tried before it")
 
 
 def _sealed(item: str, state: AnyState, run: RunData) -> bool:
     return run.config.env.seal_test and not state.looks.opened and item in run.started.splits.test
+
+
+_NO_TRAINING = "is an evaluation, not a training run"
+
+EVALUATION: Program[None] = Program(
+    name="evaluation",
+    initial=lambda started: None,
+    evolve={},
+    next_task=lambda state, run: None,
+    decisions={},
+    under_way=lambda state: "",
+    words=Words(position=lambda state: "an evaluation of one skill, no training run"),
+    check=check_evaluation,
+    refuses={
+        "start": Refusal("scores one skill and trains none", hint="`skillopt-es eval` does that"),
+        "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` goes on with it"),
+        "fork": Refusal(f"{_NO_TRAINING}: it cannot be forked"),
+        "calibrate": Refusal(f"{_NO_TRAINING}: it has no gate"),
+        "regate": Refusal(f"{_NO_TRAINING}: it has no gate"),
+        "compare": Refusal(f"{_NO_TRAINING}: it cannot be compared"),
+        "steps": Refusal("is an evaluation: it has no steps and no epochs"),
+    },
+)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
-from skillopt_es.projections.plain import plain_call, plain_event
+from skillopt_es.presenting.documents import plain_call, plain_event
 
 
 def test_every_event_is_json_with_its_place_in_the_chain(demo_run: Path) -> None:

@@ -9,20 +9,19 @@ from attrs import evolve, frozen
 from skillopt_es.engine import scores
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import RecordedCalls
-from skillopt_es.engine.loop import waiting_for
+from skillopt_es.engine.loop import Work, waiting_for
 from skillopt_es.engine.rollout import run_rollouts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Unit
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
-from skillopt_es.events.journal import CallRow
+from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import CallRef, Measured, Score, Split
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.prices import prices_in
-from skillopt_es.projections.usage import Usage, usage_of
-from skillopt_es.sessions.opening import Work
-from skillopt_es.sessions.recorded_scores import passes, standing_rows
+from skillopt_es.projections.state import AnyState
+from skillopt_es.projections.usage import UsageSums, usage_of
 
 Progress = Callable[[Split, int, int], None]
 
@@ -41,7 +40,7 @@ class SplitResult:
     by_type: Mapping[str, Score]
     pause: RunPaused | None
     rows: tuple[RolloutCompleted, ...]
-    usage: Usage
+    usage: UsageSums
     made: int
 
     @property
@@ -177,3 +176,31 @@ def _paused(error: BackendError | Interrupted, reached: Reached | None) -> RunPa
 
 def _refs(rows: Sequence[RolloutCompleted]) -> list[CallRef]:
     return [ref for row in rows for ref in row.calls]
+
+
+# --- which scores a log has: of which draw, graded how often, and the one that stands ---------------------------------
+
+
+def passes(state: AnyState, first: Place) -> list[Place]:
+    """Where the results of a draw are recorded: at its own place, and again when graded otherwise."""
+    return [place for place in map(Place, state.rollouts) if place.is_grading_of(first)]
+
+
+def standing_rows(state: AnyState, run: RunData, evaluation: Evaluation) -> tuple[RolloutCompleted, ...]:
+    """The rows behind the newest score of this evaluation; none unless there is one, by the settings of now."""
+    for place in reversed(passes(state, evaluation.place)):
+        rows = state.rollouts[place]
+        if place in state.scored and tuple(rows) == evaluation.items:
+            found = scores.score(evolve(evaluation, place=place), state, run)
+            return tuple(rows.values()) if isinstance(found, SkillScored) else ()
+    return ()
+
+
+def next_draw(state: AnyState, journal: Journal, evaluation: Evaluation) -> Evaluation:
+    """A draw of its own: the newest one as long as it has no score, else one that nobody has begun."""
+    first = evaluation.place
+    names = [*state.rollouts, *(row.call.slot for row in journal.read())]
+    newest = max((Place(name).draw for name in names if first.holds(name)), default=1)
+    if any(place in state.scored for place in passes(state, first.drawn(newest))):
+        newest += 1
+    return evolve(evaluation, place=first.drawn(newest))

@@ -1,0 +1,1 @@
+"""Scoring one skill outside of training: what `eval` records, and what follows from it."""

@@ -1,0 +1,1 @@
+"""A run that another trainer made: read and checked, never continued."""

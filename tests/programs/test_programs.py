@@ -1,0 +1,146 @@
+"""The checks that every program has to pass: for classic, and for the program of docs/programs.md as it stands."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from itertools import count
+from pathlib import Path
+
+import pytest
+from attrs import evolve
+from support.command import command, environment
+from support.scripted import ScriptedEnvironment, ScriptedWorld, config
+
+from skillopt_es.config import RunConfig
+from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.programs import program_named
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.errors import ConfigError
+from skillopt_es.events.catalog import Event
+from skillopt_es.programs.classic.program import CLASSIC
+from skillopt_es.programs.classic.state import ClassicState
+from skillopt_es.sessions.opening import Session
+from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "programs.md"
+SKILL = "- know apple\n- spoil apple\n- know birch\n- spoil birch\n- know cedar\n"
+
+
+@pytest.fixture
+def leave_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The page's program as an installed package; the folder to put on the path."""
+    site = tmp_path / "site"
+    [code] = re.findall(r"```python\n(\"\"\"Random search.*?)```", PAGE.read_text(), re.DOTALL)
+    [points] = re.findall(r"```toml\n(.*?leave_out.*?)```", PAGE.read_text(), re.DOTALL)
+    (site / "leave_out-1.dist-info").mkdir(parents=True)
+    (site / "leave_out-1.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: leave-out\nVersion: 1\n")
+    group, value = re.findall(r"\"(.*?)\"", points)
+    (site / "leave_out-1.dist-info" / "entry_points.txt").write_text(f"[{group}]\nleave_out = {value}\n")
+    (site / "leave_out.py").write_text(code)
+    monkeypatch.syspath_prepend(site)
+    monkeypatch.delitem(sys.modules, "leave_out", raising=False)
+    program_named.cache_clear()
+    return site
+
+
+def small(program: str, skill: str, *more: str) -> ProgramCase:
+    """A case of a few dozen events in the scripted world."""
+
+    def configured(folder: Path, settings: Sequence[str]) -> RunConfig:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "SKILL.md").write_text(skill)
+        chosen = (f"train.program={program}", "env.skill_init=SKILL.md", "train.num_epochs=2", *more, *settings)
+        return config(folder, chosen)
+
+    def session() -> Session:
+        return ScriptedWorld(environment=ScriptedEnvironment(train=2, val=3, test=2)).session()
+
+    return ProgramCase(config=configured, session=session)
+
+
+@pytest.mark.parametrize("name", PROGRAM_CHECKS)
+def test_the_program_of_the_page_is_a_program(name: str, leave_out: Path, tmp_path: Path) -> None:
+    """Its two steps, with one line left out in each."""
+    PROGRAM_CHECKS[name](small("leave_out", SKILL), tmp_path)
+
+
+@pytest.mark.parametrize("name", PROGRAM_CHECKS)
+def test_classic_is_a_program(name: str, tmp_path: Path) -> None:
+    """A step an epoch, with guidance and a memory."""
+    PROGRAM_CHECKS[name](small("classic", "", "train.batch_size=2"), tmp_path)
+
+
+TIMES = count()
+
+
+def forgetful(state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
+    """A decision that is another one each time."""
+    planned = CLASSIC.decisions["plan_epoch"](state, run, evidence)
+    return evolve(planned, meta_skill=f"time {next(TIMES)}")
+
+
+FORGETFUL = {"decisions": {**CLASSIC.decisions, "plan_epoch": forgetful}}
+
+
+@pytest.mark.parametrize(
+    ("check", "parts", "said"),
+    [
+        ("every_decision_follows_from_the_evidence", FORGETFUL, "it does not follow: .*meta_skill"),
+        ("the_same_answers_give_the_same_log", FORGETFUL, "event 6 depends on how many calls are in flight"),
+        ("a_killed_run_goes_on_as_if_nothing_had_been", FORGETFUL, "event 6 came out otherwise"),
+        ("it_has_words_for_what_it_does", {"questions": {**CLASSIC.questions, int: None}}, "int has no words"),
+        ("the_next_task_is_the_states_alone", {"under_way": lambda state: "it is"}, "a run that is over"),
+        ("a_run_comes_to_its_end", {"steps": lambda train, items: (1, 9)}, "steps of 9 were done"),
+    ],
+)
+def test_a_check_says_what_is_wrong(
+    check: str, parts: dict[str, object], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with a program that breaks the rule."""
+    monkeypatch.setattr("skillopt_es.programs.classic.program.CLASSIC", evolve(CLASSIC, **parts))
+    program_named.cache_clear()
+    try:
+        with pytest.raises(AssertionError, match=said):
+            PROGRAM_CHECKS[check](small("classic", "", "train.batch_size=2"), tmp_path)
+    finally:
+        program_named.cache_clear()
+
+
+def test_a_program_that_nobody_has_installed_is_refused() -> None:
+    """With those there are."""
+    with pytest.raises(ConfigError, match=r"train\.program is 'hill_climb'") as refused:
+        program_named("hill_climb")
+    assert "classic" in str(refused.value.hint)
+
+
+def test_the_command_trains_and_reads_it(leave_out: Path, tmp_path: Path) -> None:
+    """An installed package is all it takes; what reads runs reads this one, too."""
+    env = environment(PYTHONPATH=str(leave_out))
+    (tmp_path / "SKILL.md").write_text("# Front desk\n\nFind the value.\n\nBe brief.\n")
+    (tmp_path / "config.yaml").write_text(
+        "model: {backend: simulated, optimizer: o, target: t}\n"
+        "train: {program: leave_out, num_epochs: 3}\n"
+        "env: {name: tasks, data_path: tasks.jsonl, split_mode: field, skill_init: SKILL.md}\n"
+    )
+    rows = [(split, number) for split in ("train", "val", "test") for number in range(2)]
+    (tmp_path / "tasks.jsonl").write_text(
+        "".join(
+            f'{{"id": "{split}-{number}", "split": "{split}", "input": "Which value?", "expected": "7"}}\n'
+            for split, number in rows
+        )
+    )
+    for words, wanted in (
+        (("run", "config.yaml", "--run", "mine"), "steps       0 accepted, 3 rejected, 0 skipped"),
+        (("status", "mine"), "step 3 of 3"),
+        (("replay", "mine", "--check"), "ok: 12 decisions derived again"),
+        (("explain", "mine", "step", "2"), "step 2: reject"),
+        (("lineage", "mine"), "step 1"),
+        (("regate", "mine", "--set", "evaluation.gate_rule=paired"), "all 4 are as recorded"),
+        (("log", "mine"), "CandidateBuilt"),
+        (("estimate", "config.yaml"), "gate"),
+        (("verify", "mine"), "mine"),
+    ):
+        done = command(*words, cwd=tmp_path, env=env)
+        assert (done.code, wanted in done.out) == (0, True), (words, done.out, done.err)
