@@ -153,9 +153,29 @@ class Program(Generic[S]):
         return getattr(event, "result", "") == "failed" or bool(getattr(event, "failed", ""))
 
 
-@cache
+_HANDED_OVER: dict[str, Program[Any]] = {}
+
+
+def hand_over(program: Program[Any]) -> None:
+    """
+    Makes a program known to this process under its name, without a package that brings it.
+
+    Raises ConfigError for a name that an installed program has: what a log says of it must mean one thing.
+    """
+    if program.name in {point.name for point in entry_points(group=PROGRAMS)}:
+        if _installed(program.name) is program:
+            return
+        raise ConfigError(f"a program named {program.name!r} is installed already", hint="give yours another name")
+    _HANDED_OVER[program.name] = program
+
+
 def program_named(name: str) -> Program[Any]:
-    """The installed program of that name; raises ConfigError that names those there are."""
+    """The program of that name: one that was handed over, or an installed one; raises ConfigError that names those."""
+    return _HANDED_OVER[name] if name in _HANDED_OVER else _installed(name)
+
+
+@cache
+def _installed(name: str) -> Program[Any]:
     found = {point.name: point for point in entry_points(group=PROGRAMS)}
     if name not in found:
         raise ConfigError(

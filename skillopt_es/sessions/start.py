@@ -18,6 +18,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.gate.draws import too_little
 from skillopt_es.ports import Splits
+from skillopt_es.prompts import LATEST
 from skillopt_es.version import software_version
 
 _RELEASED = re.compile(r"(?P<model>.+)_skill\.md")
@@ -42,6 +43,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
         notes=(*notes, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
         guide=guide,
         program=program.name,
+        prompts=LATEST,
     )
 
 

@@ -32,7 +32,7 @@ def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: Recordings
     labels = dict(labelled for _, group in groups for labelled in group)
     source: PatchSource = "success" if job.group == "success" else "failure"
     request = question(
-        run.config,
+        run,
         slot=job.merge,
         stage="merge",
         prompt=f"merge_{job.group}{mode.prompts}",
