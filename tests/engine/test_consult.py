@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from attrs import define
 
 from skillopt_es.engine.calls import Answer
-from skillopt_es.engine.consult import Consulted, consult
+from skillopt_es.engine.consult import Asking, Consulted, consult
+from skillopt_es.events.catalog import Event
 from skillopt_es.events.values import CallRef
 from skillopt_es.ports import CallFailed, ChatRequest, Message, Role
 from skillopt_es.replies.json_reader import Unusable
@@ -46,7 +47,11 @@ def consulted(
     def read(text: str) -> str | Unusable:
         return text if text == "good" else Unusable("it is not good")
 
-    return asyncio.run(consult(said, QUESTION, read, again=again, silence_fails=silence_fails)), said.asked  # type: ignore[arg-type]
+    def event(_: object) -> Event:
+        raise AssertionError("nobody states it here")
+
+    asking = Asking(request=QUESTION, read=read, event=event, silence_fails=silence_fails)
+    return asyncio.run(consult(said, asking, again=again)), said.asked  # type: ignore[arg-type]
 
 
 def test_a_useless_answer_is_asked_for_once_more_with_the_reason() -> None:
