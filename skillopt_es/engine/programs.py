@@ -66,6 +66,13 @@ def _place(state: AnyState) -> Place:
     return Place.of_step(state.steps_done + 1, state.steps_done + 1)
 
 
+def _under_way(state: AnyState) -> str:
+    if state.built is not None:
+        return f"step {state.built.step} is"
+    begun = next((place for place in state.rollouts if place not in state.scored), "")
+    return f"the evaluation at {begun} is" if begun else ""
+
+
 _TRYING: Mapping[Purpose, str] = {
     "selection": "scoring on the validation items",
     "train": "trying training items",
@@ -134,7 +141,7 @@ class Program(Generic[S]):
     questions: Mapping[type, Question[S]] = field(factory=dict)
     answers: Mapping[type[Event], Answered] = field(factory=dict)
     stage: Callable[[RunState[S]], Hashable] = field(default=lambda state: state.steps_done)
-    under_way: Callable[[RunState[S]], str]
+    under_way: Callable[[RunState[S]], str] = field(default=_under_way)
     place: Callable[[RunState[S]], Place] = field(default=_place)
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
