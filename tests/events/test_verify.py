@@ -272,6 +272,17 @@ def test_every_harmful_flip_of_a_bit_in_the_database_is_reported(tmp_path: Path)
     assert harmful > FLIPS / 3
 
 
+def test_every_harmful_flip_of_a_bit_in_the_header_is_reported(folder: Path) -> None:
+    """All 800 of them: its few bytes say where everything else is."""
+    whole, before = (folder / "log.db").read_bytes(), readable(folder)
+    for place in range(100 * 8):
+        (folder / "log.db").write_bytes(flipped(whole, place))
+        for leftover in folder.glob("log.db-*"):
+            leftover.unlink()
+        if readable(folder) != before or not read_all(folder):
+            assert not verify(folder).ok, f"flip of bit {place} went unnoticed"
+
+
 def test_every_harmful_flip_of_a_bit_in_the_write_ahead_log_is_reported(filled: Path, tmp_path: Path) -> None:
     """SQLite drops what follows a flipped bit without a word; the tail knows that it was there."""
     work = copy_live(filled, tmp_path / "work")
