@@ -96,6 +96,17 @@ def test_inside_the_trainer_a_room_imports_only_those_below_it() -> None:
     assert wrong == AGAINST_THE_ARROWS
 
 
+def test_nobody_knows_a_program_by_name() -> None:
+    """A program's parts are looked up; only what reads and writes the original's folders is about classic training."""
+    inside = ROOT / "skillopt_es"
+    knowing = {
+        file.relative_to(inside).parts[0]
+        for file in inside.rglob("*.py")
+        if any(name.startswith("skillopt_es.programs.classic") for name in ours(file))
+    }
+    assert knowing == {"interchange", "programs"}
+
+
 PURE = ("projections", *(f"skillopt_es/{room}" for room in ("skill", "replies", "gate", "programs", "engine")))
 ALSO_PURE = tuple(f"skillopt_es/audit/{name}.py" for name in ("blame", "headlines", "line_costs"))
 IMPURE = {

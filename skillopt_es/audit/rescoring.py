@@ -125,7 +125,7 @@ def _check_environment(environment: Environment) -> None:
         raise ConfigError(
             f"the answers of {environment.name} cannot be graded again from the log alone: what they do in its world"
             " (a game, a program that is run, the web) is part of the grade",
-            hint="`skillopt-es eval` tries a skill anew; an environment whose grade depends on the answer alone says "
+            hint="`skillopt-es eval` tries a skill again; an environment whose grade depends on the answer alone says "
             "so with `regrades = True`",
         )
 

@@ -94,7 +94,7 @@ def _parsed(text: str, source: str) -> object:
 def _unreadable(source: str) -> ConfigError:
     return ConfigError(
         f"{source}: there is a number or a date in it that cannot be read",
-        hint="a number has at most 19 digits; what is meant as text needs quotes",
+        hint="a number has at most 19 digits; put text in quotes",
     )
 
 
@@ -118,7 +118,7 @@ def _check_plain(value: object, key: str, source: str) -> None:
         for inner in value:
             _check_plain(inner, key, source)
     elif isinstance(value, int) and abs(value) > _LARGEST:
-        raise ConfigError(f"{source}: {key} is a number beyond {_LARGEST}", hint="what is meant as text needs quotes")
+        raise ConfigError(f"{source}: {key} is a number beyond {_LARGEST}", hint="put text in quotes")
     elif not (value is None or isinstance(value, str | int | float)) or not _is_json(value):
         raise ConfigError(
             f"{source}: {key} is {shown(key, cast(Json, value))}, but must be text, a number, true, false or null",

@@ -99,7 +99,7 @@ def _forkable(state: AnyState, parent: Path, seq: int) -> RunData:
     check_allowed("fork", state.started, parent.name)
     if state.completed is not None:
         raise ConfigError(
-            f"{parent.name} is complete at event {seq}: nothing is left to do another way",
+            f"{parent.name} is complete at event {seq}: nothing is left to do differently",
             hint=f"fork it earlier, such as at --until step {max(1, state.steps_done - 1)}",
         )
     return recorded_run(state.started, parent, state.overrides)

@@ -348,3 +348,9 @@ def test_the_settings_of_a_rule_are_those_that_it_heeds() -> None:
         "evaluation.gate_standard_errors": PAIRED.standard_errors,
         "evaluation.gate_noise": PAIRED.noise,
     }
+
+
+def test_the_usual_forms_of_the_rules_are_those_of_the_page_about_the_gate() -> None:
+    """Every rule is measured by them."""
+    forms = [(form.name, form.draws, form.standard_errors) for kind in KINDS.values() for form in kind.usual]
+    assert forms == [("strict", 1, 0.0), ("confirm", 2, 0.0), ("paired", 2, 1.0), ("paired", 3, 1.5)]
