@@ -113,7 +113,7 @@ def _settings(overrides: Sequence[str]) -> dict[str, Json]:
     for key in changed:
         if not key.startswith("env.") or key == "env.name":
             raise ConfigError(
-                f"--set {key}: only how an answer is graded can be asked about afterwards",
+                f"--set {key}: only how answers are graded can be changed afterwards",
                 hint="that is what an environment's own keys say, such as env.grader; "
                 "`skillopt-es regate` asks about the gate's rule",
             )

@@ -51,7 +51,7 @@ def make_fork(
     `then` are events that the fork has from its beginning, after that which says whose fork it is.
     """
     if (folder / LOG_FILE).exists():
-        raise RunExists(f"there is a run at {folder} already", hint="`--name` gives the fork another name")
+        raise RunExists(f"there is already a run at {folder}", hint="`--name` gives the fork another name")
     state, texts, info = _shared(parent, seq)
     before = _forkable(state, parent, seq)
     changed = any_overrides(overrides)

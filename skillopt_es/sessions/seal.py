@@ -76,7 +76,7 @@ async def opened(seal: Seal, look: Look, own: Looks) -> SealedTestOpened:
         known = own.of_evaluation(look.evaluation, look.skill)
         if known is None and not seal.opens:
             raise ConfigError(
-                "the test items are sealed (env.seal_test), and no run is named whose look this would be",
+                "the test items are sealed (env.seal_test), and no run is named that could record the look",
                 hint="`--split val` needs no seal; `--open-test` looks, and with `--run NAME` records it in that run",
             )
         return known or look.event(own.count + 1)

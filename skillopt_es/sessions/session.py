@@ -55,7 +55,7 @@ def _new_writer(folder: Path, session: Session) -> RunWriter:
     if there and writer.log.head().seq:
         writer.close()
         raise ConfigError(
-            f"there is a run in {folder} already",
+            f"there is already a run in {folder}",
             hint=f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}` continues it; `--run` names a new one",
         )
     return writer

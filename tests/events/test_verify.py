@@ -74,7 +74,7 @@ def test_a_missing_anchor_is_a_problem(folder: Path, tmp_path: Path) -> None:
 
 
 def test_an_anchor_that_was_kept_tells_what_was_written_again(folder: Path, tmp_path: Path) -> None:
-    """Who hashes everything anew and writes head.json anew is only seen by who kept the old one."""
+    """Who recomputes every hash and writes head.json anew is only seen by who kept the old one."""
     kept = tmp_path / "kept.json"
     kept.write_bytes((folder / "head.json").read_bytes())
     with_loop_closed(folder, 13)

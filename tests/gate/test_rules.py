@@ -235,8 +235,8 @@ def test_what_a_text_adds_to_its_value_counts_in_every_rule() -> None:
 
 def test_what_cannot_carry_a_rule_is_said_with_what_would_be_enough() -> None:
     assert too_little_for(STRICT, 1) is None
-    assert "enough are 5 items, or evaluation.gate_draws: 5" in str(too_little_for(PAIRED, 3))
-    assert "from 4 validation items with 3 draws; enough are 5 items, or evaluation.gate_draws: 4" in str(
+    assert "5 items are enough, or evaluation.gate_draws: 5" in str(too_little_for(PAIRED, 3))
+    assert "from 4 validation items with 3 draws; 5 items are enough, or evaluation.gate_draws: 4" in str(
         too_little_for(PAIRED, 4)
     )
     assert too_little_for(PAIRED, 5) is None
