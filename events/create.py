@@ -70,7 +70,7 @@ def create_from_rows(folder: Path, run: RunInfo, rows: Mapping[str, Sequence[Row
 
 def _refuse_existing(folder: Path) -> None:
     if (folder / LOG_FILE).exists():
-        raise RunExists(f"there is a run at {folder} already", hint="resume it, or choose another name")
+        raise RunExists(f"there is already a run at {folder}", hint="resume it, or choose another name")
 
 
 def _put(folder: Path, run: RunInfo, lay_out: Callable[[Path], None]) -> None:

@@ -1,7 +1,7 @@
 """
 Ordinary tables of one or several runs for SQL and spreadsheets: sqlite-utils and Datasette find keys, views and texts.
 
-They go into a file of their own, never into a log, and are made anew each time: delete them whenever you like. Every
+They go into a file of their own, never into a log, and are rebuilt each time: delete them whenever you like. Every
 table has a column `run`, but for `skills`, which name themselves by their content.
 """
 

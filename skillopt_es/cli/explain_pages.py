@@ -236,7 +236,7 @@ def split_of(item: str, reading: Reading) -> str:
     known = (*splits.train, *splits.val, *splits.test)
     close = difflib.get_close_matches(item, known) or [each for each in known if item in each][:3]
     if not known:
-        raise NotInRun(f"{reading.run.name} has no result of an item {item}", hint="nor does it know its items")
+        raise NotInRun(f"{reading.run.name} has no result of an item {item}", hint="and it does not know its items")
     hint = f"did you mean {', '.join(close)}?" if close else f"its items have ids such as {', '.join(known[:3])}"
     raise NotInRun(f"{reading.run.name} has no item {item}", hint=hint)
 

@@ -352,7 +352,7 @@ def estimate(
     program: Program[Any] | None = None,
 ) -> Estimate:
     """
-    What a run would come to: calls, tokens, money and time, each from low to high; asks no model.
+    The calls, tokens, money and time of a run, each from low to high; asks no model.
 
     Args:
         config, settings, target, optimizer, environment, grader, program: as for `train`.

@@ -18,6 +18,7 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.engine.consult import Asking
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Task, Unit
@@ -81,6 +82,19 @@ _TRYING: Mapping[Purpose, str] = {
 
 
 @frozen(kw_only=True)
+class Judging:
+    """
+    A verdict that is no step's, to be asked for again: what is compared, and what other settings would make of it.
+
+    `refused` says whether they would refuse the text for what it is, whatever it would measure.
+    """
+
+    contest: Contest
+    refused: Callable[[RunData], bool]
+    decide: Callable[[RunData], Event]
+
+
+@frozen(kw_only=True)
 class Words(Generic[S]):
     """
     What is said of a run on the way.
@@ -125,8 +139,9 @@ class Program(Generic[S]):
     `decisions` are named by the tasks of `next_task`, `questions` are found by the type of a task's job. `answers` are
     the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
     says what cannot be decided by other settings than it was begun with, `place` where the open step is recorded,
-    `doubts` why its candidate rests on nothing that anybody vouches for, `ahead` what would be tried next if the task
-    at hand came to nothing, and `milestones` are the events after which the log's head is noted outside of it.
+    `doubts` why its candidate rests on nothing that anybody vouches for, `judging` what an event has decided that
+    is no step's verdict, `ahead` what would be tried next if the task at hand came to nothing, and `milestones` are the
+    events after which the log's head is noted outside of it.
 
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
@@ -144,6 +159,7 @@ class Program(Generic[S]):
     under_way: Callable[[RunState[S]], str] = field(default=_under_way)
     place: Callable[[RunState[S]], Place] = field(default=_place)
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
+    judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
     milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)

@@ -163,7 +163,7 @@ def _too_few_to_judge(config: RunConfig, validation_items: int) -> Iterator[Conf
 def _nothing_to_trust(config: RunConfig) -> Iterator[ConfigError]:
     if config.evaluation.no_untrusted_only and config.env.trust == "untrusted":
         yield ConfigError(
-            f"{config.place('evaluation.no_untrusted_only')}evaluation.no_untrusted_only refuses whatever comes of "
+            f"{config.place('evaluation.no_untrusted_only')}evaluation.no_untrusted_only refuses whatever comes from "
             "untrusted attempts, and env.trust says that all of them are",
             hint="turn it off, or say of each untrusted item that it is (its field `trust`)",
         )

@@ -37,7 +37,7 @@ def test_a_demo_of_one_step_does_not_name_a_second(cli: Cli, tmp_path: Path) -> 
     assert steps[-1] == "skillopt-es init my-project"
     assert cli("replay", "one", "--until", "step", 1, *where).code == 0
     again = cli("run", "--run", "one", *where)
-    assert f"`skillopt-es resume one{place}` goes on with it" in again.err
+    assert f"`skillopt-es resume one{place}` continues it" in again.err
     assert f"`skillopt-es runs{place}` lists them" in cli("status", "two", *where).err
 
 

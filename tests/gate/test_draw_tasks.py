@@ -6,12 +6,13 @@ import pytest
 from attrs import evolve
 from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_of
 
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import draw_seed
 from skillopt_es.engine.tasks import AddUp, Rollouts, Task
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
-from skillopt_es.gate.draws import Contest, draw_task, judged, known_of, leads
+from skillopt_es.gate.draws import draw_task, judged, known_of, leads
 from skillopt_es.gate.rules import MoreDraws, Ruling
 from skillopt_es.projections.state import AnyState, Drawn, Measurement, Partial, RunState, Standing
 
