@@ -56,6 +56,7 @@ class Holder:
 
     def measured(self, event: SkillScored, stated: float | None) -> Holder:
         """The same holder once its skill is measured for the first time, or once more."""
+        # As in the state's own fold: a first draw of a text that has a value changes nothing.
         changed = event.skill == self.skill and (self.value is None or event.draw != 1)
         return evolve(self, value=stated) if changed else self
 
