@@ -65,7 +65,7 @@ def test_the_decisions_are_those_of_a_run_over_http(
     agent = installed(name, tmp_path / "agent", quiet=True)
     asyncio.run(start(config(tmp_path, SMALL), tmp_path / "run", world(agent.opened()).session()))
     assert decided(tmp_path / "run") == http_decisions
-    assert any(each.get("action", "").startswith("accept") for each in http_decisions)
+    assert any(each.get("verdict", {}).get("action", "").startswith("accept") for each in http_decisions)
 
 
 def test_a_resumed_run_repeats_no_execution(tmp_path: Path) -> None:

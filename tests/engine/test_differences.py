@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from skillopt_es.engine.differences import ILLEGAL, Difference, all_of, cannot_go_on, mapping_differences, mismatch
+from skillopt_es.engine.differences import (
+    ILLEGAL,
+    Difference,
+    all_of,
+    came_out_otherwise,
+    cannot_go_on,
+    mapping_differences,
+    mismatch,
+)
 from skillopt_es.events.catalog import Recorded, SealedTestOpened, StepSkipped
 
 
@@ -45,7 +53,7 @@ def test_of_many_only_the_first_are_told() -> None:
 def test_a_mismatch_says_its_event_and_step() -> None:
     """In words, or by its fields; all but the first stand after another."""
     one = mismatch(recorded(StepSkipped(step=3, reason="nothing_to_fix")), "is not what follows")
-    two = mismatch(recorded(SealedTestOpened(look=1, by="final")), "", (Difference("look", "1", "2"),))
+    two = came_out_otherwise(recorded(SealedTestOpened(look=1, by="final")), (Difference("look", "1", "2"),))
     assert str(one) == "event 7 (StepSkipped) is not what follows"
     assert str(two).endswith("does not follow from the evidence: look is 1, but follows as 2")
     assert (one.step, two.step) == (3, None)
