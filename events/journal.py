@@ -397,7 +397,7 @@ class Journal:
                 yield ChargeRow(after, Charge(*remarked, *others))
 
     def plain_sums(self, after: int, until: int) -> list[ChargeSum]:
-        """What the calls that were answered at once came to, by place; in the order of each place's first call."""
+        """The cost of the calls that were answered at once, by place; in the order of each place's first call."""
         return [ChargeSum(*cast("tuple[Any, ...]", row)) for row in self._reader.rows(self._ask.sums, (after, until))]
 
     def has_ahead(self) -> bool:

@@ -360,7 +360,7 @@ class ImportedBatch:
 
 @frozen
 class ImportedUsage:
-    """What a stage's calls came to, as another trainer counted them; None for what it did not count."""
+    """The cost of a stage's calls, as another trainer counted it; None for what it did not count."""
 
     calls: int | None
     input_tokens: int | None

@@ -215,5 +215,5 @@ def is_silent(row: RolloutCompleted) -> bool:
 
 
 def proposals_in(made: PatchProposed | PatchesMerged) -> tuple[Proposal, ...]:
-    """What an analyst or a merge came to, whichever update mode it was made in."""
+    """The proposals of an analyst or a merge, whichever update mode it was made in."""
     return made.edits or made.suggestions or made.drafts

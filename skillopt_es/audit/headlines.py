@@ -145,7 +145,7 @@ class _Scored:
         return [event for event in self.by_skill.get(skill, ()) if event.exact and event.draw != 0]
 
     def items(self, events: Sequence[SkillScored]) -> Results:
-        """What each item came to in these evaluations, in their order."""
+        """The results of each item in these evaluations, in their order."""
         found: dict[str, tuple[Outcome, ...]] = {}
         for event in events:
             here, before = self.results.at.get(event.place, {}), self.results.at.get(event.begun_at, {})

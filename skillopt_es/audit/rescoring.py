@@ -80,7 +80,7 @@ class Rescoring:
 async def rescored(
     events: Events, log: EventLog, folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD
 ) -> Rescoring:
-    """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
+    """How a run's answers are graded with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
     changed = _settings(overrides)
     tried = _tried(events, folder)
     started, overridden = tried.state.started, tried.state.overrides

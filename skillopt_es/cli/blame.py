@@ -135,7 +135,7 @@ def _until(at: Moment | None, reading: Reading) -> int | None:
 
 
 def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, UsageSums]:
-    """What the calls of each slot came to, failed attempts too."""
+    """The cost of the calls of each slot, failed attempts too."""
     from skillopt_es.events.journal import Journal
     from skillopt_es.projections.usage import usage_of
 

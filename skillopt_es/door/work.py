@@ -390,7 +390,7 @@ def _also(watch: Watch, stopping: Callable[[], bool]) -> Watch:
 
 def _waited(work: Callable[[Callable[[], bool]], Coroutine[object, object, T]]) -> T:
     """
-    What the work comes to, on a thread with an event loop of its own, so that a notebook's loop does not matter.
+    The result of the work, on a thread with an event loop of its own, so that a notebook's loop does not matter.
 
     The first KeyboardInterrupt lets calls in flight end; the second one does not wait.
     """
