@@ -14,7 +14,9 @@ from typing import Literal
 from attrs import define, evolve, field
 
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.fold import evolve as after
+from skillopt_es.engine.programs import Judging, program_at
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score, most_score
 from skillopt_es.events.catalog import (
@@ -35,18 +37,14 @@ from skillopt_es.events.catalog import (
     skills_in,
 )
 from skillopt_es.events.values import Outcome, SkillTree
-from skillopt_es.gate.draws import Contest, judged, too_large
+from skillopt_es.gate.draws import judged, too_large
 from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.rules import MoreDraws
 from skillopt_es.gate.stale import counts_as_measured
-from skillopt_es.gate.steps import final_contest
+from skillopt_es.gate.steps import candidate_contest, candidate_gated, final_contest
 from skillopt_es.gate.verdicts import is_better
-from skillopt_es.programs.classic.contests import guidance_contest, step_contest
-from skillopt_es.programs.classic.decisions import judge
-from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch, beginning, classic
-from skillopt_es.programs.classic.taint import untrusted_guidance, untrusted_parts
 from skillopt_es.projections.standings import placed
-from skillopt_es.projections.state import AnyState
+from skillopt_es.projections.state import AnyState, RunState
 
 Judgement = CandidateGated | SlowUpdateApplied
 RunAt = Callable[[AnyState], RunData]
@@ -80,8 +78,8 @@ class _Walk:
 
     run_at: RunAt
     graded: Regraded = AS_RECORDED
-    recorded: ClassicState = field(factory=beginning)
-    other: ClassicState = field(factory=beginning)
+    recorded: AnyState = field(factory=RunState[object])
+    other: AnyState = field(factory=RunState[object])
     run: RunData | None = None
     texts: dict[str, SkillTree] = field(factory=dict)
     verdicts: list[Verdict] = field(factory=list)
@@ -96,9 +94,9 @@ class _Walk:
         event = recorded.event
         self.texts.update({skill.hash: skill for skill in skills_in(event)})
         followed = self._followed(recorded.seq, event)
-        self.recorded = classic(after(self.recorded, event))
+        self.recorded = after(self.recorded, event)
         if followed is not None:
-            self.other = classic(after(self.other, followed))
+            self.other = after(self.other, followed)
         if isinstance(event, RunStarted | RunResumed | RunForked | EvidenceRetracted):
             self.run = self.run_at(self.recorded)
 
@@ -185,7 +183,6 @@ class _Walk:
 
     def _refusal(self) -> Literal["", "too_large", "untrusted_only"]:
         """Why the rule refuses the open step's candidate untried; empty when it does not."""
-        assert self.other.program.step is not None
         built = self.other.built
         if built is None or not self._run.config.evaluation.use_gate:
             return ""
@@ -193,7 +190,10 @@ class _Walk:
             return ""
         if too_large(self._run, built.candidate):
             return "too_large"
-        return "untrusted_only" if untrusted_parts(self.other, self._run) else ""
+        return "untrusted_only" if self._doubts() else ""
+
+    def _doubts(self) -> str:
+        return program_at(self.other).doubts(self.other, self._run)
 
     def _as_current(self, candidate: SkillTree) -> bool:
         assert self.other.current is not None
@@ -206,8 +206,7 @@ class _Walk:
         why = self._missing(event.candidate)
         if why:
             return self._unknown(seq, "candidate", event.step, event, why)
-        derived = judge("gate_candidate", self.other, self._run)
-        assert isinstance(derived, CandidateGated)
+        derived = candidate_gated(self.other, self._run)
         self._judged(seq, "candidate", event.step, event, derived, _outcome(event) != _outcome(derived))
         if self.told is None and event.verdict.action == "reject" and _shown(event) != _shown(derived):
             self.told = event.step
@@ -221,18 +220,19 @@ class _Walk:
                     changed=recorded.taken)
         )  # fmt: skip
         size = too_large(self._run, self.texts[event.candidate])
-        detail = size if reason == "too_large" else untrusted_parts(self.other, self._run)
+        detail = size if reason == "too_large" else self._doubts()
         return StepSkipped(step=event.step, reason=reason, detail=detail)
 
     def _guided(self, seq: int, event: SlowUpdateApplied) -> Event:
         """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""
         if not event.verdict.by_gate:
             return self._put_in(event)
-        why = self._missing(event.candidate, gated=True)
+        judging = program_at(self.other).judging(self.other, event)
+        assert judging is not None
+        why = self._missing(event.candidate, judging)
         if why:
             return self._unknown(seq, "guidance", event.epoch, event, why)
-        late = self.other.program.owed is not None and event.epoch == self.other.program.owed.epoch.number
-        derived = judge("apply_late_slow_update" if late else "apply_slow_update", self.other, self._run)
+        derived = judging.decide(self._run)
         assert isinstance(derived, SlowUpdateApplied)
         self._judged(seq, "guidance", event.epoch, event, derived, event.verdict.action != derived.verdict.action)
         return derived
@@ -281,37 +281,24 @@ class _Walk:
         assert self.recorded.current is not None
         return self.other.current.skill.hash == self.recorded.current.skill.hash
 
-    def _missing(self, candidate: str, *, gated: bool = False) -> str:
+    def _missing(self, candidate: str, judging: Judging | None = None) -> str:
         """Which result the other rule would need and the run never had; empty when it has all."""
         current = self.other.current
         assert current is not None
-        built = None if gated else self.other.built
-        if gated and self._refused_unseen(candidate):
+        built = None if judging is not None else self.other.built
+        if judging is not None and judging.refused(self._run):
             return ""
         if built is not None and self._as_current(built.candidate):
             return ""
-        compares = gated or self._run.config.evaluation.use_gate
+        compares = judging is not None or self._run.config.evaluation.use_gate
         in_part = compares and not current.stale_from and (candidate, 1) in self.other.partial
         if candidate not in self.other.measured and not in_part:
             return "the candidate was never measured"
         if compares and (current.stale_from or current.skill.hash) not in self.other.measured:
             return "the skill that would be current was never measured"
-        return self._undrawn(self._contest(candidate, gated=gated)) if compares and not current.stale_from else ""
-
-    def _refused_unseen(self, guidance: str) -> bool:
-        """Whether guidance is refused for what it is, whatever it would measure."""
-        return bool(too_large(self._run, self.texts[guidance])) or untrusted_guidance(self._at_guidance(), self._run)
-
-    def _contest(self, candidate: str, *, gated: bool) -> Contest:
-        if not gated:
-            return step_contest(self.other)
-        return guidance_contest(self._at_guidance(), self.texts[candidate])
-
-    def _at_guidance(self) -> ClassicState:
-        """The state as the guidance under way sees it, that of a finished epoch included."""
-        owed = self.other.program.owed
-        late = owed is not None and owed.epoch.proposed is not None
-        return at_owed_epoch(self.other) if late else self.other
+        if not compares or current.stale_from:
+            return ""
+        return self._undrawn(candidate_contest(self.other) if judging is None else judging.contest)
 
     def _undrawn(self, contest: Contest) -> str:
         """Which draws the other rule would want that the run never made; empty when it has all."""
@@ -379,7 +366,7 @@ class _Walk:
         self.parted = self.parted or verdict.changed is True
 
 
-def _outcomes(state: ClassicState, event: SkillScored) -> list[Outcome]:
+def _outcomes(state: AnyState, event: SkillScored) -> list[Outcome]:
     """What was run of an evaluation, here and where the same draw was begun."""
     begun = state.partial.get((event.skill, event.draw)) if event.begun_at else None
     rows = {**(_NONE if begun is None else begun.rows), **state.rollouts.get(event.place, _NONE)}

@@ -175,7 +175,7 @@ def _instead(section: str, name: str, run: str, where: str, steps: int) -> str:
             f"`skillopt-es run CONFIG --set env.skill_init=SKILL.md --set {key}=…`"
         )
     until = f" --until step {steps}" if steps else ""
-    return f"`skillopt-es fork {run}{until} --set {key}=…{where}` makes another run, which goes on from there with it"
+    return f"`skillopt-es fork {run}{until} --set {key}=…{where}` makes another run, which continues from there with it"
 
 
 def any_overrides(overrides: Sequence[str]) -> dict[str, Json]:

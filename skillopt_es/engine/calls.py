@@ -283,7 +283,7 @@ class LiveCalls:
         same = [row for row in rows if row.call.request_digest == digest]
         for row in reversed(same):  # the last one is what was used where a question was asked again
             if not (self._ask_again and row.call.finish == "length"):
-                with suppress(TextErased):  # it is asked anew
+                with suppress(TextErased):  # it is asked again
                     return answer_of(row, self._texts)
         # past a fork point another request is a new call, and what was asked ahead may have been the wrong question
         own = [row for row in rows if row.n > self._inherited and not row.call.ahead and row not in same]
@@ -291,7 +291,7 @@ class LiveCalls:
             raise Divergence(
                 f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
                 f"model {own[-1].call.model}) than is asked now ({digest[:12]})",
-                hint="a prompt, a model or the data changed since; `--ask-again` asks anew from here on",
+                hint="a prompt, a model or the data changed since; `--ask-again` asks again from here on",
             )
         return None
 

@@ -12,7 +12,7 @@ from skillopt_es.events.values import Measured, Score
 
 Draw = Mapping[str, Measured]
 Row = tuple[Measured, ...]
-"""What one item came to in the draws of a text in which it was measured."""
+"""The results of one item in the draws of a text in which it was measured."""
 
 Worth = Callable[[float, float], float]
 """What a hard and a soft score count together; a weighted mean of both."""
@@ -81,7 +81,7 @@ def mean_over(items: Sequence[Row]) -> Score:
 
 
 def _rows(draws: tuple[Draw, ...], items: tuple[str, ...]) -> list[Row]:
-    """What each item came to in these draws; in some it may not have been measured."""
+    """The results of each item in these draws; in some it may not have been measured."""
     wanted = frozenset(items)
     if all(wanted <= draw.keys() for draw in draws):
         return [*zip(*([draw[item] for item in items] for draw in draws), strict=True)]

@@ -247,7 +247,7 @@ def _scatter_needed(rule: Rule, items: int) -> SettingRefused | None:
     return SettingRefused(
         "evaluation.gate_rule",
         f": paired cannot tell the noise from {items} validation items with {rule.draws} draws; "
-        f"enough are {enough} items, or evaluation.gate_draws: {draws}",
+        f"{enough} items are enough, or evaluation.gate_draws: {draws}",
     )
 
 

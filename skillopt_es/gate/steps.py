@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from skillopt_es.engine.evaluations import measure, test_evaluations
+from skillopt_es.engine.evaluations import Contest, measure, test_evaluations
 from skillopt_es.engine.evidence import RecordedTexts
-from skillopt_es.engine.programs import Decision
+from skillopt_es.engine.programs import Decision, program_at
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Task
 from skillopt_es.events.catalog import BestPromoted, CandidateGated, Event, RunCompleted, SealedTestOpened
-from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
-from skillopt_es.gate.draws import Contest, draw_task
+from skillopt_es.events.places import FINAL_BEST, FINAL_VAL
+from skillopt_es.gate.draws import draw_task
 from skillopt_es.gate.verdicts import is_better, weighed
 from skillopt_es.projections.state import AnyState
 
 
-def candidate_contest(state: AnyState, place: Place) -> Contest:
-    """The candidate that waits for its verdict against the current skill, drawn at places of a step's."""
+def candidate_contest(state: AnyState) -> Contest:
+    """The candidate that waits for its verdict against the current skill, drawn at the open step's places."""
+    place = program_at(state).place(state)
     assert state.built is not None
     assert state.current is not None
     return Contest(
@@ -32,11 +33,11 @@ def candidate_contest(state: AnyState, place: Place) -> Contest:
     )
 
 
-def candidate_gated(state: AnyState, run: RunData, place: Place) -> CandidateGated:
+def candidate_gated(state: AnyState, run: RunData) -> CandidateGated:
     """The verdict over that candidate, which ends its step; everything that the rule wants must have been drawn."""
     assert state.built is not None
     assert state.best is not None
-    contest = candidate_contest(state, place)
+    contest = candidate_contest(state)
     return CandidateGated(
         step=state.built.step,
         candidate=contest.candidate.hash,

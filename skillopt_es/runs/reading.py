@@ -151,7 +151,7 @@ class Reading:
         if unknown and self.problem is None:
             self.problem = LogTooNew(
                 f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
-                hint="a newer version wrote it; what is shown leaves them out",
+                hint="a newer version wrote it; they are left out here",
             )
 
     def _gap(self) -> int:

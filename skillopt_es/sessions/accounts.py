@@ -268,5 +268,5 @@ def _structured(path: Path, number: int, line: bytes, kind: type[T]) -> T:
         raise LogDamaged(
             f"line {number} of {path} is not what was written: which calls were in flight when the run was killed "
             "cannot be told",
-            hint="bring the file back from a copy; or remove it and go on: the budget then does not count these calls",
+            hint="restore the file from a copy; or remove it and continue: the budget then does not count these calls",
         ) from error

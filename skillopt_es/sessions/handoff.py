@@ -86,7 +86,7 @@ def questions(folder: Path) -> list[Question]:
 
 
 def _read(file: Path) -> Question:
-    hint = "`skillopt-es resume` writes it anew"
+    hint = "`skillopt-es resume` writes it again"
     try:
         row = json.loads(file.read_text(encoding="utf-8"))
         request = RecordedRequest(row["request"])

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.events.catalog import Event
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, SkillTree
-from skillopt_es.gate.draws import Contest
-from skillopt_es.gate.steps import candidate_contest, candidate_gated
 from skillopt_es.gate.verdicts import weighed
-from skillopt_es.programs.classic.state import ClassicState, open_step
-
-
-def step_contest(state: ClassicState) -> Contest:
-    """The open step's candidate against the current skill."""
-    return candidate_contest(state, open_step(state)[1])
+from skillopt_es.programs.classic.state import ClassicState
 
 
 def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
@@ -28,11 +21,6 @@ def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
         candidate_place=place.gate,
         current_place=place.standing,
     )
-
-
-def gate_candidate(state: ClassicState, run: RunData) -> Event:
-    """The verdict over the open step's measured candidate."""
-    return candidate_gated(state, run, open_step(state)[1])
 
 
 def judged_guidance(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:

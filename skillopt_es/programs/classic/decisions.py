@@ -25,10 +25,9 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, PatchSource
 from skillopt_es.gate.draws import too_large
-from skillopt_es.gate.steps import FINAL_DECISIONS
+from skillopt_es.gate.steps import FINAL_DECISIONS, candidate_gated
 from skillopt_es.programs.classic.appendix import extension, fate_of_notes, written
 from skillopt_es.programs.classic.candidate import built_candidate
-from skillopt_es.programs.classic.contests import gate_candidate
 from skillopt_es.programs.classic.epoch_end import (
     apply_late_slow_update,
     apply_slow_update,
@@ -174,7 +173,7 @@ _BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
     "plan_minibatches": _plan_minibatches,
     "pause_for_optimizer": _pause_for_optimizer,
     "choose_first": _choose_first,
-    "gate_candidate": gate_candidate,
+    "gate_candidate": candidate_gated,
     "write_appendix": _write_appendix,
     "place_slow_block": place_slow_block,
     "skip_first_memory": skip_first_memory,
@@ -186,11 +185,6 @@ _BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
     "complete_epoch": complete_epoch,
     **{f"skip:{reason}": partial(_skip_step, reason) for reason in get_args(SkipReason)},
 }
-
-
-def judge(name: str, state: ClassicState, run: RunData) -> Event:
-    """A decision that needs no guard, such as a verdict on what is written already."""
-    return _BY_FACTS[name](state, run)
 
 
 def _by_facts(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:

@@ -10,8 +10,8 @@ from skillopt_es.events.places import Place
 from skillopt_es.events.values import PatchSource
 from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.gate.stale import counts_as_measured
+from skillopt_es.gate.steps import candidate_contest
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
-from skillopt_es.programs.classic.contests import step_contest
 from skillopt_es.programs.classic.evaluations import train_evaluations
 from skillopt_es.programs.classic.jobs import AnalyseJob, Job, LearningRateJob, MergeJob, RankJob, RewriteJob
 from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, unanswered
@@ -178,7 +178,7 @@ def _gate_task(state: ClassicState, run: RunData, step: StepState, place: Place)
     if run.config.evaluation.use_gate and untrusted_parts(state, run):
         return Decide("skip:untrusted_only")
     if run.config.evaluation.use_gate and not state.current.stale_from:
-        drawing = draw_task(state, run, step_contest(state))
+        drawing = draw_task(state, run, candidate_contest(state))
     else:
         drawing = measure(state, unmeasured(state, run, [(place.gate, candidate)]))
     return drawing or Decide("gate_candidate")

@@ -11,6 +11,7 @@ from skillopt_es.programs.classic.advice import propose_slow_update, write_meta_
 from skillopt_es.programs.classic.aggregate import merge
 from skillopt_es.programs.classic.consolidate import consolidate
 from skillopt_es.programs.classic.decisions import DECISIONS
+from skillopt_es.programs.classic.epoch_end import judging
 from skillopt_es.programs.classic.estimate import kind_of, plan_of, planned_steps
 from skillopt_es.programs.classic.evaluations import units_ahead
 from skillopt_es.programs.classic.learning_rate import choose_learning_rate
@@ -18,7 +19,8 @@ from skillopt_es.programs.classic.planner import next_task
 from skillopt_es.programs.classic.reflect import analyse
 from skillopt_es.programs.classic.rewrite import rewrite
 from skillopt_es.programs.classic.select import rank
-from skillopt_es.programs.classic.state import Classic, ClassicState, initial, under_way
+from skillopt_es.programs.classic.state import Classic, ClassicState, initial, open_step, under_way
+from skillopt_es.programs.classic.taint import untrusted_parts
 from skillopt_es.programs.classic.words import WORDS
 
 
@@ -82,6 +84,9 @@ CLASSIC: Program[Classic] = Program(
     },
     stage=_stage,
     under_way=under_way,
+    place=lambda state: open_step(state)[1],
+    doubts=untrusted_parts,
+    judging=judging,
     ahead=units_ahead,
     milestones=(*events.STEP_ENDS, events.EpochCompleted),
     words=WORDS,

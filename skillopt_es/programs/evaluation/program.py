@@ -113,7 +113,7 @@ EVALUATION: Program[None] = Program(
     check=check_evaluation,
     refuses={
         "start": Refusal("scores one skill and trains none", hint="`skillopt-es eval` does that"),
-        "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` goes on with it"),
+        "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` continues it"),
         "fork": Refusal(f"{_NO_TRAINING}: it cannot be forked"),
         "calibrate": Refusal(f"{_NO_TRAINING}: it has no gate"),
         "regate": Refusal(f"{_NO_TRAINING}: it has no gate"),
