@@ -160,6 +160,7 @@ class Tariff:
         outputs = bound.output if said is None else said
         if self.price is None:
             return Amount(tokens=inputs + outputs)
+        # Where not even the input was told, nothing is known of its cached part.
         cost = _input_cost(self.price, inputs, None if told is None else cached) + outputs * self.price.output
         return Amount(cost=cost / _MILLION, tokens=inputs + outputs)
 
