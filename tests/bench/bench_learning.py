@@ -7,7 +7,8 @@ How much a trainer learns per call: sealed test score of the text that would shi
 
 All programs get the same simulated target and optimizer, items and seeds (docs/learning.md says what the worlds are).
 Each call of either counts; a test score is computed from the rules of the world and costs none. Tokens are
-characters / 4 of what is sent and what comes back. No network, no waiting. Any name of `train.program` is a program.
+characters / 4 of what is sent and what comes back. No network, no waiting. Any name of `train.program` is a
+program, and so is one with settings: `classic:optimizer.learning_rate=8:gradient.failure_only=true`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ import json
 import statistics
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from multiprocessing import Pool
 from pathlib import Path
 
-from attrs import asdict, define, field, frozen
+from attrs import asdict, define, field
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -34,7 +36,7 @@ from worlds.optimizer import Optimizer
 from worlds.target import Target
 
 import skillopt_es as so
-from skillopt_es.engine.loop import Observer
+from skillopt_es.engine.fold import fold
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "classic": {},
@@ -45,7 +47,7 @@ PRESETS: Mapping[str, Mapping[str, object]] = {
 
 @define
 class Meter:
-    """Counts what is sent to the two models, and notes when another text becomes the one that would ship."""
+    """What was sent to the two models, and when another text became the one that would ship."""
 
     world: World
     calls: int = 0
@@ -53,9 +55,9 @@ class Meter:
     moments: list[Moment] = field(factory=list)
     _text: str | None = None
 
-    def paid(self, *texts: str) -> None:
-        """A call with these texts, there and back."""
-        self.calls += 1
+    def paid(self, *texts: str, calls: int = 1) -> None:
+        """Calls with these texts, there and back."""
+        self.calls += calls
         self.tokens += sum(map(len, texts)) // 4
 
     def ships(self, text: str) -> None:
@@ -69,24 +71,6 @@ class Meter:
         return Curve(program, seed, tuple(self.moments), self.calls, self.tokens)
 
 
-@frozen
-class Shipping(Observer):
-    """Tells a meter of each best text of a run of ours, when its event is durable."""
-
-    meter: Meter
-
-    def planned(self, task: object, state: object) -> None:
-        """Nothing is of interest before it has happened."""
-
-    def happened(self, seq: int, event: object, state: object) -> None:
-        """The best text may be another one now."""
-        if state.best is not None:
-            self.meter.ships(state.best.skill.text)
-
-    def called(self, row: object) -> None:
-        """Calls are counted where they are answered."""
-
-
 def grade(said: str, item: Mapping[str, object]) -> Mapping[str, object]:
     """The grade of an answer."""
     share = right_share(said, str(item["expected"]))
@@ -95,32 +79,53 @@ def grade(said: str, item: Mapping[str, object]) -> Mapping[str, object]:
 
 def ours(program: str, world: World, seed: int) -> Curve:
     """A run of the real engine, with functions as models."""
-    meter, target, optimizer = Meter(world), Target(world), Optimizer(world)
-    meter.ships(world.start)
+    target, optimizer = Target(world), Optimizer(world)
+    sent: defaultdict[str, list[str]] = defaultdict(list)
 
     def follow(request: so.ChatRequest) -> str:
         skill, question = request.messages[0].content, request.messages[-1].content
         reply = target(skill, question)
-        meter.paid(skill, question, reply)
+        sent[request.slot].append(skill + question + reply)
         return reply
 
     def teach(request: so.ChatRequest) -> str:
         text = "\n\n".join(message.content for message in request.messages)
         reply = optimizer(text)
-        meter.paid(text, reply)
+        sent[request.slot].append(text + reply)
         return reply
 
+    name, *settings = program.split(":")
     with tempfile.TemporaryDirectory() as folder:
-        so.train(
-            _config(program, world, seed, Path(folder)),
+        trained = so.train(
+            _config(name, world, seed, Path(folder)),
+            settings=settings,
             name="run",
             runs=folder,
             target=follow,
             optimizer=teach,
             grader=grade,
-            watch=so.Watch(observers=[Shipping(meter)]),
         )
-    return meter.curve(program, seed)
+        return _as_logged(trained, sent, Meter(world)).curve(program, seed)
+
+
+def _as_logged(trained: so.Run, sent: dict[str, list[str]], meter: Meter) -> Meter:
+    """
+    A run in the order of its log: each call counts with the event that came of it.
+
+    By the clock a few calls of what comes next are answered before an event is durable, and no two runs would be alike.
+    """
+    meter.ships(meter.world.start)
+    state = None
+    for recorded in trained.events():
+        for call in getattr(recorded.event, "calls", ()):
+            texts = sent.pop(call.slot, [])
+            meter.paid(*texts, calls=len(texts))
+        state = fold([recorded.event], state)
+        if state.best is not None:
+            meter.ships(state.best.skill.text)
+    for texts in sent.values():  # in flight when the budget was reached
+        meter.paid(*texts, calls=len(texts))
+    return meter
 
 
 def _config(program: str, world: World, seed: int, folder: Path) -> dict[str, object]:
@@ -224,7 +229,9 @@ def measured(world: str, programs: Sequence[str], seeds: Sequence[int], mapped: 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", default=",".join(WORLDS), help="names, with commas; by default all")
-    parser.add_argument("--programs", default="classic,gepa", help="classic, gepa, safe, or a program by its name")
+    parser.add_argument(
+        "--programs", default="classic,gepa", help="gepa, safe, or names of train.program; NAME:key=value sets keys"
+    )
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1, help="runs at once")
     parser.add_argument("--json", type=Path, help="a file for all curves")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from pathlib import Path
@@ -76,7 +77,8 @@ def test_the_optimizer_writes_the_form_that_a_request_asks_for() -> None:
     failed = FAILED["a line"].format(asked=item.question, said="no idea", expected=item.expected)
     told = f"the following instructions:\n```\nBe brief.\n```\n{failed.replace('no idea', item.type + '=1')}\n"
     assert Optimizer(world)(told).startswith("```\nBe brief.\nFor kind")
-    assert '"content": "For kind' in Optimizer(world)(told + 'Answer as {"edits": []}')
+    edits = json.loads(Optimizer(world)(f'item: t-1\n{told}Answer as {{"edits": [{{"items": []}}]}}'))["edits"]
+    assert [(edit["items"], edit["content"][:13]) for edit in edits] == [(["t-1"], f"For kind {item.type}")]
 
 
 def test_an_area_is_the_mean_over_calls() -> None:

@@ -11,7 +11,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from attrs import define, frozen
 
@@ -32,6 +32,7 @@ _FENCED = re.compile(
     r"^[^\n]*\b(?:skill|instructions?)\b[^\n]*\n+(?P<fence>~{3,}|`{3,})[^\n]*\n(?P<text>.*?)\n?(?P=fence)",
     re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
+_NAMED = re.compile(r"^item: (\S+)$", re.MULTILINE)
 _LABELLED = re.compile(r'\{[^{}]*"label"[^{}]*\}')
 _NUMBERED = re.compile(r"^\[(\d+)\]", re.MULTILINE)
 
@@ -44,6 +45,7 @@ class Example:
     number: int
     expected: int
     failed: bool
+    item: str = ""
 
 
 def examples_in(text: str) -> list[Example]:
@@ -51,19 +53,21 @@ def examples_in(text: str) -> list[Example]:
     found: dict[tuple[Part, int], Example] = {}
     places = list(questions(text))
     ends = [start for start, *_ in places[1:]] + [len(text)]
-    told = {}
-    for (_, begin, parts, number), end in zip(places, ends, strict=True):
-        shown = text[begin:end]
+    told: dict[tuple[Part, int], list[str]] = {}
+    names: dict[tuple[Part, int], str] = {}
+    for (start, begin, parts, number), end in zip(places, ends, strict=True):
+        named = _NAMED.findall(text, 0, start)
         for part in parts:
-            told.setdefault((part, number), []).append(shown)
+            told.setdefault((part, number), []).append(text[begin:end])
+            names[part, number] = named[-1] if named else ""
     for (part, number), shown in told.items():
-        example = _example(part, number, "\n".join(shown))
+        example = _example(part, number, "\n".join(shown), names[part, number])
         if example is not None:
             found[part, number] = example
     return list(found.values())
 
 
-def _example(part: Part, number: int, shown: str) -> Example | None:
+def _example(part: Part, number: int, shown: str, item: str) -> Example | None:
     said, expected = set(), None
     for token in ANSWER.finditer(shown):
         if token[1] != part.kind:
@@ -74,7 +78,7 @@ def _example(part: Part, number: int, shown: str) -> Example | None:
             said.add(int(token[2]))
     if expected is None:
         return None
-    return Example(part, number, expected, any(value != expected for value in said))
+    return Example(part, number, expected, any(value != expected for value in said), item)
 
 
 def _is_wanted(before: str) -> bool:
@@ -109,22 +113,25 @@ class Optimizer:
         if re.search(r"\bYou combine\b", text):
             return _merged(text)
         lines = self._proposed(text, draw, _most(text))
-        return _edits(lines) if '"edits"' in text else _whole(text, lines)
+        return _edits(lines, '"items"' in text) if '"edits"' in text else _whole(text, list(lines))
 
     def _guidance(self, text: str, draw: random.Random) -> str:
         """Advice for all tasks, and the rule for what got worse or never passed, one of them."""
         return "\n".join(["Look for the rule of the kind before you answer.", *self._proposed(text, draw, 1)])
 
-    def _proposed(self, text: str, draw: random.Random, most: int) -> list[str]:
-        """Lines for the skill: one for each kind that failed, as many as it may propose and can work out at once."""
+    def _proposed(self, text: str, draw: random.Random, most: int) -> dict[str, list[str]]:
+        """Lines for the skill and the tasks each is for: one for a kind that failed, as many as it may propose."""
         shown, skill = examples_in(text), skill_in(text)
         failed = list(dict.fromkeys(example.part for example in shown if example.failed))
         draw.shuffle(failed)
-        lines: list[str] = []
+        refused = text.replace(skill, "") if skill else text
+        lines: dict[str, list[str]] = {}
         for part in failed[: min(most, AT_ONCE)]:
-            line = self._bad(part, draw) if draw.random() < self.world.wrong else _good(part, shown, skill, draw)
-            if line and line not in lines:
-                lines.append(line)
+            bad = draw.random() < self.world.wrong
+            line = self._bad(part, draw) if bad else _good(part, shown, skill, refused, draw)
+            if line:
+                items = [example.item for example in shown if example.failed and example.part == part and example.item]
+                lines.setdefault(line, []).extend(items)
         return lines
 
     def _bad(self, part: Part, draw: random.Random) -> str:
@@ -134,7 +141,7 @@ class Optimizer:
         return sentence(whom, op, draw) if whom else f"Take care with kind {part.kind}: check your answer twice."
 
 
-def _good(part: Part, shown: Sequence[Example], skill: str, draw: random.Random) -> str:
+def _good(part: Part, shown: Sequence[Example], skill: str, told: str, draw: random.Random) -> str:
     """The rule that a request's examples speak for; empty where the skill has it and it decides already."""
     own = {(each.number, each.expected) for each in shown if each.part == part}
     possible = consistent(own)
@@ -142,10 +149,12 @@ def _good(part: Part, shown: Sequence[Example], skill: str, draw: random.Random)
         return ""
     if followed(skill, part) in possible:
         return ""
-    for line in lines_for(skill, part):
-        if op_in(line) in possible and part.kind in line:
-            return line  # it is there, and another that comes later overrules it: said again, it comes last
+    overruled = [op_in(line) for line in lines_for(skill, part) if op_in(line) in possible and part.kind in line]
+    if overruled and overruled[-1] is not None:  # it is there, and a later line decides: said again, it comes last
+        return sentence(f"kind {part.kind}, whatever else is said", overruled[-1], draw)
     whom, possible = _scope(part, possible, shown, skill, draw)
+    tried = {op_in(line) for line in lines_for(told, part)}
+    possible = [op for op in possible if op not in tried] or possible  # what was refused needs another idea
     return sentence(whom, draw.choice(possible), draw)
 
 
@@ -169,9 +178,17 @@ def _most(text: str) -> int:
     return min(told) if told else AT_ONCE
 
 
-def _edits(lines: Sequence[str]) -> str:
-    edits = [{"op": "append", "target": "", "content": line} for line in lines]
+def _edits(lines: Mapping[str, Sequence[str]], claims: bool) -> str:
+    """Edits as JSON, with what they claim where a request wants that."""
+    edits = [
+        {**({"hypothesis": "the rule was missing", "items": list(items)} if claims else {}), **_append(line)}
+        for line, items in lines.items()
+    ]
     return json.dumps({"reasoning": "rules from failures", "edits": edits, "patch": {"reasoning": "", "edits": edits}})
+
+
+def _append(line: str) -> dict[str, str]:
+    return {"op": "append", "target": "", "content": line}
 
 
 def _whole(text: str, lines: Sequence[str]) -> str:
