@@ -92,7 +92,7 @@ def _put(folder: Path, run: RunInfo, lay_out: Callable[[Path], None]) -> None:
     finally:
         with suppress(OSError):
             _remove(draft)
-            # An anchor of a log that did not come to be would damn the next one.
+            # The anchor of a log that did not come to be would speak of the next one.
             if not path.exists():
                 (folder / ANCHOR_FILE).unlink(missing_ok=True)
 

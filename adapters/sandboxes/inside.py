@@ -178,6 +178,7 @@ def begin(job: dict[str, Any], processes: int) -> tuple[int, Watch]:
         most_bytes=job["memory_bytes"],
         socket_bytes=job["socket_bytes"],
     )
+    # A first look: what goes wrong with it is the sandbox's fault, and not yet the command's.
     watch.exceeded()
     if time.monotonic() > job["begin_until"]:
         raise OSError(0, "this machine is so busy that it took too long", "the sandbox")

@@ -361,6 +361,7 @@ class _Walk:
         return event
 
     def _say(self, verdict: Verdict) -> None:
+        # One that cannot be told is an estimate itself; one that differs is still exact, and only what follows is not.
         self.parted = self.parted or verdict.changed is None
         self.verdicts.append(evolve(verdict, zone="estimate" if self.parted else "exact"))
         self.parted = self.parted or verdict.changed is True

@@ -56,6 +56,7 @@ def packed(cassette: Cassette) -> bytes:
     plain = "".join(f"{line}\n" for line in lines).encode()
     end = canonical_json({"sha256": sha256(plain).hexdigest()})
     whole = io.BytesIO()
+    # Neither a name nor a time in its head: the same run packs to the same bytes.
     with gzip.GzipFile(filename="", fileobj=whole, mode="wb", compresslevel=9, mtime=0) as file:
         file.write(plain + f"{end}\n".encode())
     return whole.getvalue()
@@ -146,6 +147,7 @@ def _unpacked(path: Path, raw: bytes) -> bytes:
             hint="`skillopt-es freeze RUN` makes one; fetch it again if it was damaged on its way",
         )
     most = _SMALL + _MOST_RATIO * len(raw)
+    # With 16 added, zlib takes gzip and nothing else.
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         plain = inflate.decompress(raw, most + 1)

@@ -54,6 +54,7 @@ def parsed_value(text: str, key: str) -> Json:
 
 def _text_of(file: Path) -> str:
     try:
+        # A config may be a link, and some editors begin it with a byte order mark.
         return read_plain(file, follow=True).decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"{file}: no such config file", hint="`skillopt-es init DIR` writes one") from None

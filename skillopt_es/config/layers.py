@@ -87,6 +87,7 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
     """The run that a log has recorded; a key that is newer than the log has the value that keeps what was then."""
     layers = _Layers()
     older, log = ("older logs", _OLDER_LOGS), ("the log", copy.deepcopy(recorded))
+    # What a log says lies over what ran before there was a key for it.
     for source, layer in (read_yaml(packaged("base.yaml")), older, log):
         layers.add(layer, source)
     for key, value in overrides.items():

@@ -154,7 +154,9 @@ class LiveCalls:
         early = self._early.pop(asked.request.slot, None)
         if early is None or early.asked != asked:
             return None
+        # Not awaited itself: if this one is cancelled, that call goes on and is recorded.
         await asyncio.wait((early.answer,))
+        # What failed ahead is asked anew, as if nobody had tried.
         failed = early.answer.cancelled() or early.answer.exception() is not None
         return None if failed else early.answer.result()
 
@@ -171,6 +173,7 @@ class LiveCalls:
             raise NotStarted
         answer = asyncio.ensure_future(self._made(asked, ahead=True))
         self._early[request.slot] = _Early(asked, answer)
+        # Shielded: once begun it is paid for, so it is let finish and recorded whoever stops waiting.
         return await asyncio.shield(answer)
 
     def begin_ahead(self) -> None:
@@ -215,6 +218,7 @@ class LiveCalls:
             self._leave(unanswered_call(asked), request)
             raise
         except CallFailed as failure:
+            # A 400 may be about this one request: then the run must not stop for it.
             if failure.perhaps_request and await self._answers_others(model.identity):
                 failure.kind = "bad_request"
             await self._record(failed_call(asked, failure, ahead=ahead), texts, images)
@@ -245,6 +249,7 @@ class LiveCalls:
         finally:
             self._under_way[model.identity] -= 1
             self._ended.set()
+            # Whoever waited has been woken; who comes later waits for the next end.
             self._ended = asyncio.Event()
 
     async def _paid(self, asked: Asked, model: ChatModel, held: Held, *, last: bool) -> ChatReply:
@@ -277,6 +282,7 @@ class LiveCalls:
 
     def _known(self, asked: Asked) -> Answer | None:
         slot, digest = asked.request.slot, asked.digest
+        # Most slots are new, and this saves a query for each of them.
         if slot not in self._slots:
             return None
         rows = self._journal.answers(slot)

@@ -194,6 +194,7 @@ def _rivals(own: Rule) -> tuple[Rule, ...]:
 
 
 def _worth(rule: Rule, asked: _Asked, own: Rule) -> Worth:
+    # A third of them: the search for the smallest gain plays each world many times.
     some = asked.worlds[: max(1, len(asked.worlds) // 3)]
     items, itself = len(asked.worlds[0]), power(rule, asked.worlds, seed=SEED)
     short = too_little_for(rule, items)
@@ -226,4 +227,5 @@ def recommended(rules: Sequence[Worth], flips: Flips) -> Worth:
 
 
 def _seen(each: Worth) -> float:
+    # Above any gain, so that it comes last.
     return 2.0 if each.smallest is None else each.smallest

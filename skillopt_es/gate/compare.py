@@ -116,11 +116,13 @@ def _family_scatter(items: tuple[str, ...], drawn: _Drawn, families: Mapping[str
     moved: dict[tuple[int, str], float] = {}
     for item, row in zip(items, drawn[1], strict=True):
         if len(row) == 1:
+            # One draw shows no scatter.
             continue
         middle, family = _mean([worth(one.hard, one.soft) for one in row]), families.get(item, item)
         for number, draw in enumerate(drawn[0]):
             if item in draw:
                 by = worth(draw[item].hard, draw[item].soft) - middle
+                # The squares of these add up to the variance of the item's mean over its draws.
                 moved[number, family] = moved.get((number, family), 0.0) + by / math.sqrt(len(row) * (len(row) - 1))
     return math.fsum(by * by for by in moved.values())
 
@@ -139,6 +141,7 @@ def _noise(ours: Sequence[Row], theirs: Sequence[Row], worth: Worth) -> float | 
 
 
 def _scatter(values: list[float]) -> float:
+    # Where an item always does the same, no rounding may show a scatter.
     if values[0] in _WHOLE and values.count(values[0]) == len(values):
         return 0.0
     middle = _mean(values)
@@ -146,4 +149,5 @@ def _scatter(values: list[float]) -> float:
 
 
 def _mean(values: list[float]) -> float:
+    # fsum, because the order of the draws must not decide a verdict by its rounding.
     return math.fsum(values) / len(values)

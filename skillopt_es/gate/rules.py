@@ -193,6 +193,7 @@ def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Kno
             )
         drawn = (current.until(number), candidate.until(number))
         seen = compare(*drawn, current.bonus, candidate.bonus, worth, families)
+        # A gain that rounding can make is none.
         if seen.gain <= _ROUNDING:
             return Ruling(verdict="reject", reason="not_better", comparison=seen)
         if number == rule.draws or (number > 1 and seen.error == 0 and _steady(rule, seen, known)):

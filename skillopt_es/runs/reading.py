@@ -164,6 +164,7 @@ class Reading:
         missing = missing_bytes(self.log.path)
         if missing:
             self.problem = LogDamaged(f"{self.log.path} was cut: its last {missing:,} bytes are missing")
+        # Should the log's own end be unreadable, this is what is known of it.
         self.until = self.end = ends.furthest[0]
         self.until = self.end = self.log.head().seq
         last = self.log.reader.row("select coalesce(max(n), 0) from calls")

@@ -226,9 +226,11 @@ def lost_calls(folder: Path, log: EventLog, journal: Journal) -> tuple[LostCall,
     if said is None:
         return ()
     begun, tries = said
+    # A session that began since then has recorded them.
     if any(isinstance(each.event, RunResumed) for each in log.read(after=begun.events)):
         return ()
     recorded = Counter(row.call.slot for row in journal.read(after=begun.calls))
+    # The calls of a slot are recorded in their order: the first so many have come to their end.
     return tuple(call for slot, calls in _started(tries).items() for call in calls[recorded[slot] :])
 
 

@@ -101,6 +101,7 @@ async def _recorded(folder: Path, look: Look) -> SealedTestOpened:
     """The look, durable in the run's log; another writer that is at work is told of in the error."""
     writer = await asyncio.to_thread(RunWriter.open, folder, now=look.now)
     try:
+        # Counted again, now that nobody else can write.
         event = look.event(_looks(writer.log).count + 1)
         await writer.append([event], expected=writer.log.head().seq)
         return event

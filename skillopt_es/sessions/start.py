@@ -213,6 +213,7 @@ def read_skill(path: Path) -> str:
             hint=f"set env.skill_init to {inner}" if inner.exists() else "set env.skill_init to a SKILL.md",
         )
     try:
+        # As bytes: reading it as text would change its line ends, and nobody would be told.
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise DataError(
