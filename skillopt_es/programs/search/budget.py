@@ -1,0 +1,54 @@
+"""How large a step may be, so that the run ends within its calls: pure functions of the state."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.values import DRAWS_ONCE
+from skillopt_es.programs.search.state import SearchState
+
+LEAST = 2
+"""Training items with which a step is worth its gate."""
+
+
+def most_calls(state: SearchState) -> int | None:
+    """The calls that the run may make, as it was started or resumed; None for any number."""
+    assert state.started is not None
+    budget = state.started.config.get("budget")
+    first = budget.get("max_calls") if isinstance(budget, dict) else None
+    most = state.overrides.get("budget.max_calls", first)
+    return most if isinstance(most, int) else None
+
+
+def gate_items(run: RunData) -> int:
+    """How many results the verdict over one candidate may need."""
+    evaluation, items = run.config.evaluation, len(run.selection_items)
+    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_draws - 1
+    return items * (draws + evaluation.fresh_score)
+
+
+def probes(size: int) -> int:
+    """How many tasks that pass a candidate is shown beside those that it is to fix."""
+    return max(1, size // 4)
+
+
+def step_size(state: SearchState, run: RunData) -> int:
+    """How many training items the next step can try with the calls that are left; 0 when it is not worth it."""
+    wanted, most = run.config.train.batch_size, most_calls(state)
+    if most is None:
+        return wanted
+    left = most - state.program.calls - state.program.questions - _a_try(state) * 2 * len(run.test_items)
+    while wanted >= min(LEAST, run.config.train.batch_size):
+        # The batch, the screen (what failed and some that pass), a second look at what came out worse; the gate.
+        tries = 2 * wanted + 2 * probes(wanted) + gate_items(run)
+        questions = 2 * ceil(wanted / run.config.gradient.minibatch_size)  # each may be asked once more
+        if _a_try(state) * tries + questions <= left:
+            return wanted
+        wanted -= 1
+    return 0
+
+
+def _a_try(state: SearchState) -> int:
+    """How many calls one result has taken so far, at most on average."""
+    return max(1, ceil(state.program.calls / state.program.tries)) if state.program.tries else 1

@@ -1,0 +1,226 @@
+"""
+What comes next in a search: a pure function of the state. The same state always has the same next task.
+
+A step: a batch is tried, failing tasks are shown to the optimizer, its edits meet the tasks that they claim (the
+screen), those that have earned nothing are dropped, and what is left meets the gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from skillopt_es.engine.evaluations import measure, selection, unmeasured
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.sampling import shuffled
+from skillopt_es.engine.tasks import Decide, Evaluation, Questions, Task
+from skillopt_es.events.catalog import RolloutCompleted, TrainingStopped
+from skillopt_es.events.places import BASELINE
+from skillopt_es.events.values import Measured
+from skillopt_es.gate.draws import draw_task, too_large
+from skillopt_es.gate.steps import candidate_contest, final_task
+from skillopt_es.programs.classic.evaluations import told_evaluation
+from skillopt_es.programs.search.asking import SearchJob
+from skillopt_es.programs.search.budget import most_calls, probes, step_size
+from skillopt_es.programs.search.credit import Screened, screened
+from skillopt_es.programs.search.state import OpenStep, SearchState
+from skillopt_es.projections.trust import attempts_of, support_of
+
+
+def next_task(state: SearchState, run: RunData) -> Task | None:
+    """The next thing to do, or None when the run is complete."""
+    if state.completed is not None:
+        return None
+    if run.started.skill.hash not in state.measured:
+        return measure(state, [selection(run, BASELINE, run.started.skill)])
+    told = measure(state, told_evaluation(state, run))
+    if told is not None:
+        return told
+    if state.program.step is not None:
+        return _step_task(state, run, state.program.step)
+    all_done = most_calls(state) is None and state.steps_done >= run.started.total_steps
+    if state.stopped is not None or all_done:
+        return final_task(state, run)
+    return Decide("plan_step" if stop(state, run) is None else "stop")
+
+
+def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
+    """Why no further step is begun: the score is reached, nothing pays any more, or the calls are used."""
+    assert state.best is not None
+    train, value, since, done = run.config.train, state.best.value, state.best.step, state.steps_done
+    if train.target_score is not None and value is not None and value >= train.target_score:
+        return TrainingStopped(
+            step=done, reason="target_score", best_value=value, since=since, limit=train.target_score
+        )
+    if train.patience is not None and done - since >= train.patience:
+        return TrainingStopped(step=done, reason="patience", best_value=value, since=since, limit=float(train.patience))
+    if not unsolved(state, run):
+        return TrainingStopped(step=done, reason="no_progress", best_value=value, since=since)
+    most = most_calls(state)
+    if most is not None and not step_size(state, run):
+        return TrainingStopped(step=done, reason="budget", best_value=value, since=since, limit=float(most))
+    return None
+
+
+def unsolved(state: SearchState, run: RunData) -> tuple[str, ...]:
+    """The training items that the current skill is not known to pass."""
+    known = state.program.known
+    return tuple(item for item in run.started.splits.train if item not in known or not run.passes(known[item]))
+
+
+def drawn_batch(state: SearchState, run: RunData, seed: int) -> tuple[str, ...]:
+    """Items for the next step, by chance among those that were tried in the fewest batches."""
+    shown = state.program.shown
+    order = shuffled(unsolved(state, run), seed)
+    return tuple(sorted(order, key=lambda item: shown.get(item, 0))[: step_size(state, run)])
+
+
+# --- the open step ---------------------------------------------------------------------------------------------------
+
+
+def _step_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
+    if step.groups is None:
+        rollouts = measure(state, [_batch(state, step)]) if step.batch.items else None
+        return rollouts or Decide("plan_questions")
+    waiting = tuple(SearchJob(group) for group in step.groups if group.id not in step.patches)
+    if waiting:
+        return Questions(waiting)
+    if state.built is None:
+        return _candidate_task(step)
+    if step.ranked is None:
+        return _screen_task(state, run, step)
+    return _gate_task(state, run, step)
+
+
+def _candidate_task(step: OpenStep) -> Task:
+    results = [patch.result for patch in step.patches.values()]
+    if results and all(result == "failed" for result in results):
+        return Decide("pause_for_optimizer")
+    if step.edits:
+        return Decide("build_candidate")
+    broken = any(result in ("unusable", "failed") for result in results)
+    return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
+
+
+def _screen_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
+    assert state.built is not None
+    if state.built.candidate.hash == state.built.parent:
+        return Decide("skip:unchanged")
+    if too_large(run, state.built.candidate):
+        return Decide("skip:too_large")
+    if untrusted_parts(state, run):
+        return Decide("skip:untrusted_only")
+    return measure(state, [_screen(state, run, step)]) or Decide("screen")
+
+
+def _gate_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
+    assert state.built is not None
+    assert step.ranked is not None
+    if not step.ranked.chosen:
+        return Decide("skip:no_edit_chosen")
+    if tuple(_applied(state)) != step.ranked.chosen:
+        return Decide("build_kept")
+    again = _rescreen(state, run, step)
+    if again is not None:
+        looked = measure(state, [again])
+        if looked is not None:
+            return looked
+        if not screen_result(state, run, step).won:
+            return Decide("skip:no_edit_chosen")
+    if run.config.evaluation.use_gate:
+        drawing = draw_task(state, run, candidate_contest(state))
+    else:
+        drawing = measure(state, unmeasured(state, run, [(step.place.gate, state.built.candidate)]))
+    return drawing or Decide("gate_candidate")
+
+
+def _applied(state: SearchState) -> list[str]:
+    assert state.built is not None
+    return [report.edit for report in state.built.reports if report.status.startswith("applied")]
+
+
+def _batch(state: SearchState, step: OpenStep) -> Evaluation:
+    assert state.current is not None
+    return Evaluation(
+        place=step.place.in_batch(0),
+        purpose="train",
+        split="train",
+        items=step.batch.items,
+        skill=state.current.skill,
+        seed=step.batch.seed,
+    )
+
+
+def _screen(state: SearchState, run: RunData, step: OpenStep) -> Evaluation:
+    """The candidate on the tasks that its edits are to fix, and on some that the current skill solves."""
+    assert state.built is not None
+    claims, applied = claims_of(state, run, step), _applied(state)
+    failing = dict.fromkeys(item for name in applied for item in claims[name])
+    passing = [item for item in step.batch.items if _solved(state, run, item)]
+    others = [item for item in run.started.splits.train if item not in passing and _solved(state, run, item)]
+    beside = [*passing, *shuffled(others, step.batch.seed)][: probes(len(step.batch.items))]
+    return Evaluation(
+        place=step.place / "screen",
+        purpose="train",
+        split="train",
+        items=(*failing, *beside),
+        skill=state.built.candidate,
+        seed=run.config.train.seed,
+    )
+
+
+def _rescreen(state: SearchState, run: RunData, step: OpenStep) -> Evaluation | None:
+    """What is left of a candidate on the tasks that came out worse under the whole; None where nothing did or went."""
+    assert state.built is not None
+    assert step.ranked is not None
+    worse = screened(state.program.known, _outcomes(state, step, "screen"), run.worth).worse
+    if not worse or step.ranked.chosen == step.ranked.pool:
+        return None
+    return Evaluation(
+        place=step.place / "rescreen",
+        purpose="train",
+        split="train",
+        items=tuple(sorted(worse)),
+        skill=state.built.candidate,
+        seed=run.config.train.seed,
+    )
+
+
+def _solved(state: SearchState, run: RunData, item: str) -> bool:
+    known = state.program.known.get(item)
+    return known is not None and run.passes(known)
+
+
+def _outcomes(state: SearchState, step: OpenStep, part: str) -> Mapping[str, Measured]:
+    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(step.place / part, {})
+    return {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+
+
+def screen_result(state: SearchState, run: RunData, step: OpenStep) -> Screened:
+    """What turned under the candidate; what was looked at again counts as it came out then."""
+    after = {**_outcomes(state, step, "screen"), **_outcomes(state, step, "rescreen")}
+    return screened(state.program.known, after, run.worth)
+
+
+def claims_of(state: SearchState, run: RunData, step: OpenStep) -> Mapping[str, tuple[str, ...]]:
+    """The tasks that each edit is to fix: those that it names, or all failing ones that its question showed."""
+    claims: dict[str, tuple[str, ...]] = {}
+    for group in step.groups or ():
+        failing = tuple(item for item in group.items if not _solved(state, run, item))
+        for edit in step.patches[group.id].edits:
+            claims[edit.id] = tuple(item for item in edit.claims if item in failing) or failing
+    return claims
+
+
+def untrusted_parts(state: SearchState, run: RunData) -> str:
+    """What of the candidate no trusted attempt supports; empty for none, or where that is no reason."""
+    if not run.config.evaluation.no_untrusted_only or state.program.step is None:
+        return ""
+    step = state.program.step
+    origins = {edit.id: edit.origins for edit in step.edits}
+    doubtful = [
+        name
+        for name in _applied(state)
+        if support_of(state.rollouts[at][item].trust for at, item in attempts_of(origins[name], step.groups or ()))
+        == "untrusted"
+    ]
+    return f"only untrusted attempts support {', '.join(doubtful)}" if doubtful else ""
