@@ -217,7 +217,8 @@ class Edit:
     """
     One change to a skill, with the edits or trajectories it came from.
 
-    Where it was asked for, `claims` are the tasks that it is to fix, and `hypothesis` says in a line why it would.
+    Where it was asked for, `claims` are the tasks that it is to fix, and `hypothesis` says in a line why it would. They
+    are `claims_assumed` where it named none: then they are those that it speaks of.
     """
 
     id: str
@@ -230,6 +231,7 @@ class Edit:
     origins: tuple[str, ...] = ()
     origins_assumed: bool = False
     claims: tuple[str, ...] = ()
+    claims_assumed: bool = False
     hypothesis: str = ""
 
 

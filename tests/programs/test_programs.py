@@ -72,6 +72,13 @@ def test_classic_is_a_program(name: str, tmp_path: Path) -> None:
     PROGRAM_CHECKS[name](small("classic", "", "train.batch_size=2"), tmp_path)
 
 
+@pytest.mark.parametrize("name", PROGRAM_CHECKS)
+def test_search_is_a_program(name: str, tmp_path: Path) -> None:
+    """Two questions a step, edits that the screen drops, and verdicts."""
+    settings = ("train.batch_size=4", "gradient.minibatch_size=2", "budget.max_calls=80", "env.limit=0")
+    PROGRAM_CHECKS[name](small("search", "", *settings), tmp_path)
+
+
 TIMES = count()
 
 

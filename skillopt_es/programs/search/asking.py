@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from attrs import evolve as replace
 from attrs import frozen
 
 from skillopt_es.engine.consult import Asking, Consulted
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import fenced, shown
+from skillopt_es.engine.trajectories import fenced, shown, unpacked
 from skillopt_es.events.catalog import PatchProposed
-from skillopt_es.events.values import Measured, Minibatch
+from skillopt_es.events.values import Edit, Measured, Minibatch
 from skillopt_es.ports import ChatRequest
 from skillopt_es.programs.classic.prompt_text import described, guide_section, question, skill_section
+from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.state import SearchState, Tried
 from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, read_patch
 from skillopt_es.replies.json_reader import Unusable
@@ -33,10 +35,15 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     group, step = job.group, state.program.step
     assert step is not None
     failing, passing = _parted(group, state, run)
+    rows = state.rollouts[group.place]
+    tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
 
     def read(text: str) -> PatchReply | Unusable:
         most = most_edits(len(failing))
-        return read_patch(text, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
+        found = read_patch(text, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
+        if isinstance(found, Unusable):
+            return found
+        return replace(found, edits=tuple(_with_claims(edit, failing, tasks) for edit in found.edits))
 
     def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
         return _proposal(group, step.number, consulted)
@@ -47,6 +54,14 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         event=answered,
         silence_fails=True,
     )
+
+
+def _with_claims(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> Edit:
+    """An edit that names no task claims those that it speaks of."""
+    if edit.claims:
+        return edit
+    spoken = tuple(item for item in spoken_of(edit.content, tasks) if item in failing)
+    return replace(edit, claims=spoken, claims_assumed=bool(spoken))
 
 
 def _parted(group: Minibatch, state: SearchState, run: RunData) -> tuple[list[str], list[str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from attrs import frozen
@@ -38,6 +40,29 @@ def screened(before: Mapping[str, Measured], after: Mapping[str, Measured], wort
     )
 
 
-def earned(edits: Sequence[Edit], claims: Mapping[str, Sequence[str]], found: Screened) -> dict[str, tuple[str, ...]]:
-    """For each edit the tasks that it claims and that came out better; nothing for one that has earned nothing."""
-    return {edit.id: tuple(item for item in claims[edit.id] if item in found.better) for edit in edits}
+def earned(edits: Sequence[Edit], failing: Mapping[str, Sequence[str]], found: Screened) -> dict[str, tuple[str, ...]]:
+    """
+    For each edit the tasks that came out better by it; nothing for one that has earned nothing.
+
+    An edit that claims no task of its own has earned those of its question's `failing` ones that no other claims.
+    """
+    claimed = {item for edit in edits for item in edit.claims}
+    return {
+        edit.id: tuple(
+            item
+            for item in edit.claims or [each for each in failing[edit.id] if each not in claimed]
+            if item in found.better
+        )
+        for edit in edits
+    }
+
+
+_WORD = re.compile(r"\w{3,}")
+
+
+def spoken_of(text: str, tasks: Mapping[str, str]) -> tuple[str, ...]:
+    """The tasks of which a text has a word that fewer than half of them have; none where there are not two tasks."""
+    words = {item: set(_WORD.findall(task.lower())) for item, task in tasks.items()}
+    counts = Counter(word for each in words.values() for word in each)
+    said = {word for word in _WORD.findall(text.lower()) if 2 * counts[word] < len(tasks)}
+    return tuple(item for item, each in words.items() if each & said)

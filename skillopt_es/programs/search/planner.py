@@ -8,6 +8,7 @@ screen), those that have earned nothing are dropped, and what is left meets the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 
 from skillopt_es.engine.evaluations import measure, selection, unmeasured
 from skillopt_es.engine.run_data import RunData
@@ -53,7 +54,7 @@ def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
         )
     if train.patience is not None and done - since >= train.patience:
         return TrainingStopped(step=done, reason="patience", best_value=value, since=since, limit=float(train.patience))
-    if not unsolved(state, run):
+    if not unsolved(state, run) and not outdated(state, run):
         return TrainingStopped(step=done, reason="no_progress", best_value=value, since=since)
     most = most_calls(state)
     if most is not None and not step_size(state, run):
@@ -62,16 +63,30 @@ def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
 
 
 def unsolved(state: SearchState, run: RunData) -> tuple[str, ...]:
-    """The training items that the current skill is not known to pass."""
-    known = state.program.known
-    return tuple(item for item in run.started.splits.train if item not in known or not run.passes(known[item]))
+    """The training items that nothing on the way to the current skill is known to have passed."""
+    return tuple(item for item in run.started.splits.train if not _solved(state, run, item))
+
+
+def outdated(state: SearchState, run: RunData) -> tuple[str, ...]:
+    """The training items that an older text passed: the current one may not."""
+    assert state.current is not None
+    under, now = state.program.under, state.current.skill.hash
+    return tuple(item for item in run.started.splits.train if _solved(state, run, item) and under[item] != now)
 
 
 def drawn_batch(state: SearchState, run: RunData, seed: int) -> tuple[str, ...]:
-    """Items for the next step, by chance among those that were tried in the fewest batches."""
-    shown = state.program.shown
-    order = shuffled(unsolved(state, run), seed)
-    return tuple(sorted(order, key=lambda item: shown.get(item, 0))[: step_size(state, run)])
+    """
+    Items for the next step, by chance among those that were tried in the fewest batches.
+
+    Where few are unsolved, up to half of a batch are items that an older text has passed.
+    """
+    shown, size = state.program.shown, step_size(state, run)
+
+    def drawn(items: tuple[str, ...], most: int) -> list[str]:
+        return sorted(shuffled(items, seed), key=lambda item: shown.get(item, 0))[:most]
+
+    chosen = drawn(unsolved(state, run), size)
+    return (*chosen, *drawn(outdated(state, run), max(0, ceil(size / 2) - len(chosen))))
 
 
 # --- the open step ---------------------------------------------------------------------------------------------------
@@ -153,8 +168,9 @@ def _batch(state: SearchState, step: OpenStep) -> Evaluation:
 def _screen(state: SearchState, run: RunData, step: OpenStep) -> Evaluation:
     """The candidate on the tasks that its edits are to fix, and on some that the current skill solves."""
     assert state.built is not None
-    claims, applied = claims_of(state, run, step), _applied(state)
-    failing = dict.fromkeys(item for name in applied for item in claims[name])
+    shown, applied = failing_of(state, run, step), _applied(state)
+    edits = [edit for edit in step.edits if edit.id in applied]
+    failing = dict.fromkeys(item for edit in edits for item in edit.claims or shown[edit.id])
     passing = [item for item in step.batch.items if _solved(state, run, item)]
     others = [item for item in run.started.splits.train if item not in passing and _solved(state, run, item)]
     beside = [*passing, *shuffled(others, step.batch.seed)][: probes(len(step.batch.items))]
@@ -201,14 +217,13 @@ def screen_result(state: SearchState, run: RunData, step: OpenStep) -> Screened:
     return screened(state.program.known, after, run.worth)
 
 
-def claims_of(state: SearchState, run: RunData, step: OpenStep) -> Mapping[str, tuple[str, ...]]:
-    """The tasks that each edit is to fix: those that it names, or all failing ones that its question showed."""
-    claims: dict[str, tuple[str, ...]] = {}
+def failing_of(state: SearchState, run: RunData, step: OpenStep) -> Mapping[str, tuple[str, ...]]:
+    """The failing tasks that the question behind each edit showed."""
+    failing: dict[str, tuple[str, ...]] = {}
     for group in step.groups or ():
-        failing = tuple(item for item in group.items if not _solved(state, run, item))
-        for edit in step.patches[group.id].edits:
-            claims[edit.id] = tuple(item for item in edit.claims if item in failing) or failing
-    return claims
+        items = tuple(item for item in group.items if not _solved(state, run, item))
+        failing |= {edit.id: items for edit in step.patches[group.id].edits}
+    return failing
 
 
 def untrusted_parts(state: SearchState, run: RunData) -> str:

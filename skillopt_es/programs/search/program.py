@@ -22,8 +22,8 @@ from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
 from skillopt_es.programs.search.credit import earned
 from skillopt_es.programs.search.estimate import kind_of, plan_of
 from skillopt_es.programs.search.planner import (
-    claims_of,
     drawn_batch,
+    failing_of,
     next_task,
     screen_result,
     stop,
@@ -54,7 +54,8 @@ def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -
     rows: Mapping[str, events.RolloutCompleted] = state.rollouts.get(at, {})
     measured = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
     items = [item for item in step.batch.items if item in measured]
-    failing = [item for item in items if not run.passes(measured[item])]
+    # Tasks of one type stand together: several examples say more of a rule than one.
+    failing = sorted((item for item in items if not run.passes(measured[item])), key=lambda item: rows[item].task_type)
     passing = [item for item in items if run.passes(measured[item])][:_PASSING]
     size = run.config.gradient.minibatch_size
     even = ceil(len(failing) / ceil(len(failing) / size)) if failing else size
@@ -94,14 +95,15 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
 
 
 def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    """Each edit by what it has earned: those that fixed nothing that they claim are dropped."""
+    """Each edit by what it has earned: those that fixed nothing of what they claim are dropped."""
     assert state.built is not None
     step = open_step(state)
     applied = [report.edit for report in state.built.reports if report.status.startswith("applied")]
     edits = [edit for edit in step.edits if edit.id in applied]
     found = screen_result(state, run, step)
-    credit = earned(edits, claims_of(state, run, step), found)
-    kept = tuple(name for name in applied if credit[name])
+    credit = earned(edits, failing_of(state, run, step), found)
+    # What speaks of no task in particular is the first suspect where something came out worse.
+    kept = tuple(edit.id for edit in edits if credit[edit.id] and (edit.claims or not found.worse))
     if len(kept) == len(applied) and not found.won:
         kept = ()
     said = [f"{name} fixed {', '.join(items) if items else 'nothing'}" for name, items in credit.items()]

@@ -54,8 +54,13 @@ class OpenStep:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """All that was proposed, in the order of the questions."""
-        return tuple(edit for group in self.groups or () for edit in self._of(group))
+        """
+        All that was proposed, in the order in which it is applied: what is for many tasks before what is for few.
+
+        Where two rules speak of one task an agent mostly keeps to the last, which thus is the one for that task.
+        """
+        proposed = (edit for group in self.groups or () for edit in self._of(group))
+        return tuple(sorted(proposed, key=lambda edit: -(len(edit.claims) or len(self.batch.items) + 1)))
 
     def _of(self, group: Minibatch) -> tuple[Edit, ...]:
         return self.patches[group.id].edits if group.id in self.patches else ()
@@ -66,12 +71,14 @@ class Search:
     """
     The open step, and what all steps so far have found out.
 
-    `known` is each training item's last result on the way to the current skill, `shown` how many batches had it.
+    `known` is each training item's last result on the way to the current skill, and `under` the hash of the text that it
+    is from; `shown` is how many batches had it.
     `tries` counts the results, `calls` those that they came from, and `questions` those to the optimizer.
     """
 
     step: OpenStep | None = None
     known: Mapping[str, Measured] = field(factory=dict)
+    under: Mapping[str, str] = field(factory=dict)
     shown: Mapping[str, int] = field(factory=dict)
     tried: tuple[Tried, ...] = ()
     tries: int = 0
@@ -111,9 +118,14 @@ def scored(state: SearchState, event: SkillScored) -> SearchState:
     calls = sum(len(row.calls) for row in rows.values())
     program = replace(state.program, calls=state.program.calls + calls, tries=state.program.tries + len(rows))
     if program.step is not None and event.place == program.step.place.in_batch(0):
-        found = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-        program = replace(program, known={**program.known, **found})
+        program = _knowing(program, rows)
     return _with(state, program)
+
+
+def _knowing(program: Search, rows: Mapping[str, RolloutCompleted]) -> Search:
+    found = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+    under = {item: rows[item].skill for item in found}
+    return replace(program, known={**program.known, **found}, under={**program.under, **under})
 
 
 def grouped(state: SearchState, event: MinibatchesPlanned) -> SearchState:
@@ -142,11 +154,10 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
     if not verdict.taken:
         lost = f"validation lost {len(verdict.lost)} tasks and won {len(verdict.won)}"
         return _closed(_remembered(state, kept_edits(step), lost))
-    known = dict(state.program.known)
+    program = state.program
     for at in (step.place / "screen", step.place / "rescreen"):
-        rows: Mapping[str, RolloutCompleted] = state.rollouts.get(at, {})
-        known |= {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    return _closed(_with(state, replace(state.program, known=known)))
+        program = _knowing(program, state.rollouts.get(at, {}))
+    return _closed(_with(state, program))
 
 
 def skipped(state: SearchState, event: StepSkipped) -> SearchState:
