@@ -12,7 +12,7 @@ from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced, shown, unpacked
 from skillopt_es.events.catalog import PatchProposed
-from skillopt_es.events.values import Edit, Measured, Minibatch
+from skillopt_es.events.values import Edit, Measured, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.programs.classic.prompt_text import described, guide_section, question, skill_section
 from skillopt_es.programs.search.credit import spoken_of
@@ -35,7 +35,7 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
     group, step = job.group, state.program.step
     assert step is not None
     failing, passing = _parted(group, state, run)
-    rows = state.rollouts[group.place]
+    rows, skill = state.rollouts[group.place], state.current.skill
     tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
 
     def read(text: str) -> PatchReply | Unusable:
@@ -43,24 +43,34 @@ def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: Re
         found = read_patch(text, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
         if isinstance(found, Unusable):
             return found
-        return replace(found, edits=tuple(_with_claims(edit, failing, tasks) for edit in found.edits))
+        edits = (_with_claims(each, failing, tasks) for edit in found.edits for each in moved(edit, skill))
+        named = tuple(replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(edits, start=1))
+        return replace(found, edits=named)
 
     def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
         return _proposal(group, step.number, consulted)
 
     return Asking(
         request=_request(group, failing, passing, state, run, evidence),
-        read=placed_in(state.current.skill, read) if run.config.optimizer.ask_again else read,
+        read=placed_in(skill, read) if run.config.optimizer.ask_again else read,
         event=answered,
         silence_fails=True,
     )
+
+
+def moved(edit: Edit, skill: SkillTree) -> tuple[Edit, ...]:
+    """The edit; where it appends what stands in the skill already, that is taken out first, so that it comes last."""
+    content, text = edit.content.strip(), skill.files.get(edit.file or skill.main, "")
+    if edit.op != "append" or not content or f"\n{content}\n" not in f"\n{text}\n" or text.rstrip().endswith(content):
+        return (edit,)
+    return replace(edit, op="delete", target=content, content=""), edit
 
 
 def _with_claims(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> Edit:
     """An edit that names no task claims those that it speaks of."""
     if edit.claims:
         return edit
-    spoken = tuple(item for item in spoken_of(edit.content, tasks) if item in failing)
+    spoken = tuple(item for item in spoken_of(edit.content or edit.target, tasks) if item in failing)
     return replace(edit, claims=spoken, claims_assumed=bool(spoken))
 
 

@@ -71,8 +71,8 @@ class Search:
     """
     The open step, and what all steps so far have found out.
 
-    `known` is each training item's last result on the way to the current skill, and `under` the hash of the text that it
-    is from; `shown` is how many batches had it.
+    `known` is each training item's last result on the way to the current skill, and `under` the hash of the text that
+    it is from; `shown` is how many batches had it.
     `tries` counts the results, `calls` those that they came from, and `questions` those to the optimizer.
     """
 
