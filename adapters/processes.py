@@ -76,10 +76,12 @@ def _run(program: Program, stop: threading.Event) -> Ended:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            # A group of its own, so that its children can be ended with it.
             start_new_session=True,
             pass_fds=program.pass_fds,
         )
     except (OSError, ValueError) as error:
+        # A ValueError is a NUL in an argument.
         why = getattr(error, "strerror", None) or error
         raise NotStartedError(f"{program.argv[0]} cannot be started: {why}") from error
     talk = _Talk(process, program, time.monotonic() + program.seconds, stop)
@@ -124,6 +126,7 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
     try:
         yield
     finally:
+        # Also after a good end: it may have left children.
         _signal_group(process, signal.SIGKILL)
         process.wait()
         for pipe in (process.stdin, process.stdout, process.stderr):
@@ -133,6 +136,7 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
 
 
 def _signal_group(process: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    # The group is gone; macOS denies permission instead where only zombies are left of it.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 
@@ -176,6 +180,7 @@ class _Talk:
                     return "flooded"
                 if self.stop.is_set():
                     return "stopped"
+                # Only when the pipes are quiet: its last words may still be on their way.
                 if not busy and self.process.poll() is not None:
                     return "exited"
                 if self.given_up:
@@ -188,6 +193,7 @@ class _Talk:
     def last_words(self) -> None:
         """Reads what is left in the pipes, without waiting."""
         for pipe, said in ((self.process.stdout, self.output), (self.process.stderr, self.errors)):
+            # There is nothing to read now, or the pipe is closed already.
             with contextlib.suppress(BlockingIOError, ValueError):
                 while pipe and not self._floods and (chunk := os.read(pipe.fileno(), _CHUNK)):
                     said.add(chunk)
@@ -214,6 +220,7 @@ class _Talk:
     def _register(self, pipes: selectors.BaseSelector) -> None:
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             assert pipe is not None
+            # A child may hold a pipe open and write nothing: reading must never wait.
             os.set_blocking(pipe.fileno(), False)
             writes = pipe is self.process.stdin
             pipes.register(pipe, selectors.EVENT_WRITE if writes else selectors.EVENT_READ)

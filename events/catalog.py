@@ -56,7 +56,7 @@ class RunStarted(Event):
     """
     A run began: everything that was decided before the first call; `guide` is what analysts are told of tasks.
 
-    `program` is the way in which it is trained.
+    `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts.
     """
 
     VERSION = 2
@@ -71,6 +71,7 @@ class RunStarted(Event):
     notes: tuple[str, ...] = ()
     guide: str = ""
     program: str = "classic"
+    prompts: int = 1
 
 
 @frozen(kw_only=True)

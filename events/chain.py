@@ -40,6 +40,7 @@ def call_hash(columns: Iterable[Cell]) -> bytes:
 Ask = Callable[[str, Sequence[Cell]], list[tuple[Cell, ...]]]
 """All rows of a query."""
 
+# `is not` and not `<>`: where the row before is missing, null has to count as a break.
 _BREAKS = {
     table: f"select this.{key} from {table} this left join {table} before on before.{key} = this.{key} - 1"  # noqa: S608
     f" where this.prev_hash is not iif(this.{key} = 1, ?, before.hash) order by this.{key} limit 1"

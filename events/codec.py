@@ -23,9 +23,12 @@ from skillopt_es.events.upcasts import UPCASTS, Payload, Upcasts, upcast
 from skillopt_es.events.values import Json, digest_of
 
 BIG = 4096
+# A character has four bytes at most, so a text of fewer characters is not big.
 _BIG_CHARACTERS = BIG // 4
 _BLOB_KEY = re.compile(r"\$+blob")
+# Without the quote in front: a payload's own key has one more `$` there.
 _BLOB_MARK = '$blob"'
+# What JSON writes for a surrogate; whole pairs have it, too, and cleaning leaves them as they are.
 _SURROGATE_MARK = "\\ud"
 
 canonical_json: Callable[[object], str] = json.JSONEncoder(

@@ -70,7 +70,7 @@ def create_from_rows(folder: Path, run: RunInfo, rows: Mapping[str, Sequence[Row
 
 def _refuse_existing(folder: Path) -> None:
     if (folder / LOG_FILE).exists():
-        raise RunExists(f"there is a run at {folder} already", hint="resume it, or choose another name")
+        raise RunExists(f"there is already a run at {folder}", hint="resume it, or choose another name")
 
 
 def _put(folder: Path, run: RunInfo, lay_out: Callable[[Path], None]) -> None:
@@ -81,6 +81,7 @@ def _put(folder: Path, run: RunInfo, lay_out: Callable[[Path], None]) -> None:
         _remove(draft)
         lay_out(draft)
         (folder / TAIL_FILE).unlink(missing_ok=True)
+        # Before the log has its name: a log without an anchor is one whose end was taken away.
         write_anchor(folder, _end_of(draft, run))
         draft.replace(path)
         sync_folder(folder)
@@ -91,6 +92,7 @@ def _put(folder: Path, run: RunInfo, lay_out: Callable[[Path], None]) -> None:
     finally:
         with suppress(OSError):
             _remove(draft)
+            # The anchor of a log that did not come to be would speak of the next one.
             if not path.exists():
                 (folder / ANCHOR_FILE).unlink(missing_ok=True)
 
@@ -117,6 +119,7 @@ def _describe(run: RunInfo, fork: ForkPoint | None) -> RunInfo:
                 run,
                 parent_run=parent.run.run_id,
                 parent_head=shared[fork.seq],
+                # Its rows are copied as they are.
                 format_version=parent.run.format_version,
                 origin=parent.run.first_prev_hash,
             )
@@ -158,6 +161,7 @@ def _fill(draft: Path, run: RunInfo, rows: Mapping[str, Sequence[Row]]) -> None:
 
 
 def _copy_prefix(connection: sqlite3.Connection, seq: int) -> None:
+    # All in their order: the triggers take nothing but the next row.
     connection.execute("insert into blobs select * from parent.blobs order by rowid")
     connection.execute("insert into forms select * from parent.forms order by id")
     connection.execute("insert into calls select * from parent.calls order by n")

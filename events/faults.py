@@ -43,6 +43,7 @@ QUERY_ERRORS = (sqlite3.Error, UnicodeDecodeError)
 
 def sqlite_fault(error: Exception, path: Path) -> LogError:
     """The error to raise for one of SQLite's."""
+    # The lower byte of an extended code is the plain one.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code == sqlite3.SQLITE_IOERR and getattr(error, "sqlite_errorcode", 0) in _READING:
         return LogUnreadable(f"{path} cannot be read: the disk reports an error ({error})")

@@ -1,5 +1,5 @@
 """
-What a group of waiting operations comes to: who fails, and which rows the others add. Pure, but for the clock.
+The result of a group of waiting operations: who fails, and which rows the others add. Pure, but for the clock.
 
 An append that expects another head than it meets fails alone; so does each that was built on it, because its number no
 longer fits either. All others of the group go into one transaction.

@@ -136,12 +136,14 @@ def _check_call(seen: Inspection, columns: Columns, attempts: Counter[str]) -> N
     attempts[slot] += 1
     if attempt != attempts[slot]:
         seen.say("call", f"call {n} is numbered attempt {attempt} of its slot out of turn", n)
+    # SQLite writes other JSON than we do where there is more than ASCII.
     if not is_sealed(sealed, hash_) or not sealed.isascii():
         _check_in_full(seen, n)
         return
     seen.refs[quick_digest(model, join_request(form, texts), asked, came, trace)] = slot
     named = {texts[start : start + _RAW] for start in range(0, len(texts), _RAW)}
     named.update(digest for digest in (response, trace) if digest is not None)
+    # Without texts the request stands in its form as it is, with its digests.
     if not (texts and named <= seen.digests):
         _check_in_full(seen, n)
 
@@ -174,6 +176,7 @@ def check_forms(seen: Inspection) -> None:
 def check_events(seen: Inspection) -> None:
     """Every event against its predecessor, its own hash, its class, and the texts and calls it names."""
     prev_hash = bytes.fromhex(seen.first_prev_hash)
+    # A fork at event 0 shares no event with its parent.
     parent_seen = seen.parent_head in (None, seen.first_prev_hash)
     for columns in _rows(seen, _EVENTS):
         seq = cast("int", columns[0])
@@ -226,6 +229,7 @@ def _check_erasure(seen: Inspection, event: TextsErased, seq: int, recorded_at: 
 
 def _rows(seen: Inspection, sql: str) -> Iterator[Columns]:
     """The rows of a query by rising key; where many cannot be read at once, those before the bad one are given."""
+    # No key is lower: a damaged file may have negative ones.
     after, limit = -(2**63), _CHUNK
     while True:
         try:

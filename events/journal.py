@@ -76,6 +76,7 @@ class FinishedCall:
         usage: list[Json] = [self.input_tokens, self.output_tokens, self.cached_tokens, self.reasoning_tokens]
         asked: list[Json] = [self.slot, self.role, self.stage, self.model, self.request_digest]
         came: list[Json] = [self.outcome, self.response, self.finish, self.error_kind, self.error_message, usage]
+        # Left out where there is none, so calls from before there were traces keep their digests.
         did: list[Json] = [] if self.trace is None else [self.trace]
         return row_hash(asked + came + did)[:32]
 
@@ -364,6 +365,7 @@ class Journal:
         """All calls after number `after`, in the order in which they were recorded."""
         while rows := self._read(f"n > ? order by n limit {_CHUNK}", after):
             for row in rows:
+                # A damaged index can give the same rows for ever.
                 if row.n <= after:
                     raise LogDamaged(f"call {row.n} stands after call {after}")
                 after = row.n
@@ -395,7 +397,7 @@ class Journal:
                 yield ChargeRow(after, Charge(*remarked, *others))
 
     def plain_sums(self, after: int, until: int) -> list[ChargeSum]:
-        """What the calls that were answered at once came to, by place; in the order of each place's first call."""
+        """The cost of the calls that were answered at once, by place; in the order of each place's first call."""
         return [ChargeSum(*cast("tuple[Any, ...]", row)) for row in self._reader.rows(self._ask.sums, (after, until))]
 
     def has_ahead(self) -> bool:
@@ -412,5 +414,6 @@ class Journal:
         return [call_row(row, self._reader.format) for row in rows]
 
     def __len__(self) -> int:
+        # Numbers have no gaps, and the largest is found without counting.
         [(count,)] = self._reader.rows("select coalesce(max(n), 0) from calls")
         return int(count or 0)

@@ -49,6 +49,7 @@ class RunLock:
         """Raises RunBusy while another process has it, LogUnwritable where nobody can have it alone."""
         require_locks()
         try:
+            # Not inherited: a program that we start would hold the lock for as long as it lives.
             self._folder = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         except OSError as error:
             raise system_fault(error, folder) from error
@@ -129,6 +130,7 @@ def _refusal(error: OSError, folder: Path) -> LogError:
     """Why the lock could not be had."""
     if isinstance(error, BlockingIOError):
         return _busy(folder)
+    # flock names no file. Where one is named, it is `lock` that could not be opened.
     if error.filename is None and error.errno in _NO_LOCKS:
         return LogUnwritable(
             f"{folder} cannot be locked against a second writer ({error.strerror})",

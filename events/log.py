@@ -159,6 +159,7 @@ class EventLog:
             values.extend(types)
         if mentioning:
             where += " and instr(data, ?)"
+            # As it stands in a payload: escaped, without the quotes around it.
             values.append(canonical_json(mentioning)[1:-1])
         # Only placeholders and our own names are put together here.
         sql = f"select {_EVENT} from events where {where} order by seq limit {_CHUNK}"  # noqa: S608

@@ -20,6 +20,7 @@ from attrs import frozen
 _SITE = re.compile(r"(?:e\d+/(?:s\d+/|slow/)?|final/(?:test/)?|eval/)?[^/]+")
 _WHEN = re.compile(r"e(?P<epoch>\d+)(?:/s(?P<step>\d+))?(?:/|$)")
 _BATCH = re.compile(r"b(\d+)")
+# `d2` in training, `draw-2` in an evaluation of its own: recorded logs have both.
 _DRAW = re.compile(r"/d(?:raw-)?(\d+)(?:/|$)")
 _ANEW = re.compile(r"d\d+|told")
 _LAST_NUMBER = re.compile(r"-(\d+)$")
@@ -87,6 +88,7 @@ class Place(str):
 
     def of_item(self, item: str) -> Place:
         """The slot of an item's first call; its id stays one part, whatever characters it has."""
+        # % comes first here and last in `_unescaped`, or the escapes would be escaped.
         return Place(f"{self}{_ITEM}{item.replace('%', '%25').replace('/', '%2F')}")
 
     def shown(self, item: str) -> str:

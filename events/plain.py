@@ -32,6 +32,7 @@ def open_plain(path: Path, *, follow: bool = False) -> BinaryIO:
             raise NotPlainError(errno.ENXIO, "is not a plain file", str(path)) from error
         raise
     try:
+        # Asked of the open file: its name may mean another one by now.
         if not stat.S_ISREG(os.fstat(number).st_mode):
             raise NotPlainError(errno.EINVAL, "is not a plain file", str(path))
         return os.fdopen(number, "rb")

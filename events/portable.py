@@ -93,6 +93,7 @@ def chained(portable: PortableLog) -> Chained:
     start = raw_digest(portable.run.first_prev_hash)
     tail, forms, attempts = Tail(0, start, 0, start), dict[Form, int](), Counter[str]()
     calls, events = list[Row](), list[Row]()
+    # The calls of one transaction have one time, and a plan is for one transaction.
     for recorded_at, same in groupby(portable.calls, key=lambda each: each.recorded_at):
         writes = [Record(each.call, {}) for each in same]
         plan = plan_group(writes, tail, forms, attempts, _clock(recorded_at), log_format=portable.run.format_version)

@@ -47,6 +47,7 @@ class Reader:
     def hold(self) -> None:
         """Sees the log as it is now until it is closed, whatever a writer appends meanwhile."""
         self.rows("begin")
+        # A transaction sees nothing before its first query.
         self.rows("select count(*) from sqlite_master")
 
     def close(self) -> None:

@@ -16,6 +16,7 @@ from skillopt_es.events.errors import LogDamaged, LogError, LogTooNew, LogUnwrit
 from skillopt_es.events.faults import QUERY_ERRORS, read_fault, sqlite_fault
 
 LOG_FILE = "log.db"
+# The letters SKOE.
 APPLICATION_ID = 0x534B4F45
 FORMAT_VERSION = 2
 """The format of a new log. A log keeps the one that it was begun with; so do its forks and copies."""
@@ -174,6 +175,7 @@ def check_file(path: Path) -> None:
         raise LogError(f"{path} is empty, not a log", hint="delete its folder and start again")
     if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
         raise LogDamaged(f"{path} is not an SQLite database, so it is not a log")
+    # Offsets of SQLite's file format: user_version and application_id.
     version, application = int.from_bytes(header[60:64]), int.from_bytes(header[68:72])
     if application != APPLICATION_ID:
         raise LogError(f"{path} is a database of another program (application id {application:#x})")
@@ -192,6 +194,7 @@ def open_writer_connection(path: Path) -> sqlite3.Connection:
         raise sqlite_fault(error, path) from error
     try:
         prepare_writer(connection, path)
+        # Tries the right to write at once: a read-only disk should not show at the first commit.
         connection.execute("begin immediate")
         connection.execute("rollback")
     except QUERY_ERRORS as error:
@@ -212,10 +215,13 @@ def prepare_writer(connection: sqlite3.Connection, path: Path) -> None:
             hint="network disks refuse it: keep runs on a local disk",
         )
     for pragma in (
+        # Full, or a power cut could take commits back.
         "synchronous = full",
+        # For macOS, where a plain fsync leaves data in the disk's cache.
         "fullfsync = on",
         "checkpoint_fullfsync = on",
         "foreign_keys = on",
+        # Without this REPLACE deletes rows and asks no trigger.
         "recursive_triggers = on",
         "wal_autocheckpoint = 1000",
         "journal_size_limit = 67108864",
@@ -271,6 +277,7 @@ def missing_bytes(path: Path) -> int:
         size = path.stat().st_size
     except OSError as error:
         raise read_fault(error, path) from error
+    # 65,536 does not fit into the field, and 1 stands for it.
     page = int.from_bytes(header[16:18])
     return max(0, int.from_bytes(header[28:32]) * (65536 if page == 1 else page) - size)
 

@@ -44,6 +44,7 @@ class Store:
         self._run = run
         self._lock = lock
         self._now = now
+        # Read before the log, which only ever gets longer.
         ends = said_ends(folder)
         self._connection = open_writer_connection(self._path)
         self._tail_file = TailFile(folder)
@@ -66,6 +67,7 @@ class Store:
 
     def commit(self, writes: Sequence[Write]) -> list[Result]:
         """Writes all operations in one durable transaction and returns what each came to; all or nothing."""
+        # What could not be said of the last commit is said first, so that `tail` is never further behind.
         self._tail_file.settle()
         try:
             self._connection.execute("begin immediate")
@@ -98,6 +100,7 @@ class Store:
         if self.lost and self._tail == self._opened_at:
             return  # nothing was gone on with: what is missing must be told again
         try:
+            # In this order: the anchor names only what is durable, and `tail` says it until the anchor does.
             self._checkpoint()
         except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
@@ -112,6 +115,7 @@ class Store:
         except QUERY_ERRORS as error:
             raise sqlite_fault(error, self._path) from error
         finally:
+            # The mark goes first: a mark without a `tail` means that somebody took it away.
             if self._tail == self._anchored and self._lock.unmark():
                 self._tail_file.remove()
             else:
@@ -166,6 +170,7 @@ class Store:
             return {}
         rows = self._connection.execute(
             "select slot, max(attempt) from calls where slot in (select value from json_each(?)) group by slot",
+            # As one JSON text, because a statement takes only so many parameters.
             (json.dumps(slots),),
         )
         return dict(rows.fetchall())

@@ -24,8 +24,10 @@ from skillopt_es.events.plain import read_plain
 from skillopt_es.events.values import digest_of
 
 TAIL_FILE = "tail"
+# Long enough for any end; what is left of a line is blank.
 _LINE = 1024
 _LINES = 2
+# How much of its own digest a line ends with.
 _CHECK = 16
 _LOOKS = 3
 _WRITING = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
@@ -135,6 +137,7 @@ def _read(folder: Path) -> Told:
         return Told(None, 0)
     except OSError as error:
         raise read_fault(error, path) from error
+    # A line whose turn has not come is a hole of zeros.
     lines = [content[start : start + _LINE].strip(b"\0") for start in range(0, len(content), _LINE)]
     written = [line for line in lines if line]
     ends = [end for end in map(_parsed, written) if end is not None]

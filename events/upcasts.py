@@ -21,6 +21,7 @@ Payload = dict[str, Json]
 Upcast = Callable[[Payload], Payload]
 Upcasts = Mapping[tuple[str, int], Upcast]
 
+# As these fields were called then, whatever they are called today.
 _MOVED = (
     "action",
     "metric",

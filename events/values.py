@@ -89,6 +89,7 @@ class Measured:
     @property
     def passed(self) -> bool:
         """Whether the task was fully solved; a part of it is not a pass."""
+        # Scores are sums of floats: a whole pass may be a hair below 1.
         return self.hard > 1 - 1e-9
 
 
@@ -199,6 +200,7 @@ class SkillTree:
     @cached_property
     def hash(self) -> str:
         """Names this exact tree: the same files under the same paths have the same hash anywhere."""
+        # Logs name skills by this: another order or spelling would rename them all.
         rows = "".join(f"{digest_of(text.encode())} {path}\n" for path, text in sorted(self.files.items()))
         return digest_of(rows.encode())
 
@@ -366,7 +368,7 @@ class ImportedBatch:
 
 @frozen
 class ImportedUsage:
-    """What a stage's calls came to, as another trainer counted them; None for what it did not count."""
+    """The cost of a stage's calls, as another trainer counted it; None for what it did not count."""
 
     calls: int | None
     input_tokens: int | None

@@ -35,7 +35,7 @@ from skillopt_es.events.inspection import (
 )
 from skillopt_es.events.log import read_run
 from skillopt_es.events.reader import Reader
-from skillopt_es.events.schema import LOG_FILE, SCHEMA_QUERY, STRANGERS_QUERY, expected_schema
+from skillopt_es.events.schema import LOG_FILE, SCHEMA_QUERY, STRANGERS_QUERY, expected_schema, missing_bytes
 from skillopt_es.events.tail import TAIL_FILE
 
 __all__ = ["Erasure", "Problem", "VerifyReport", "verify"]
@@ -93,6 +93,7 @@ def _whole_report(
     ends = said_ends(folder)  # before the log: a writer may be at work, and the log only ever gets longer
     for where, step in (
         ("file", lambda seen: seen.reader.hold()),
+        ("file", _check_size),
         ("schema", _check_schema),
         ("run", _check_run),
         ("blob", check_blobs if texts is None else note_blobs),
@@ -127,6 +128,15 @@ def _attempt(seen: Inspection, where: str, step: Callable[[Inspection], None]) -
         raise
     except ODD as error:
         seen.say(where, str(error))
+
+
+def _check_size(seen: Inspection) -> None:
+    """Readers of ours get along with a header that claims more pages than there are; other clients do not."""
+    missing = missing_bytes(seen.reader.path)
+    if missing:
+        seen.say(
+            "file", f"{LOG_FILE} is {missing:,} bytes shorter than its header says: it was cut, or its header changed"
+        )
 
 
 def _check_schema(seen: Inspection) -> None:

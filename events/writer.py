@@ -213,6 +213,7 @@ class RunWriter:
             if len(group) == GROUP:
                 return group, None
             try:
+                # Without waiting for more: who came first does not wait for company.
                 item = self._queue.get_nowait()
             except Empty:
                 return group, None
@@ -235,6 +236,7 @@ class RunWriter:
             self._commit([asked])
             if not isinstance(asked.write, Append):
                 continue
+            # It was built on the one that failed, so it failed for the same reason.
             if failed is not None and isinstance(asked.outcome, WrongExpectedSeq):
                 asked.outcome = failed
             elif isinstance(asked.outcome, BaseException):

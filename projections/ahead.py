@@ -42,7 +42,7 @@ class AheadTally:
 
     def result(self, accepted: Collection[int], prices: Prices = NO_PRICES, *, last_step: int | None = None) -> Ahead:
         """
-        What it came to; `accepted` are the steps whose candidate was taken, `last_step` is the last one that there was.
+        The calls made ahead; `accepted` are the steps whose candidate was taken, `last_step` is the last step.
 
         A call is waste when the candidate of the step before its own was taken, when its place asked something else, or
         when the training ended before its step.

@@ -49,6 +49,7 @@ def _resumed(state: RunState[S], event: RunResumed) -> RunState[S]:
         case RunPaused(reason="unanswered"):
             return _to_be_tried_again(resumed, lambda row: _failed(row) or is_silent(row))
         case _:
+            # After any other pause, what was tried counts as it is.
             return resumed
 
 
@@ -72,6 +73,7 @@ def _forked(state: RunState[S], event: RunForked) -> RunState[S]:
 def _revalued(standing: Standing, values: Mapping[str, float]) -> Standing:
     if standing.value is None:
         return standing
+    # A text that stands on another one's score counts what that one counts.
     return replace(standing, value=values.get(standing.stale_from or standing.skill.hash, standing.value))
 
 
@@ -127,10 +129,12 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         looks = state.looks.tested() if event.split == "test" else state.looks
         return replace(state, tests={**state.tests, event.skill: event}, looks=looks)
     known = state.measured.get(event.skill)
+    # A text's first evaluation stays: only further draws add to what is known of it.
     if event.purpose != "selection" or (known is not None and event.draw == 1):
         return state
     begun = state.partial.get((event.skill, event.draw))
     rows = {**(begun.rows if begun is not None else {}), **state.rollouts.get(event.place, {})}
+    # The measurement has what matters of these rows, and the state stays small.
     rollouts = {place: done for place, done in state.rollouts.items() if place != event.place}
     state = _seen(state, known, rows)
     partial = {key: each for key, each in state.partial.items() if key != (event.skill, event.draw)}
@@ -138,10 +142,8 @@ def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
         partial[event.skill, event.draw] = Partial(place=event.place, rows=rows)
         return replace(state, partial=partial, rollouts=rollouts)
     items = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-    if known is None:
-        known = Measurement(score=event.score, value=event.value, place=event.place, items=items)
-    else:
-        known = _drawn_again(known, event, Drawn(score=event.score, place=event.place, items=items))
+    drawn = Drawn(score=event.score, place=event.place, items=items)
+    known = Measurement(drawn=(drawn,), value=event.value) if known is None else _drawn_again(known, event, drawn)
     return replace(
         state,
         measured=_put(state.measured, event.skill, known),
@@ -179,8 +181,9 @@ def _drawn_again(known: Measurement, event: SkillScored, drawn: Drawn) -> Measur
         return replace(known, fresh=drawn, value=event.value)
     value = known.value
     if known.fresh is None and value is not None and event.value is not None:
+        # The mean over all draws, from the one so far.
         value += (event.value - value) / (known.draws + 1)
-    return replace(known, further=(*known.further, drawn), value=value)
+    return replace(known, drawn=(*known.drawn, drawn), value=value)
 
 
 def _with_score(standing: Standing, skill: str, known: Measurement) -> Standing:
@@ -210,6 +213,7 @@ def _imported(state: RunState[S], event: RunImported) -> RunState[S]:
 def _retracted(state: RunState[S], event: EvidenceRetracted) -> RunState[S]:
     """What is still to be drawn and tried is so without the retracted items."""
     assert state.started is not None
+    # With a place, only what was tried there is no evidence: the items stay in their splits.
     if event.place:
         return state
     splits = state.started.splits

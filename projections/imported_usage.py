@@ -1,4 +1,4 @@
-"""What an imported run's calls came to, as the trainer that made them counted: there is no journal of them."""
+"""The cost of an imported run's calls, as the trainer that made them counted it: there is no journal of them."""
 
 from __future__ import annotations
 

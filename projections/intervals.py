@@ -54,6 +54,7 @@ def _wilson(mean: float, items: float, z: float) -> Interval:
     centre = share + square / (2 * items)
     reach = z * math.sqrt(share * (1 - share) / items + square / (4 * items * items))
     scale = 1 + square / items
+    # Here the formula gives 0 and 1 exactly, and floats a hair more or less.
     low = 0.0 if share == 0 else (centre - reach) / scale
     high = 1.0 if share == 1 else (centre + reach) / scale
     return Interval(max(0.0, low), min(1.0, high))
@@ -75,6 +76,7 @@ def wilson_by_family(means: Mapping[str, float], families: Mapping[str, str]) ->
     alone = middle * (1 - middle)
     if alone < _SAME:
         return _wilson(middle, len(groups), _student(len(groups) - 1))
+    # Families that seem to spread less than chance would spread them are worth no more than their items.
     worth = items if variance * items <= alone else alone / variance
     return _wilson(middle, worth, _student(len(groups) - 1))
 
@@ -90,6 +92,7 @@ def _by_family(values: Mapping[str, float], families: Mapping[str, str]) -> dict
 def _student(degrees: int) -> float:
     if degrees <= len(_T):
         return _T[degrees - 1]
+    # The first terms of Student's t as a series around the normal distribution.
     return _Z + (_Z**3 + _Z) / (4 * degrees) + (5 * _Z**5 + 16 * _Z**3 + 3 * _Z) / (96 * degrees**2)
 
 
@@ -101,6 +104,7 @@ def sign_test(won: int, lost: int) -> float:
     """
     turned = won + lost
     tail = sum(math.comb(turned, k) for k in range(min(won, lost) + 1))
+    # A quotient of whole numbers: as floats, the powers would overflow where many items turned.
     return min(1.0, float(2 * tail / 2**turned))
 
 

@@ -137,6 +137,7 @@ def _forked(growing: _Growing, event: Event, seq: int) -> None:
 
 def _retracted(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, EvidenceRetracted)
+    # A retraction belongs to the fork that was made for it.
     if growing.forks:
         last = growing.forks.pop()
         growing.forks.append(evolve(last, without=(*last.without, *event.items)))
@@ -145,6 +146,7 @@ def _retracted(growing: _Growing, event: Event, seq: int) -> None:
 def _scored(growing: _Growing, event: Event, seq: int) -> None:
     """A text that had no value yet is measured, by itself or beside a candidate."""
     assert isinstance(event, SkillScored)
+    # A bound is no measurement.
     if event.purpose != "selection" or not event.exact:
         return
     for node in growing.nodes.values():
@@ -177,6 +179,7 @@ def _skipped(growing: _Growing, event: Event, seq: int) -> None:
 
 def _guided(growing: _Growing, event: Event, seq: int) -> None:
     assert isinstance(event, SlowUpdateApplied)
+    # None of these made a new text.
     if event.verdict.action in ("postponed", "unchanged", "no_content"):
         return
     name = f"epoch {event.epoch}"

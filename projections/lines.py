@@ -72,7 +72,7 @@ _OUTCOMES: dict[str, Outcome] = {
 
 
 def outcome_of(verdict: str) -> Outcome:
-    """What a step line's verdict came to; every word that is no verdict is a reason to skip the step."""
+    """The outcome of a step line's verdict; every word that is no verdict is a reason to skip the step."""
     return _OUTCOMES.get(verdict, "skipped")
 
 

@@ -19,6 +19,7 @@ NOT_TAKEN_TYPES = (*CHAIN_TYPES, "SlowUpdateProposed", "SlowUpdateApplied")
 Kind = Literal["edit", "suggestion", "draft", "note", "guidance", "reply"]
 Why = Literal[Reason, "unusable", "failed"]
 
+# From the end that came furthest to the one that came least far.
 _FURTHEST: tuple[Reason, ...] = (
     "rejected", "indecisive", "not_judged", "not_applied", "ranked_out", "merged_away"
 )  # fmt: skip

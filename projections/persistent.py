@@ -28,6 +28,7 @@ class Ledger(Mapping[K, V], Generic[K, V]):
         if key in self:
             raise KeyError(f"{key!r} is already in the ledger")
         entries = self._entries
+        # A newer version has grown from here already: this one goes on in a copy.
         if len(entries) != self._size:
             entries = dict(islice(entries.items(), self._size))
         entries[key] = (self._size, value)

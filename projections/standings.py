@@ -97,6 +97,7 @@ def _skipped(state: RunState[S], event: StepSkipped) -> RunState[S]:
 
 def _guided(state: RunState[S], event: SlowUpdateApplied) -> RunState[S]:
     assert state.current is not None
+    # The text is as it was, and so are its place and its score.
     if event.skill.hash == state.current.skill.hash:
         return state
     verdict = event.verdict

@@ -78,7 +78,7 @@ class Standing:
 
 @frozen(kw_only=True)
 class Drawn:
-    """One more selection evaluation of a skill that was measured before."""
+    """One evaluation of a skill on the validation items: its score, and each item's own."""
 
     score: Score
     place: str
@@ -88,31 +88,43 @@ class Drawn:
 @frozen(kw_only=True)
 class Measurement:
     """
-    The selection evaluations of one skill: the first with its score and each item's own, and the `further` ones.
+    The evaluations of one skill that the gate may look at, the first one first.
 
-    `value` is what the stated score counts. `fresh` is an evaluation that decided nothing, made to be reported.
+    `value` is what the stated score counts. `fresh` is one more evaluation, which decided nothing, made to be reported.
     """
 
-    score: Score
+    drawn: tuple[Drawn, ...]
     value: float | None
-    place: str
-    items: Mapping[str, Measured]
-    further: tuple[Drawn, ...] = ()
     fresh: Drawn | None = None
+
+    @property
+    def score(self) -> Score:
+        """The first evaluation's score."""
+        return self.drawn[0].score
+
+    @property
+    def place(self) -> str:
+        """Where the skill was first measured."""
+        return self.drawn[0].place
+
+    @property
+    def items(self) -> Mapping[str, Measured]:
+        """The first evaluation's items."""
+        return self.drawn[0].items
 
     @property
     def draws(self) -> int:
         """How many evaluations the gate may look at."""
-        return 1 + len(self.further)
+        return len(self.drawn)
 
     @property
     def stated(self) -> Score:
         """The skill's score: of the evaluation that decided nothing, else the mean over all of them."""
         if self.fresh is not None:
             return self.fresh.score
-        if not self.further:
+        if self.draws == 1:
             return self.score
-        scores = [self.score, *(drawn.score for drawn in self.further)]
+        scores = [drawn.score for drawn in self.drawn]
         return replace(
             self.score,
             hard=sum(score.hard for score in scores) / len(scores),
@@ -203,5 +215,5 @@ def is_silent(row: RolloutCompleted) -> bool:
 
 
 def proposals_in(made: PatchProposed | PatchesMerged) -> tuple[Proposal, ...]:
-    """What an analyst or a merge came to, whichever update mode it was made in."""
+    """The proposals of an analyst or a merge, whichever update mode it was made in."""
     return made.edits or made.suggestions or made.drafts

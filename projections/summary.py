@@ -56,6 +56,7 @@ class Holder:
 
     def measured(self, event: SkillScored, stated: float | None) -> Holder:
         """The same holder once its skill is measured for the first time, or once more."""
+        # As in the state's own fold: a first draw of a text that has a value changes nothing.
         changed = event.skill == self.skill and (self.value is None or event.draw != 1)
         return evolve(self, value=stated) if changed else self
 
@@ -245,8 +246,8 @@ def _built(summary: Summary, event: CandidateBuilt) -> Summary:
     return evolve(summary, open=evolve(summary.open, applied=applied))
 
 
-def _placed(summary: Summary, event: Event, place: Holder) -> Summary:
-    held = moved({"current": summary.current, "best": summary.best}, event, place)
+def _placed(summary: Summary, event: Event, holder: Holder) -> Summary:
+    held = moved({"current": summary.current, "best": summary.best}, event, holder)
     return evolve(summary, current=held["current"], best=held["best"])
 
 

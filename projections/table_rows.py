@@ -119,6 +119,7 @@ def rollout_row(recorded: Recorded) -> Row:
 def call_rows(log: EventLog) -> Iterator[Row]:
     """Every call; those of a fork's parent are marked."""
     forks = [recorded.event for recorded in log.read(types={"RunForked"})]
+    # The fork of a fork has its parent's inherited calls, too.
     inherited = max((event.inherited for event in forks if isinstance(event, RunForked)), default=0)
     for row in Journal(log.reader).read():
         yield {**_call(row), "inherited": int(row.n <= inherited)}

@@ -1,7 +1,7 @@
 """
 Ordinary tables of one or several runs for SQL and spreadsheets: sqlite-utils and Datasette find keys, views and texts.
 
-They go into a file of their own, never into a log, and are made anew each time: delete them whenever you like. Every
+They go into a file of their own, never into a log, and are rebuilt each time: delete them whenever you like. Every
 table has a column `run`, but for `skills`, which name themselves by their content.
 """
 
@@ -202,8 +202,10 @@ def rebuild_tables(logs: Sequence[EventLog], path: Path, trajectories: Trajector
     draft.unlink(missing_ok=True)
     try:
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            # The draft is nothing that has to survive a crash.
             connection.execute("pragma journal_mode = off")
             connection.execute("pragma synchronous = off")
+            # What a user's plugins do must not change the tables.
             _write(Database(connection, execute_plugins=False), logs, trajectories)
         draft.replace(path)
     finally:
@@ -244,6 +246,7 @@ def _fill(database: Database, run: str, log: EventLog, trajectories: Trajectorie
             skill_texts(log.read(types=SKILL_TYPES)), written_texts(log.read(types=WRITTEN_TYPES)), searched
         ),
     }
+    # Several runs may have the same skill.
     database.table("skills").insert_all(skill_rows(log.read(types=SKILL_TYPES)), ignore=True)
     for name, rows in contents.items():
         database.table(name).insert_all(({"run": run, **row} for row in rows), batch_size=500)

@@ -59,7 +59,7 @@ class Money:
 
 @frozen(kw_only=True)
 class UsageSums:
-    """What a group of calls came to; `tries` counts attempts on the wire, those that were repeated too."""
+    """The cost of a group of calls; `tries` counts attempts on the wire, those that were repeated too."""
 
     calls: int = 0
     failed: int = 0
@@ -294,7 +294,7 @@ class _Sum:
 
     @property
     def usage(self) -> UsageSums:
-        """What it came to."""
+        """Its cost."""
         tallies = {
             name: Tally(self.reported[kind], self.silent[kind], self.speaking[kind]) for kind, name in enumerate(KINDS)
         }
@@ -320,5 +320,5 @@ class _Groups(Generic[K]):
 
     @property
     def usages(self) -> dict[K, UsageSums]:
-        """What each came to."""
+        """The cost of each."""
         return {key: one.usage for key, one in self.sums.items()}

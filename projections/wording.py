@@ -34,6 +34,7 @@ def same_words(proposal: Proposal) -> tuple[str, ...]:
 
 def by_wording(inputs: Sequence[Proposal], outputs: Sequence[Proposal]) -> Mapping[str, str]:
     """The output that each input went into, by id; inputs that no output is worded like are not in it."""
+    # Reversed, so that of outputs in the same words the first one counts.
     same = {same_words(output): output.id for output in reversed(outputs)}
     found = {each.id: same[words] for each in inputs if (words := same_words(each)) in same}
     if len(found) < len(inputs):

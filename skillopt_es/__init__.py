@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         resume,
         train,
     )
+    from skillopt_es.engine.programs import Program
     from skillopt_es.errors import (
         AwaitingAnswers,
         BackendError,
@@ -61,6 +62,7 @@ _ROOMS = {
     "config": ("RunConfig",),
     "door.run": ("Run", "open_run"),
     "door.work": ("Watch", "aestimate", "aevaluate", "aresume", "atrain", "estimate", "evaluate", "resume", "train"),
+    "engine.programs": ("Program",),
     "errors": (
         "AwaitingAnswers",
         "BackendError",
@@ -115,6 +117,7 @@ __all__ = [
     "Measured",
     "Message",
     "NotInRun",
+    "Program",
     "Recorded",
     "Run",
     "RunBusy",

@@ -378,7 +378,7 @@ class Item(Protocol):
 @frozen(kw_only=True)
 class Episode:
     """
-    What one attempt at an item came to; a failure `code` is short and stable, `detail` says more.
+    The result of one attempt at an item; a failure `code` is short and stable, `detail` says more.
 
     `answers` are the accepted answers as texts, where there are any: no edit may put one beside its question. An
     attempt that met texts from outside the data, such as pages of the web, is `untrusted`: their authors may want

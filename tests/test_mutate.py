@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from mutate.mutants import mutants_of
 from mutate.targets import TARGETS
+from support.mirrors import modules, speaking_of
 
 ROOT = Path(__file__).parent.parent
 SMALL = '''
@@ -28,8 +29,10 @@ def kept(rows: list[str], most: int = MOST) -> str:
 
 @pytest.mark.parametrize("module", sorted(TARGETS))
 def test_the_modules_and_their_tests_are_there(module: str) -> None:
-    """A file that was renamed would leave a module without its tests."""
+    """A file that was renamed would leave a module without its tests; the first of them speaks of it."""
     assert [path for path in (module, *TARGETS[module]) if not (ROOT / path).exists()] == []
+    [name] = [name for name, file in modules().items() if file == ROOT / module]
+    assert ROOT / TARGETS[module][0] in speaking_of(name)
 
 
 def test_what_is_explained_is_a_mutant_of_today() -> None:

@@ -25,6 +25,7 @@ def read_csv_rows(path: Path) -> list[tuple[str, dict[str, Json]]]:
     line = 1
     try:
         for cells in reader:
+            # A row begins in the line after the one before it: a cell may have line ends in it.
             where, line = f"{path}:{line}", reader.line_num + 1
             if not names:
                 names = _header(where, cells)

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from attrs import AttrsInstance, fields
 
-from skillopt_es.errors import ConfigError, SettingRefused
+from skillopt_es.errors import SettingRefused
 from skillopt_es.events.values import Json
 from skillopt_es.ports import EnvironmentSettings
 
@@ -29,8 +29,8 @@ def read_options(kind: type[T], settings: EnvironmentSettings) -> T:
     values: dict[str, object] = {}
     for key, given in settings.options.items():
         if key not in known:
-            what = f"env.{key}: environment {settings.name!r} has no such option"
-            raise ConfigError(what, hint=_nearest(key, known, settings))
+            hint = _nearest(key, known, settings)
+            raise SettingRefused(f"env.{key}", f": environment {settings.name!r} has no such option", hint=hint)
         if given is None:
             continue
         try:

@@ -17,6 +17,7 @@ _NETWORK = ("SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS")
 _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _SIGN_IN = ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# What is shorter would be cut out of ordinary words, too.
 _SHORTEST_SECRET = 8
 
 
@@ -41,6 +42,7 @@ def child_environment(agent: Agent, settings: ModelSettings, environ: Mapping[st
     if key:
         own, endpoint = agent.key_variables
         variables[endpoint if settings.base_url else own] = key
+    # A proxy's address may hold a login (user:password@), which must not reach the log either.
     proxies = [environ[name] for name in _PROXIES if "@" in environ.get(name, "")]
     secrets = tuple(value for value in (key, *more.values(), *proxies) if len(value) >= _SHORTEST_SECRET)
     return ChildEnvironment(variables, private, secrets)

@@ -52,6 +52,7 @@ class ClaudeCode:
             arguments += ["--tools", ",".join((*_TOOLS[run.access], *web))]
             if run.access != "none":
                 arguments += ["--allowedTools", ",".join(("Skill", *web))]
+        # With full access all tools are there: only those for the web are taken away.
         elif not run.web:
             arguments += ["--disallowedTools", ",".join(_WEB)]
         if run.model:
@@ -86,6 +87,7 @@ class ClaudeCode:
                 case "system" if text_in(event, "subtype") == "api_retry":
                     repeated = event
                 case "assistant" | "user" as author:
+                    # A message after a repeated request says that the request got through in the end.
                     repeated = None
                     blocks.take(author, inside(event, "message", "content"))
                 case "result":
@@ -122,6 +124,7 @@ class _Blocks:
                     self._steps.append(AgentStep(kind="message", text=text_in(block, "text")))
                 case "thinking" if author == "assistant" and text_in(block, "thinking"):
                     self._steps.append(AgentStep(kind="reasoning", text=short(text_in(block, "thinking"))))
+                # This one only carries the answer to a schema: it is no step of the work.
                 case "tool_use" if text_in(block, "name") != "StructuredOutput":
                     self._places[text_in(block, "id")] = len(self._steps)
                     self._steps.append(_called(block))

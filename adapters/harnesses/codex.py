@@ -52,6 +52,7 @@ class Codex:
         arguments += _setting("web_search", "live" if run.web and run.access != "none" else "disabled")
         if run.access == "edit":
             arguments += _setting("sandbox_workspace_write.network_access", run.network)
+            # Only the workspace may be written to: other runs share /tmp.
             arguments += _setting("sandbox_workspace_write.exclude_slash_tmp", True)
         if run.effort:
             arguments += _setting("model_reasoning_effort", run.effort)
@@ -63,6 +64,7 @@ class Codex:
             file = run.notes / "schema.json"
             file.write_text(json.dumps(run.schema), encoding="utf-8")
             arguments += ["--output-schema", str(file)]
+        # `-` makes it read the prompt from standard input.
         return [*arguments, "-"]
 
     def environment(self, run: Run, home: Path | None) -> Mapping[str, str]:
@@ -85,6 +87,7 @@ class Codex:
                 done = _step(inside(event, "item"))
                 steps += done
                 complaint = complaint if all(step.kind == "error" for step in done) else None  # it goes on
+            # A turn that completes has got over what was complained of before.
             elif kind == "turn.completed":
                 finished, complaint, usage = True, None, _usage(event)
             elif kind == "turn.failed":
@@ -109,6 +112,7 @@ def _provider(run: Run) -> list[str]:
     fields = {"name": "skillopt", "base_url": run.base_url, "wire_api": "responses"}
     if run.has_key:
         fields["env_key"] = _KEY
+    # It takes an inline table of TOML; a text that is quoted as in JSON is one in TOML, too.
     table = ", ".join(f"{name} = {json.dumps(value)}" for name, value in fields.items())
     return [*_setting("model_provider", "skillopt"), "-c", f"model_providers.skillopt={{{table}}}"]
 

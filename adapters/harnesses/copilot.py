@@ -130,6 +130,7 @@ def _usage(file: Path) -> Usage:
     try:
         parsed: object = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
+        # The counts only inform: a run that leaves no file has answered all the same.
         return Usage()
     metrics = inside(parsed, "modelMetrics")
     counts = [inside(each, "usage") for each in metrics.values()] if isinstance(metrics, Mapping) else []

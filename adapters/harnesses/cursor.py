@@ -12,6 +12,7 @@ from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.events.values import Role
 from skillopt_es.ports import AgentStep, ChatModel, ModelSettings, Usage, provider
 
+# There is no `none`: it has no switch that takes its tools away, so it can only be a target.
 _ACCESS: Mapping[Access, tuple[str, ...]] = {
     "read": ("--sandbox", "enabled", "--mode", "ask"),
     "edit": ("--sandbox", "enabled", "--force"),

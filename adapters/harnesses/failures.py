@@ -20,7 +20,9 @@ from skillopt_es.adapters.models.errors import ErrorBody, Failure, failure, fail
 from skillopt_es.adapters.processes import Ended
 from skillopt_es.ports import FailureKind, ModelSettings
 
+# A status that is named as one (HTTP 429, status code: 503), or that stands before its words (401 unauthorized).
 _STATUS = re.compile(r"(?:\bhttp|\bstatus(?: code)?|api error|\bcode)\W{0,3}([45]\d\d)\b|\b([45]\d\d) [a-z]")
+# The first pattern that fits decides, so their order matters.
 _WORDS: tuple[tuple[FailureKind, re.Pattern[str]], ...] = (
     ("config", re.compile(r"unknown option|unexpected argument|unrecognized|invalid value|root/sudo|error: option")),
     ("quota", re.compile(r"insufficient.quota|credit balance|usage limit|billing|quota exceeded|out of credits")),
@@ -46,6 +48,7 @@ def failure_in(ended: Ended, transcript: Transcript, stream: Stream, seconds: fl
         return failure("invalid_reply", "the agent printed far more than an event stream ever holds")
     answered = transcript.finished and transcript.complaint is None and bool(transcript.answer)
     if ended.how == "given_up" and transcript.complaint is not None:
+        # It was ended because no later request can do better, so another run could not, either.
         return evolve(meant_by(transcript.complaint), retry=False)
     if ended.how == "late":  # one that does not leave after its last word has answered all the same
         return None if answered else evolve(_late(transcript, seconds), retry=False)
@@ -78,6 +81,7 @@ def _crashed(ended: Ended) -> Failure:
     how = f"exit code {ended.code}" if ended.code > 0 else f"signal {-ended.code}"
     said = _last_words(ended.errors)
     meant = meant_by(Complaint(message=said)) if said else None
+    # What a crash prints may say anything: it is only believed where it speaks of how the agent was set up.
     kind: FailureKind = meant.kind if meant is not None and meant.kind in ("config", "auth", "quota") else "server"
     return failure(kind, f"the agent ended with {how}{_quoted(said)}", status=meant.status if meant else None)
 
@@ -89,6 +93,7 @@ def meant_by(complaint: Complaint) -> Failure:
     said = next((kind for kind, pattern in _WORDS if pattern.search(words)), None)
     if status is not None and status >= 400:
         by_status = failure_of(status, {}, ErrorBody(complaint.message))
+        # These two come with several statuses, so their words are surer.
         kind = said if said in ("quota", "context_length") else by_status.kind
         return failure(kind, complaint.message, status=status)
     return failure(said or "server", complaint.message)

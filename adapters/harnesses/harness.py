@@ -106,6 +106,7 @@ class Harness:
         self._limiter = Limiter(
             concurrency=min(self._own.processes, settings.concurrency),
             requests_per_minute=settings.requests_per_minute,
+            # What an agent takes in a run cannot be estimated before it.
             tokens_per_minute=0,
             clock=clock,
             sleep=sleep,
@@ -220,8 +221,10 @@ class Harness:
         except NotStartedError as error:
             return _Tried(failure("config", str(error)), Transcript())
         except TimeoutError:
+            # Not even killing it ended it in time.
             return _Tried(failure("server", "the agent cannot be ended"), Transcript())
         finally:
+            # Shielded: a cancelled call leaves no folder behind, either.
             await asyncio.shield(asyncio.to_thread(remove_rooms, rooms))
 
     def _prepared(self, request: ChatRequest, rooms: Rooms, emptied: bool) -> tuple[Run, str]:
@@ -267,6 +270,7 @@ class Harness:
             hopeless=self._hopeless(run) if run is not None and self._agent.retrying else None,
         )
         ended = await run_program(program)
+        # The code alone could be the agent's own; with these words it is that of the program around it.
         if self._hides and ended.code == NOT_HIDDEN and ended.errors.startswith(WHY_NOT_HIDDEN):
             raise NotStartedError(f"what holds answers {ended.errors}")
         return ended
@@ -284,6 +288,7 @@ class Harness:
             if self._agent.retrying not in line:
                 return False
             complaint = self._agent.read(read_stream(line).events, run).complaint
+            # Refusals in a row: one that got through in between shows that asking on makes sense.
             refused = refused + 1 if complaint is not None and meant_by(complaint).systemic else 0
             return refused >= _REFUSED_ENOUGH
 

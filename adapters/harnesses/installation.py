@@ -41,4 +41,5 @@ def command_of(agent: Agent, settings: ModelSettings, own: AgentSettings, enviro
             f"{agent.name} is not installed: there is no executable {name}",
             hint=f"`{agent.install}`, or name the executable in {where}",
         )
+    # Absolute, because the agent does not start in this process's folder.
     return str(Path(found).absolute())

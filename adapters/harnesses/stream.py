@@ -28,6 +28,7 @@ def read_stream(output: bytes) -> Stream:
     """The events of an output; a line that is cut, empty or no JSON object does not hide the others."""
     events: list[Event] = []
     garbage = ""
+    # Not splitlines, which would also split at characters inside JSON texts.
     for line in output.decode(errors="replace").split("\n"):
         if not line.strip():
             continue
@@ -43,6 +44,7 @@ def _parsed(line: str) -> Event | None:
     try:
         value: object = json.loads(line)
     except (ValueError, RecursionError):
+        # RecursionError is what deep nesting raises.
         return None
     return cast(Event, value) if isinstance(value, dict) else None
 
@@ -63,6 +65,7 @@ def text_in(value: object, *path: str) -> str:
 def number_in(value: object, *path: str) -> int | None:
     """The whole number at a path of keys; one that no log could hold is none."""
     found = inside(value, *path)
+    # JSON's true is an int to Python, but no count.
     return found if isinstance(found, int) and not isinstance(found, bool) and abs(found) <= _MOST_NUMBER else None
 
 

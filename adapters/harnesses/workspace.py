@@ -38,6 +38,7 @@ class Rooms:
 
 def make_rooms() -> Rooms:
     """New, empty folders that nobody else can read."""
+    # Without links: `_placeless` looks for this text in what agents report, and they report resolved paths.
     base = Path(tempfile.mkdtemp(prefix="skillopt-agent-")).resolve()
     rooms = Rooms(base, *(base / name for name in ("workspace", "home", "tmp", "notes")))
     for folder in (rooms.workspace, rooms.home, rooms.temporary, rooms.notes):

@@ -51,10 +51,12 @@ _NAMES: Mapping[Feature, tuple[str, ...]] = {
     "temperature": ("temperature",),
     "effort": ("effort", "budget_tokens"),
 }
+# The look-ahead keeps a date (claude-opus-4-20250514) from being taken for the second number of the version.
 _GENERATION = re.compile(r"claude-(?:(?:opus|sonnet|haiku)-)?(\d+)(?:[.-](\d{1,2})(?!\d))?")
 # Before generation 4.6 a model thinks by a budget of tokens instead of an effort.
 _FIRST_ADAPTIVE = (4, 6)
 _BUDGETS = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 32768, "max": 49152}
+# The API takes no smaller one.
 _SMALLEST_BUDGET = 1024
 
 
@@ -64,6 +66,7 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
     refuse_others(settings, open_model.takes)
     check_anthropic(settings)
     settings = evolve(settings, base_url=settings.base_url.strip() or PUBLIC)
+    # People write this address with and without /v1.
     path = "/messages" if settings.base_url.rstrip("/").endswith("/v1") else "/v1/messages"
     wire = MessagesWire(
         model=settings.model,
@@ -243,6 +246,7 @@ def read(status: int, headers: Mapping[str, str], parsed: Object) -> ChatReply |
     text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
     calls = tuple(_tool_call(block) for block in blocks if block.get("type") == "tool_use")
     finish = _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
+    # A reply that calls tools, was cut or refused may be without text.
     if not text.strip() and finish in {"stop", "other"}:
         nothing = failure("empty", "the reply holds no text", status=status, request_id=request_id)
         return evolve(nothing, usage=_usage(as_object(parsed.get("usage"))))
@@ -279,6 +283,7 @@ def assemble(events: Sequence[ServerEvent]) -> Object | None:
             blocks[parsed.get("index")][1].append(as_text(piece))
         elif kind == "message_delta":
             message |= as_object(parsed.get("delta"))
+            # The counts come in two parts, with the first event and the last; a null must not overwrite a number.
             usage |= {name: count for name, count in as_object(parsed.get("usage")).items() if count is not None}
         elif kind == "message_stop":
             content = [_whole(block, "".join(pieces)) for block, pieces in blocks.values()]

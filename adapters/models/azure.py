@@ -24,6 +24,7 @@ from skillopt_es.adapters.models.openai import uses_responses, wire_for
 from skillopt_es.ports import ChatModel, ModelSettings, provider
 
 SCOPE = "https://cognitiveservices.azure.com/.default"
+# The leading dots matter: a token must not go to notopenai.azure.com.
 _HOSTS = (
     ".openai.azure.com",
     ".cognitiveservices.azure.com",
@@ -65,6 +66,7 @@ def open_model(settings: ModelSettings, environ: Mapping[str, str], outside: Out
         scope = settings.ad_scope or SCOPE
         source = token_source(mode, scope, environ, settings)
         credential = TokenCache(source, wall_clock=outside.wall_clock)
+        # Who signs in with a token sends no key beside it.
         settings = evolve(settings, api_key_env="")
     wire, _, api = wire_for(settings)
     at = evolve(settings, base_url=place.base_url)
@@ -149,6 +151,7 @@ def _require_trusted_host(settings: ModelSettings) -> None:
     """A token opens more than one endpoint, so it goes only to Azure, over TLS; or where the user says so."""
     url = urlsplit(settings.base_url.strip())
     try:
+        # The host as the client reads it that will send the token: readers disagree about odd addresses.
         host = httpx.URL(settings.base_url.strip()).host.lower()
     except httpx.InvalidURL:
         host = ""

@@ -140,11 +140,14 @@ async def _request(
     return read_token(response.content, now, who)
 
 
+# The metadata service answers 404 and 410 while it is being updated, so these are no refusals.
 _PASSING = frozenset({404, 410, 429})
+# Outside Azure nobody answers at the metadata address: a short wait to connect finds that out soon.
 _PATIENCE = httpx.Timeout(30, connect=3)
 
 
 def _resource(scope: str) -> str:
+    # The command line and the metadata service ask for a resource, the login endpoint for a scope.
     return scope.removesuffix("/.default")
 
 
@@ -162,6 +165,7 @@ def azure_cli(resource: str, environ: Mapping[str, str], settings: ModelSettings
             hint="install the Azure CLI and run `az login`, or name a key's variable in model.api_key_env",
         )
     command = (program, "account", "get-access-token", "--output", "json", "--resource", resource)
+    # The command needs the user's environment, but not our key.
     own = {name: value for name, value in environ.items() if name != settings.api_key_env}
     return lambda now: _ask_cli(command, {**own, "AZURE_CORE_NO_COLOR": "true"}, now)
 
@@ -190,5 +194,6 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     """Also what it started, when it is given up."""
     if process.returncode is None:
         with contextlib.suppress(ProcessLookupError):
+            # It was started as the leader of a session, so its group has its number.
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()

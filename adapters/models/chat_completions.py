@@ -94,7 +94,9 @@ class ChatWire:
                 body["tool_choice"] = _choice(request.tool_choice)
         if self.stream:
             body["stream"] = True
+            # Without this a stream does not say what it took.
             body["stream_options"] = {"include_usage": True}
+        # Last, so that a dialect has the last word.
         body.update(self.extra)
         return body
 
@@ -190,7 +192,9 @@ def assemble(events: Sequence[ServerEvent]) -> Object | None:
             return None
         if chunk.get("error"):
             return {"error": chunk["error"]}
+        # Later chunks repeat these, some of them as null: what was said stays.
         whole |= {name: value for name, value in chunk.items() if value and name != "choices"}
+        # Only one answer is asked for.
         for choice in map(as_object, as_list(chunk.get("choices"))[:1]):
             finish = choice.get("finish_reason") or finish
             delta = as_object(choice.get("delta"))
@@ -203,8 +207,10 @@ def assemble(events: Sequence[ServerEvent]) -> Object | None:
 
 def _add_tool(tools: dict[object, dict[str, str]], part: Object) -> None:
     index = part.get("index")
+    # Some servers leave the index out; then each piece is a whole call.
     known = tools.setdefault(index if isinstance(index, int) else len(tools), {"id": "", "name": "", "arguments": ""})
     function = as_object(part.get("function"))
+    # Later pieces leave the id and the name empty, or repeat them.
     known["id"] = known["id"] or as_text(part.get("id"))
     known["name"] = known["name"] or as_text(function.get("name"))
     known["arguments"] += as_text(function.get("arguments"))
@@ -216,6 +222,7 @@ def _read(
     request_id = request_id_in(headers) or as_name(parsed.get("id"))
     choices = parsed.get("choices")
     choice = as_object(choices[0]) if isinstance(choices, list) and choices else NOTHING
+    # An error in a 200 that names no status is taken as a gateway's, which may pass.
     reported = _reported_error(parsed, choice) or (None if odd is None else (502, odd))
     if reported is not None:
         return refused_by_endpoint(reported[0], headers, reported[1])
@@ -251,6 +258,7 @@ def _reported_error(parsed: Object, choice: Object) -> tuple[int, ErrorBody] | N
     """The error that some gateways put into a 200, such as OpenRouter, with a status as its code."""
     for place in (choice, parsed):
         error = place.get("error")
+        # Beside a choice, an error of the whole reply did not cost the answer.
         if error and (place is choice or not choice):
             return status_in(as_object(error)), error_in(place)
     return None
@@ -259,6 +267,7 @@ def _reported_error(parsed: Object, choice: Object) -> tuple[int, ErrorBody] | N
 def _finish(reason: object, refusal: str, calls: tuple[ToolCall, ...]) -> FinishReason:
     if refusal:
         return "refused"
+    # Some servers say `stop` with a call of tools. One that was cut off must not be made.
     if calls and reason != "length":
         return "tools"
     return _FINISHES.get(reason, "other") if isinstance(reason, str) else "other"
@@ -279,6 +288,7 @@ def _tool_calls(message: Object) -> tuple[ToolCall, ...]:
         function = as_object(call.get("function"))
         name = as_text(function.get("name"))
         calls.append(
+            # Some servers give calls no id, but the result of a call has to name one.
             ToolCall(as_text(call.get("id")) or f"call_{number}", name, as_text(function.get("arguments")) or "{}")
         )
     return tuple(calls)

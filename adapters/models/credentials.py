@@ -14,6 +14,7 @@ from skillopt_es.adapters.models.reading import Object, as_object, as_text, pars
 from skillopt_es.adapters.models.slots import Clock
 
 RENEW_BEFORE = 300.0
+# They live for an hour at least: this is a little less.
 _UNKNOWN_LIFE = 3000.0
 
 
@@ -55,6 +56,7 @@ class TokenCache:
         if known is not None:
             return known
         async with self._lock():
+            # Whoever had the lock before may have renewed it.
             known = self._good()
             if known is not None:
                 return known
@@ -76,6 +78,7 @@ class TokenCache:
 
     def _lock(self) -> asyncio.Lock:
         loop = asyncio.get_running_loop()
+        # A lock belongs to one event loop, which the adapter may outlive.
         if self._asking is None or self._asking[0] is not loop:
             self._asking = (loop, asyncio.Lock())
         return self._asking[1]
@@ -85,6 +88,7 @@ def read_token(body: bytes, now: float, who: str) -> Token | Failure:
     """The token in an answer of any of these sources."""
     said = as_object(parsed_json(body))
     text = as_text(said.get("access_token")) or as_text(said.get("accessToken"))
+    # It goes into a header: a line end in it would begin another one.
     if not text or not text.isascii() or not text.isprintable():
         return failure("auth", f"{who} answered without a token")
     return Token(text, _expiry(said, now))

@@ -16,6 +16,7 @@ from skillopt_es.ports import ModelSettings
 
 _FIXED_HEADERS = {
     "Accept": "application/json",
+    # Neither br nor zstd: `Body` unpacks only these two.
     "Accept-Encoding": "gzip, deflate",
     "Content-Type": "application/json",
     "User-Agent": "skillopt-es",
@@ -56,11 +57,13 @@ def open_endpoint(
         headers[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
     if settings.stream:
         headers["Accept"] = "text/event-stream"
+    # The user's own come last and win; a key among them is redacted like ours.
     headers.update(_extra_headers(settings))
     proxy = proxy_for(url, environ)
     if proxy and proxy.authorization and url.scheme == "http":  # no tunnel: the proxy reads the request itself
         headers["Proxy-Authorization"] = proxy.authorization
     secrets = [key, proxy.authorization if proxy else "", *(headers.get(name, "") for name in _SECRET_HEADERS)]
+    # An error may quote a key without its scheme.
     bare = tuple(secret.removeprefix("Bearer ").removeprefix("Basic ") for secret in secrets)
     return Endpoint(
         url=url,
@@ -144,6 +147,7 @@ class Proxy:
 
 def proxy_for(url: httpx.URL, environ: Mapping[str, str]) -> Proxy | None:
     """The proxy on the way to this URL, if there is one; never for this machine, which no proxy could reach."""
+    # Capital letters sort first, so the lower-case spelling wins where both are set.
     given = {name.lower(): value for name, value in sorted(environ.items()) if name.lower().endswith("_proxy")}
     text = given.get(f"{url.scheme}_proxy") or given.get("all_proxy")
     local = url.host == "localhost" or url.host.startswith("127.") or url.host == "::1"
@@ -161,5 +165,6 @@ def proxy_for(url: httpx.URL, environ: Mapping[str, str]) -> Proxy | None:
 
 
 def _is_exempt(host: str, no_proxy: str) -> bool:
+    # `host`, `.host` and `*.host` mean the same here; what is left of a bare `*` is empty and stands for all.
     names = [name.strip().lower().lstrip("*").lstrip(".") for name in no_proxy.split(",") if name.strip()]
     return any(not name or host == name or host.endswith(f".{name}") for name in names)

@@ -171,6 +171,7 @@ def status_in(error: Mapping[str, object]) -> int:
     if isinstance(code, int) and 400 <= code < 600:
         return code
     names = (error.get("type"), code)
+    # An error that says nothing of the kind is taken as a gateway's, which may pass.
     return next((_STATUS_OF[name] for name in names if isinstance(name, str) and name in _STATUS_OF), 502)
 
 
@@ -208,6 +209,7 @@ def read_error(body: bytes) -> ErrorBody:
     try:
         parsed: object = json.loads(body)
     except (ValueError, RecursionError):
+        # A gateway's page in HTML, for example.
         return ErrorBody(body[:20_000].decode(errors="replace"))
     if isinstance(parsed, list) and parsed:  # Gemini wraps the object in a list
         parsed = parsed[0]

@@ -70,6 +70,7 @@ class Exchange:
         except UnreadableError as error:
             return failure("transport", f"the reply of {host} cannot be read: {error}")
         except TimeoutError as error:
+            # The transport's time-outs are TimeoutErrors, too.
             if not deadline.expired():
                 return self._failure(error)
             return failure("timeout", f"{host} was still replying at the call's deadline")
@@ -83,6 +84,7 @@ class Exchange:
             await transport.aclose()
 
     async def _send(self, body: bytes, client_request_id: str, token: str, seconds: float) -> HttpReply:
+        # To aiohttp 0 means no limit.
         extensions = self._extensions if seconds >= self._timeout_seconds else _extensions(max(seconds, 0.001))
         stream = httpx.ByteStream(body)
         request = httpx.Request("POST", self._endpoint.url, headers=self._headers, stream=stream, extensions=extensions)
@@ -108,6 +110,7 @@ class Exchange:
 
     def _transport_here(self) -> AiohttpTransport:
         loop = asyncio.get_running_loop()
+        # Connections belong to one event loop.
         if self._transport is None or self._loop is not loop:
             self._loop, self._transport = loop, self._open()
         return self._transport
@@ -209,6 +212,7 @@ class Body:
     @property
     def whole(self) -> bytes:
         """All of it."""
+        # What breaks off unpacks without an error: only its missing end tells.
         if self._inflate is not None and self._whole and not self._inflate.eof:
             raise UnreadableError("the compressed body ends before its end")
         return bytes(self._whole)
@@ -218,12 +222,15 @@ class Body:
         if inflate.eof:  # one more member of a gzip
             self._inflate = inflate = zlib.decompressobj(_ANY_HEADER)
         try:
+            # One byte more than may be kept shows that it is too much, before a small body unpacks to gigabytes.
             self._take(inflate.decompress(piece, self._most - len(self._whole) + 1))
         except zlib.error as error:
+            # `deflate` is sent with and without a header: if nothing could be read so far, begin again without one.
             if not self._may_lack_header or self._whole:
                 raise UnreadableError(f"the compressed body is damaged: {error}") from error
             self._inflate, self._may_lack_header = zlib.decompressobj(-zlib.MAX_WBITS), False
             return piece
+        # What the limit left over, or the next member of a gzip.
         return inflate.unconsumed_tail or inflate.unused_data
 
     def _take(self, piece: bytes) -> None:

@@ -38,6 +38,7 @@ from skillopt_es.adapters.models.slots import Clock, most_connections
 from skillopt_es.events.values import Json
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, ModelSettings, Try, Wait, may_try_again, rest
 
+# `n` is among them because more than one answer would be paid for and not read.
 _OWN_FIELDS = frozenset({"messages", "input", "model", "stream", "n"})
 _encode = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -81,6 +82,7 @@ class HttpModel:
         self._redactor = endpoint.redactor
         self._token = ""
         fit = most_connections()
+        # Every call in flight is an open file, and the system allows so many.
         concurrency = settings.concurrency if fit is None else min(settings.concurrency, fit)
         self._exchange = Exchange(
             endpoint,
@@ -128,6 +130,7 @@ class HttpModel:
         await self._exchange.aclose()
 
     def _question(self, request: ChatRequest) -> Question:
+        # Once refused, a field is left out for good: each further question would pay for the same refusal.
         for feature in self._refused:
             request = without(request, feature)
         features = tuple(feature for feature in self._droppable if has(request, feature))
@@ -142,6 +145,7 @@ class HttpModel:
     async def _goes_on(self, course: Course, result: Failed) -> bool:
         """Whether there is another try after this one, once it is time for it."""
         request = course.question.request
+        # The circuit is open, or the run is stopping: nothing was asked.
         if not result.on_wire:
             return False
         if self._asks_otherwise(course, result):
@@ -169,6 +173,7 @@ class HttpModel:
             course.note(failed, "downgrade")
             course.question = self._question(course.question.request)
             return True
+        # Once in a call: if a new token is refused, too, its age is not what is wrong.
         if self._credential is not None and failed.status == 401 and result.on_wire and not course.renewed:
             course.renewed = True
             self._credential.forget(result.token)
@@ -213,6 +218,7 @@ class HttpModel:
             if isinstance(token, Failure):
                 return Failed(self._redacted(token), began=start)
             if token != self._token:
+                # The endpoint may quote the token, so it has to be known before the reply is read.
                 self._token, self._redactor = token, Redactor((*self._endpoint.secrets, token))
             if not self._refused.isdisjoint(question.features):  # refused while this call waited for its slot
                 question = self._question(question.request)
@@ -234,6 +240,7 @@ class HttpModel:
     def _told(self, failed: Failure, headers: Mapping[str, str], spent: float | None) -> float | None:
         """How long the endpoint asks us to stay away: in so many words, or because an allowance is spent."""
         told = server_wait(headers, self._outside.wall_clock())
+        # A time in the words of any other error may mean anything.
         if told is not None or failed.kind != "rate_limit":
             return told
         said = said_wait(failed.message)

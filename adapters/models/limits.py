@@ -41,6 +41,7 @@ class Naps:
             self._sleepers.pop(woken, None)
             woken.cancel()
             sleeping.cancel()
+            # What is cancelled here is awaited here: no sleeper stays behind in the loop.
             await asyncio.gather(sleeping, return_exceptions=True)
 
     def wake(self, most: int | None = None) -> int:
@@ -77,6 +78,7 @@ class TokenBucket:
 
     def __init__(self, per_minute: int, clock: Clock) -> None:
         self._rate = per_minute / 60
+        # At least one whole call, or a small allowance would never let any through.
         self._capacity = max(1.0, per_minute * _BURST)
         self._level = self._capacity
         self._clock = clock
@@ -142,6 +144,7 @@ class Limiter:
         try:
             goes_on = await self._wait(tokens, rest)
         except BaseException:
+            # A wait that is cancelled gives its slot back, too.
             self._slots.release()
             raise
         failed = self._failure if goes_on else _STOPPED
@@ -203,6 +206,7 @@ class Limiter:
             self._unexplained += 1
         if final and failed.systemic and not self._failure:
             self._failure = failed
+            # Those who wait go on, and find the circuit open.
             self._pausing.wake()
             self._pacing.wake()
 
@@ -220,6 +224,7 @@ class Limiter:
 
     async def _wait(self, tokens: int, rest: Rest) -> bool:
         """Whether the call may start, once everything that it has to wait for is over."""
+        # Reserved before the wait, so that whoever comes later waits behind it.
         wait = self._requests.reserve(1) if self._requests else 0.0
         if self._tokens:
             wait = max(wait, self._tokens.reserve(tokens))

@@ -30,11 +30,13 @@ class Redactor:
         given = [secret for secret in secrets if secret]
         forms = {form for secret in given for form in _forms(secret)}
         self._given = given
+        # Longest first, so that no form leaves the rest of a longer one behind.
         self._forms = sorted(forms, key=len, reverse=True)
         self._whole = [form for form in self._forms if len(form) >= SHORTEST_SECRET]
         self._pieces = frozenset(
             form.lower()[at : at + _PIECE] for form in forms for at in range(len(form) - _PIECE + 1)
         )
+        # Providers show the last characters of a key to say which one they mean.
         endings = "|".join(re.escape(secret[-4:]) for secret in given if len(secret) >= 2 * SHORTEST_SECRET)
         self._endings = re.compile(rf"(?<!\w)(?:{endings})(?!\w)") if endings else None
 
@@ -73,6 +75,7 @@ class Redactor:
 
     def _without_pieces(self, text: str) -> str:
         lower = text.lower()
+        # Some letters change their length in lower case: then places in one text are not those in the other.
         if not self._pieces or len(lower) != len(text):
             return text
         out: list[str] = []
@@ -86,6 +89,7 @@ class Redactor:
                 at += 1
             else:
                 out.append(REDACTED)
+                # `end` is where no piece begins any more; the last one that did reaches so far.
                 at = end + _PIECE - 1
         return "".join(out)
 

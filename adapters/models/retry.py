@@ -85,6 +85,7 @@ class RetryPolicy:
 
     def backoff(self, slot: str, attempt: int) -> float:
         """The wait after blind try `attempt` (from 0): between half and all of base * 3^attempt, at most the cap."""
+        # Bounded, because a float overflows at some power.
         longest = min(self.cap, self.base * GROWTH ** min(attempt, 64))
         return longest / 2 * (1 + self.draw(f"{self.seed}/{slot}/{attempt}"))
 
@@ -109,6 +110,7 @@ class RetryPolicy:
         return wait if past.told < _TRUSTED else max(wait, self.backoff(slot, past.told - _TRUSTED))
 
 
+# By the headers of an answer alone nobody waits longer.
 LONGEST_SPENT = 120.0
 
 # OpenAI and most that imitate it, Anthropic, and gateways.
@@ -129,6 +131,7 @@ _SAID = re.compile(
     rf"\b(?:try again|retry) (?:in|after) (?:((?:{_NUMBER}(?:ms|s|m|h))+)\b|({_NUMBER}) ?(milli)?seconds?\b)",
     re.IGNORECASE,
 )
+# From the first on a number is a moment in milliseconds, from the second on one in seconds; below, a duration.
 _MILLISECOND_TIMES = 1e11
 _SECOND_TIMES = 1e9
 _YEAR = 365 * 24 * 3600

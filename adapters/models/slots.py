@@ -63,6 +63,7 @@ class Slots:
         try:
             await place
         except asyncio.CancelledError:
+            # It was let in and cancelled at the same moment: the place goes to the next one.
             if place.done() and not place.cancelled():
                 self.release()
             raise
@@ -79,6 +80,7 @@ class Slots:
             self._ceiling, self._found_at = self._ceiling + 1, self._clock()
             self._seen.clear()
         if self._room < self._ceiling:
+            # So a round of as many answers as there is room adds one place, and a tenth.
             self._room = min(float(self._ceiling), self._room + 1 / self._room + _GROWTH)
             self._let_in()
 
@@ -108,11 +110,13 @@ class Slots:
     def _let_in(self) -> None:
         while self._queue and self._inside < self.room:
             place = self._queue.popleft()
+            # Who was cancelled while waiting is passed over.
             if not place.done():
                 self._came_in()
                 place.set_result(None)
 
 
+# How many calls are looked at; how many of each kind say anything; which part of them chance may explain.
 LOOKED_AT = 32
 _FEWEST = 4
 _MOST_WRONG = 0.1

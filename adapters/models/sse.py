@@ -37,6 +37,7 @@ class EventParser:
         """The events that this piece completes."""
         if not piece:
             return
+        # A CR that ends one piece and an LF that begins the next are one line end.
         split_line_end = self._after_cr and piece.startswith(b"\n")
         self._after_cr = piece.endswith(b"\r")
         if split_line_end:
@@ -62,6 +63,7 @@ class EventParser:
             name, data = self._name, self._data
             self._name, self._data = "", []
             return ServerEvent(name, "\n".join(data)) if data else None
+        # A byte order mark may stand before the first field.
         field, _, value = raw.decode("utf-8", "replace").lstrip("\ufeff").partition(":")
         value = value.removeprefix(" ")
         if field == "data":

@@ -49,14 +49,17 @@ def main() -> None:
     """Runs the job that stands on the standard input."""
     report_to = int(sys.argv[1])
     job = json.load(sys.stdin.buffer)
+    # The command must not be able to write the report.
     os.set_inheritable(report_to, False)
     kernel.leave_keyring()
+    # Opened while the machine's /sys can still be reached.
     job.update(user=FIRST_USER + os.getpid(), **open_group(job["group"]))
     enter_spaces()
     first = os.fork()
     if first:
         _, status = os.waitpid(first, 0)
         sys.exit(os.waitstatus_to_exitcode(status) and 1)
+    # When the parent is killed from outside, process 1 goes too, and everything behind the walls with it.
     kernel.prctl(kernel.DIE_WITH_PARENT, signal.SIGKILL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # what process 1 does not handle, the kernel does not deliver
     try:
@@ -65,6 +68,7 @@ def main() -> None:
         command, watch = begin(job, processes)
     except OSError as error:
         tell(report_to, {"refused": f"{error.filename or 'the sandbox'}: {error.strerror}"})
+        # Not sys.exit: a fork must not run the clean-up of the process that it is a copy of.
         os._exit(0)
     tell(report_to, {"started": True})
     tell(report_to, finish(job, command, watch))
@@ -104,6 +108,7 @@ def build_root(readable: list[str], disk_bytes: int) -> int:
     kernel.mount("none", "/", None, RECURSIVE | PRIVATE)
     kernel.mount("tmpfs", "/tmp", "tmpfs", NO_SUID | NO_DEV, f"size={disk_bytes},nr_inodes=65536,mode=755")
     os.mkdir("/tmp/old")
+    # Not chroot, from which root finds its way out; and the old root can be taken away below.
     kernel.checked(kernel.libc.pivot_root(b"/tmp", b"/tmp/old"), "pivot_root")
     os.chdir("/")
     for folder in (WORK, "/tmp"):  # mounted first: what is shown may lie below /tmp, too
@@ -165,6 +170,7 @@ def put_files(files: dict[str, str], programs: list[str]) -> None:
 
 def begin(job: dict[str, Any], processes: int) -> tuple[int, Watch]:
     """Starts the command; raises OSError for what went wrong before it could do anything."""
+    # Nobody, of whatever user, can trace it or look into its /proc folder.
     kernel.prctl(kernel.DUMPABLE, 0)
     watch = Watch(
         processes,
@@ -172,6 +178,7 @@ def begin(job: dict[str, Any], processes: int) -> tuple[int, Watch]:
         most_bytes=job["memory_bytes"],
         socket_bytes=job["socket_bytes"],
     )
+    # A first look: what goes wrong with it is the sandbox's fault, and not yet the command's.
     watch.exceeded()
     if time.monotonic() > job["begin_until"]:
         raise OSError(0, "this machine is so busy that it took too long", "the sandbox")
@@ -192,11 +199,14 @@ def become(job: dict[str, Any], says: int) -> NoReturn:
     try:
         if "join" in job:
             with suppress(OSError):  # then the watch alone keeps the limit
+                # 0 stands for the process that writes it.
                 os.write(job["join"], b"0")
+        # Nothing that process 1 has opened goes to the command, least of all the report and the group.
         os.closerange(3, says)
         os.closerange(says + 1, 256)
         limit(job)
         give_up_rights(job["user"])
+        # After NO_NEW_PRIVILEGES, without which only root may set a filter.
         kernel.set_filter(base64.b64decode(job["filter"]))
     except (OSError, ValueError) as error:  # the second for a limit above the one that this machine sets
         os.write(says, str(error).encode())
@@ -213,6 +223,7 @@ def limit(job: dict[str, Any]) -> None:
     stdin = os.memfd_create("stdin", os.MFD_ALLOW_SEALING)
     os.write(stdin, base64.b64decode(job["stdin"]))
     os.lseek(stdin, 0, os.SEEK_SET)
+    # Sealed: otherwise the command could grow it into memory that no limit counts.
     fcntl.fcntl(stdin, fcntl.F_ADD_SEALS, SEALS)
     os.dup2(stdin, 0)
     os.setsid()
@@ -225,6 +236,7 @@ def limit(job: dict[str, Any]) -> None:
         (resource.RLIMIT_NOFILE, 256),
         (resource.RLIMIT_CORE, 0),
     ):
+        # At the soft limit there is a signal of its own, at the hard one a plain kill: only the first tells the cause.
         hard = value + 1 if what == resource.RLIMIT_CPU else value
         resource.setrlimit(what, (value, hard))
 
@@ -232,6 +244,7 @@ def limit(job: dict[str, Any]) -> None:
 def give_up_rights(user: int) -> None:
     """No privilege is left, and none comes back."""
     if os.geteuid() == 0:
+        # First of all: without root's rights they could not be given up any more.
         os.setgroups([])
         try:
             os.setresgid(user, user, user)
@@ -247,6 +260,7 @@ def finish(job: dict[str, Any], command: int, watch: Watch) -> dict[str, Any]:
     deadline = time.monotonic() + job["wall_seconds"]
     ended_by, status = wait(command, deadline, watch)
     with suppress(ProcessLookupError):
+        # -1 is everybody but process 1 itself.
         os.kill(-1, signal.SIGKILL)
     with suppress(ChildProcessError):  # until nobody is left to change a file
         while True:
@@ -290,8 +304,10 @@ def collected(job: dict[str, Any]) -> dict[str, str]:
     for name in job["collect"]:
         path = os.path.join(WORK, name)
         with suppress(OSError):
+            # A folder on the way may be a link that the command made.
             if os.path.realpath(path) != os.path.normpath(path):
                 continue
+            # Without O_NONBLOCK, opening a named pipe would wait for a writer for ever.
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
             with open(descriptor, "rb") as file:
                 facts = os.fstat(descriptor)

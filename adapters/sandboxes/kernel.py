@@ -29,6 +29,7 @@ def unshare(spaces: int) -> None:
 
 def name_user(user: int, group: int, *, was: tuple[int, int]) -> None:
     """Says which user and group somebody who entered a user space is there; `was` is who that was outside."""
+    # In this order: without privilege the kernel takes a gid_map only after the `deny`.
     texts = {"setgroups": "deny", "uid_map": f"{user} {was[0]} 1", "gid_map": f"{group} {was[1]} 1"}
     for name, text in texts.items():
         Path(f"/proc/self/{name}").write_text(text)
@@ -59,6 +60,7 @@ def leave_keyring() -> None:
 
 def set_filter(instructions: bytes) -> None:
     """Gives this process, and all that it starts, only the system calls that the filter leaves; for ever."""
+    # An instruction has eight bytes.
     program = _Filter(len(instructions) // 8, instructions)
     checked(libc.prctl(FILTER, _BY_PROGRAM, ctypes.byref(program), 0, 0), "the filter of system calls")
 

@@ -17,6 +17,7 @@ from typing import Literal
 from attrs import frozen
 
 Test = Literal["is", "is not", "any of", "all of"]
+# A code, how many instructions to skip if its test is true and if it is false, and a value (struct sock_filter).
 Instruction = tuple[int, int, int, int]
 
 _LOAD, _AND, _GREATER_EQUAL, _EQUAL, _ANY_BIT, _RETURN = 0x20, 0x54, 0x35, 0x15, 0x45, 0x06
@@ -82,8 +83,10 @@ class _Rule:
     error: int = errno.EPERM
 
 
+# All CLONE_NEW… flags but that of time, whose bit means something else to clone.
 _NEW_SPACES = 0x7E020000
 _NEW_TIME = 0x80
+# MAP_SHARED with MAP_ANONYMOUS, and MAP_HUGETLB.
 _SHARED_ANONYMOUS, _HUGE_PAGES = 0x21, 0x40000
 _LOCAL, _INTERNET, _INTERNET_6 = 1, 2, 10
 _PROCESS_1 = 1
@@ -132,6 +135,7 @@ def _instructions(machine: Machine) -> Iterator[Instruction]:
         tested = list(_tested(rule))
         yield _EQUAL, 0, len(tested) + 1, rule.numbers[machine.column]
         yield from tested
+        # The test has loaded an argument: the rules that follow look at the number again.
         yield _LOAD, 0, 0, _NUMBER_AT
     yield _RETURN, 0, 0, _ALLOW
 

@@ -25,6 +25,7 @@ class Watch:
         self._socket_bytes = socket_bytes
         self._self = os.readlink("self", dir_fd=processes)
         self._space = os.readlink("self/ns/pid", dir_fd=processes)
+        # Where a new /proc was refused this is the machine's own, which lists everybody.
         self._shared = self._self != "1"
         self._most_processes = most_processes
         self._most_bytes = most_bytes + self._files_and_sockets()  # what is there already was given
@@ -43,6 +44,7 @@ class Watch:
             # After a fork both have the same pages: who has how much of them takes longer to find out.
             too_much = self._files_and_sockets() + sum(self._sum(f"{each}/smaps_rollup", _SHARE) for each in here)
         ended = time.monotonic()
+        # Looking takes a sixth of the time at most, however many there are to look at.
         self._next = ended + max(_MEMORY_SECONDS, 5 * (ended - begun))
         return "memory" if too_much > self._most_bytes else ""
 

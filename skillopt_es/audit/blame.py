@@ -199,6 +199,7 @@ def _moved(before: Sequence[Maker], change: Change, after: tuple[Maker, ...]) ->
     kept_old = {run.old_start + offset for run in change.kept for offset in range(run.length)}
     kept_new = {run.new_start + offset for run in change.kept for offset in range(run.length)}
     gone: dict[str, list[int]] = {}
+    # Reversed, so that `pop` gives the first of equal lines.
     for place in reversed([place for place in range(len(old)) if place not in kept_old]):
         gone.setdefault(old[place], []).append(place)
     makers = list(after)

@@ -190,6 +190,7 @@ def _without(value: Json, found: OwnWords, name: str, *, whole: bool) -> Json:
             return [_without(each, found, name, whole=whole) for each in value]
         case dict():
             return {
+                # The files of skills stay, and a digest says nothing.
                 key: each if key in ("files", "$blob") else _without(each, found, key, whole=whole)
                 for key, each in value.items()
             }
@@ -207,6 +208,7 @@ def _in_skills(found: OwnWords, log: EventLog) -> Iterator[int]:
 def _files(folder: Path, pieces: tuple[str, ...]) -> Iterator[str]:
     """Files beside the log that say parts of it, by their path in the run's folder."""
     for path in sorted(folder.rglob("*")):
+        # Nor the log itself and what SQLite keeps beside it: the texts in them are counted apart.
         if path.is_file() and not path.name.startswith(LOG_FILE):
             raw = path.read_bytes()
             if any(piece.encode() in raw for piece in pieces):

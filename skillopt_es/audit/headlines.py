@@ -145,7 +145,7 @@ class _Scored:
         return [event for event in self.by_skill.get(skill, ()) if event.exact and event.draw != 0]
 
     def items(self, events: Sequence[SkillScored]) -> Results:
-        """What each item came to in these evaluations, in their order."""
+        """The results of each item in these evaluations, in their order."""
         found: dict[str, tuple[Outcome, ...]] = {}
         for event in events:
             here, before = self.results.at.get(event.place, {}), self.results.at.get(event.begun_at, {})
@@ -226,7 +226,7 @@ def _at_gate(gate: GateVerdict, chain: Chain, scored: _Scored) -> Paired:
 
 
 def _guidance(tree: Lineage, scored: _Scored) -> Iterable[Accepted]:
-    """Guidance that won at a gate; its event has no items, so they come from the results under both texts."""
+    """Guidance that won at a gate; its items come from the results under both texts, as older logs do not name them."""
     for node in tree.nodes:
         if node.kind == "guidance" and node.verdict in ("accept", "accept_new_best"):
             before = node.stale_from or tree.by_name[node.parent].skill

@@ -169,6 +169,7 @@ def _pieces(lines: Iterable[str], shortest: int) -> list[str]:
 
 def _thinned(pieces: list[str]) -> list[str]:
     """No more than can be looked for in good time; of a long text, a prompt that shows a part has many pieces."""
+    # One in so many, rounded up; with no pieces at all a step must still not be 0.
     return pieces[:: -(-len(pieces) // _MOST_PIECES) or 1]
 
 

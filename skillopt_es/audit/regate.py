@@ -14,8 +14,9 @@ from typing import Literal
 from attrs import define, evolve, field
 
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.fold import evolve as after
-from skillopt_es.engine.programs import program_at
+from skillopt_es.engine.programs import Judging, program_at
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score, most_score
 from skillopt_es.events.catalog import (
@@ -36,16 +37,12 @@ from skillopt_es.events.catalog import (
     skills_in,
 )
 from skillopt_es.events.values import Outcome, SkillTree
-from skillopt_es.gate.draws import Contest, judged, too_large
+from skillopt_es.gate.draws import judged, too_large
 from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.rules import MoreDraws
 from skillopt_es.gate.stale import counts_as_measured
 from skillopt_es.gate.steps import candidate_contest, candidate_gated, final_contest
 from skillopt_es.gate.verdicts import is_better
-from skillopt_es.programs.classic.contests import guidance_contest
-from skillopt_es.programs.classic.decisions import judge
-from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch, classic
-from skillopt_es.programs.classic.taint import untrusted_guidance
 from skillopt_es.projections.standings import placed
 from skillopt_es.projections.state import AnyState, RunState
 
@@ -230,12 +227,12 @@ class _Walk:
         """Guidance that was gated is judged anew; what was put in without a gate goes into the same text only."""
         if not event.verdict.by_gate:
             return self._put_in(event)
-        why = self._missing(event.candidate, gated=True)
+        judging = program_at(self.other).judging(self.other, event)
+        assert judging is not None
+        why = self._missing(event.candidate, judging)
         if why:
             return self._unknown(seq, "guidance", event.epoch, event, why)
-        other = classic(self.other)
-        late = other.program.owed is not None and event.epoch == other.program.owed.epoch.number
-        derived = judge("apply_late_slow_update" if late else "apply_slow_update", other, self._run)
+        derived = judging.decide(self._run)
         assert isinstance(derived, SlowUpdateApplied)
         self._judged(seq, "guidance", event.epoch, event, derived, event.verdict.action != derived.verdict.action)
         return derived
@@ -284,38 +281,24 @@ class _Walk:
         assert self.recorded.current is not None
         return self.other.current.skill.hash == self.recorded.current.skill.hash
 
-    def _missing(self, candidate: str, *, gated: bool = False) -> str:
+    def _missing(self, candidate: str, judging: Judging | None = None) -> str:
         """Which result the other rule would need and the run never had; empty when it has all."""
         current = self.other.current
         assert current is not None
-        built = None if gated else self.other.built
-        if gated and self._refused_unseen(candidate):
+        built = None if judging is not None else self.other.built
+        if judging is not None and judging.refused(self._run):
             return ""
         if built is not None and self._as_current(built.candidate):
             return ""
-        compares = gated or self._run.config.evaluation.use_gate
+        compares = judging is not None or self._run.config.evaluation.use_gate
         in_part = compares and not current.stale_from and (candidate, 1) in self.other.partial
         if candidate not in self.other.measured and not in_part:
             return "the candidate was never measured"
         if compares and (current.stale_from or current.skill.hash) not in self.other.measured:
             return "the skill that would be current was never measured"
-        return self._undrawn(self._contest(candidate, gated=gated)) if compares and not current.stale_from else ""
-
-    def _refused_unseen(self, guidance: str) -> bool:
-        """Whether guidance is refused for what it is, whatever it would measure."""
-        return bool(too_large(self._run, self.texts[guidance])) or untrusted_guidance(self._at_guidance(), self._run)
-
-    def _contest(self, candidate: str, *, gated: bool) -> Contest:
-        if not gated:
-            return candidate_contest(self.other)
-        return guidance_contest(self._at_guidance(), self.texts[candidate])
-
-    def _at_guidance(self) -> ClassicState:
-        """The state as the guidance under way sees it, that of a finished epoch included."""
-        other = classic(self.other)
-        owed = other.program.owed
-        late = owed is not None and owed.epoch.proposed is not None
-        return at_owed_epoch(other) if late else other
+        if not compares or current.stale_from:
+            return ""
+        return self._undrawn(candidate_contest(self.other) if judging is None else judging.contest)
 
     def _undrawn(self, contest: Contest) -> str:
         """Which draws the other rule would want that the run never made; empty when it has all."""
@@ -378,6 +361,7 @@ class _Walk:
         return event
 
     def _say(self, verdict: Verdict) -> None:
+        # One that cannot be told is an estimate itself; one that differs is still exact, and only what follows is not.
         self.parted = self.parted or verdict.changed is None
         self.verdicts.append(evolve(verdict, zone="estimate" if self.parted else "exact"))
         self.parted = self.parted or verdict.changed is True

@@ -45,7 +45,7 @@ def _rule(overrides: Sequence[str]) -> dict[str, Json]:
     for key in changed:
         if key not in allowed:
             raise ConfigError(
-                f"--set {key}: only the gate's rule can be asked about afterwards",
+                f"--set {key}: only the gate's rule can be changed afterwards",
                 hint=f"these can: {', '.join(allowed)}; `skillopt-es fork` can change more",
             )
     return changed

@@ -80,7 +80,7 @@ class Rescoring:
 async def rescored(
     events: Events, log: EventLog, folder: Path, overrides: Sequence[str] = (), *, world: World = REAL_WORLD
 ) -> Rescoring:
-    """What a run's answers come to with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
+    """How a run's answers are graded with these `--set env.…` texts; raises ConfigError where they cannot be graded."""
     changed = _settings(overrides)
     tried = _tried(events, folder)
     started, overridden = tried.state.started, tried.state.overrides
@@ -113,7 +113,7 @@ def _settings(overrides: Sequence[str]) -> dict[str, Json]:
     for key in changed:
         if not key.startswith("env.") or key == "env.name":
             raise ConfigError(
-                f"--set {key}: only how an answer is graded can be asked about afterwards",
+                f"--set {key}: only how answers are graded can be changed afterwards",
                 hint="that is what an environment's own keys say, such as env.grader; "
                 "`skillopt-es regate` asks about the gate's rule",
             )
@@ -125,7 +125,7 @@ def _check_environment(environment: Environment) -> None:
         raise ConfigError(
             f"the answers of {environment.name} cannot be graded again from the log alone: what they do in its world"
             " (a game, a program that is run, the web) is part of the grade",
-            hint="`skillopt-es eval` tries a skill anew; an environment whose grade depends on the answer alone says "
+            hint="`skillopt-es eval` tries a skill again; an environment whose grade depends on the answer alone says "
             "so with `regrades = True`",
         )
 

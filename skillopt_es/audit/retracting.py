@@ -56,7 +56,7 @@ def retracted(
         seq, met = before(evidence, log)
         done = sum(ended_step(each.event) is not None for each in log.read(after=seq, types=names_of(STEP_ENDS)))
         if met is None and any(log.read(types=("RunCompleted",))):
-            raise ConfigError(f"nothing in {parent.name} goes back to {evidence.item}: there is nothing to rebuild")
+            raise ConfigError(f"nothing in {parent.name} descends from {evidence.item}: there is nothing to rebuild")
     _check_splits(evidence, parent, read_state(parent, seq))
     return Retracted(make_fork(parent, seq, folder, then=(event,), now=now), event, done)
 

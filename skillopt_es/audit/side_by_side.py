@@ -59,7 +59,7 @@ class Side:
 
 
 def side(folder: Path) -> Side:
-    """What one training run came to, as far as its log can be read; raises LogError where it cannot be at all."""
+    """The outcome of one training run, as far as its log can be read; raises LogError where it cannot be at all."""
     with Reading.of(folder) as reading:
         found = detailed(reading, folder)
         return evolve(_side(found, reading, folder), problem=reading.problem)

@@ -115,7 +115,7 @@ def _of_hash(start: str, reading: Reading) -> Target:
         raise NotInRun(f"{name} has no skill whose hash begins with {start}", hint="`skillopt-es lineage` has them all")
     if len({node.skill for node in nodes}) > 1:
         raise NotInRun(
-            f"{start} is the beginning of {len({node.skill for node in nodes})} skills", hint="say more of it"
+            f"{start} is the beginning of {len({node.skill for node in nodes})} skills", hint="give more of it"
         )
     made = [node for node in nodes if node.kind != "initial"]
     if len(made) > 1:

@@ -56,6 +56,7 @@ def packed(cassette: Cassette) -> bytes:
     plain = "".join(f"{line}\n" for line in lines).encode()
     end = canonical_json({"sha256": sha256(plain).hexdigest()})
     whole = io.BytesIO()
+    # Neither a name nor a time in its head: the same run packs to the same bytes.
     with gzip.GzipFile(filename="", fileobj=whole, mode="wb", compresslevel=9, mtime=0) as file:
         file.write(plain + f"{end}\n".encode())
     return whole.getvalue()
@@ -143,9 +144,10 @@ def _unpacked(path: Path, raw: bytes) -> bytes:
     if not raw.startswith(_GZIP):
         raise CassetteDamaged(
             f"{path} is not a cassette, or its beginning is damaged",
-            hint="`skillopt-es freeze RUN` makes one; one that was damaged on its way has to be fetched again",
+            hint="`skillopt-es freeze RUN` makes one; fetch it again if it was damaged on its way",
         )
     most = _SMALL + _MOST_RATIO * len(raw)
+    # With 16 added, zlib takes gzip and nothing else.
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
         plain = inflate.decompress(raw, most + 1)
@@ -154,7 +156,7 @@ def _unpacked(path: Path, raw: bytes) -> bytes:
     if len(plain) > most:
         raise CassetteDamaged(
             f"{path} unpacks to more than {most // 2**20} MiB, which no cassette of its size does",
-            hint="do not use it: it was made to fill your memory, or is something else",
+            hint="do not use it: it is made to fill your memory, or is something else",
         )
     if not inflate.eof or inflate.unused_data:
         raise _damaged(path, "it is not whole" if not inflate.eof else "something follows its end")

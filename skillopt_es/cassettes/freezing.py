@@ -49,6 +49,7 @@ def freeze(folder: Path) -> Cassette:
             hint="`skillopt-es verify` lists what is wrong",
         )
     with EventLog.open(folder) as log:
+        # A writer may be at work: from here on all is of one moment.
         log.reader.hold()
         if any(erasures_in(log.reader)):
             raise NotInRun(
@@ -100,10 +101,12 @@ def _lifted(value: Json) -> Iterator[str]:
                 yield from _lifted(item)
 
 
+# /home/NAME, /Users/NAME, /root and C:\Users\NAME, where a path begins.
 _HOME = re.compile(
     r"(?:(?<=[^\w.~-])|^)(?:/?(?:home|Users)/[^/\s\"':]+|/root)(?![\w.-])|[A-Za-z]:\\Users\\[^\\\s\"':]+"
 )
 _HOST = re.compile(r"(https?://)(?:[^/\s\"'@]*@)?([^/\s\"'@]+)")
+# How the keys of well-known services begin.
 _KEY = re.compile(r"\b(?:sk-|ghp_|gho_|github_pat_|AKIA|AIza|xox[abp]-|hf_)[A-Za-z0-9_-]{16,}")
 _PLACES = frozenset({"config", "folder", "overrides", "message", "note", "failed", "detail"})
 _HIDDEN = frozenset({"extra_headers", "managed_identity_client_id"})
@@ -139,6 +142,7 @@ class Redactor:
         return text
 
     def _host(self, host: str) -> str:
+        # A name of ours: the cassette's run was one before.
         if host.endswith(".invalid"):
             return host
         name = self.hosts.get(host)
@@ -176,9 +180,8 @@ def _named_in(mapping: Mapping[str, Json], name: str) -> str:
 def redacted(log: PortableLog, redactor: Redactor) -> PortableLog:
     """The log with new names; the calls that events refer to are found again under what they are now."""
     before = chained(log)
-    events = [
-        _event(each, redactor) for each in log.events
-    ]  # first, so that machines are numbered as configs name them
+    # The events first, so that machines are numbered as configs name them.
+    events = [_event(each, redactor) for each in log.events]
     calls = [_call(each, redactor) for each in log.calls]
     renamed = {
         (old.call.slot, old.call.digest): new.call.digest

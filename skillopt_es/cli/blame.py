@@ -37,11 +37,11 @@ _MOST = 50
 @moment_option("--at", "at", "The skill as it was at the end of this step or epoch, or after this event.")
 @click.option(
     "--line", "numbers", type=click.IntRange(min=1), multiple=True, metavar="N",
-    help="All that is behind this line; may be repeated.",
+    help="Everything behind this line; may be repeated.",
 )  # fmt: skip
 @click.option(
     "--export", "exported", type=click.Path(path_type=Path), metavar="FOLDER",
-    help="Of the skill in this exported or installed folder, by the line numbers of its files.",
+    help="Ask about the skill in this exported or installed folder, by the line numbers of its files.",
 )  # fmt: skip
 @directory_option
 @json_option
@@ -135,7 +135,7 @@ def _until(at: Moment | None, reading: Reading) -> int | None:
 
 
 def _usage(slots: frozenset[str], reading: Reading, prices: Prices) -> dict[str, UsageSums]:
-    """What the calls of each slot came to, failed attempts too."""
+    """The cost of the calls of each slot, failed attempts too."""
     from skillopt_es.events.journal import Journal
     from skillopt_es.projections.usage import usage_of
 

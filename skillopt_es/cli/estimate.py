@@ -42,7 +42,7 @@ def estimate_command(
     config: Path | None, demo: str | None, overrides: tuple[str, ...], directory: Path, as_json: bool
 ) -> None:
     """
-    What a run of CONFIG will come to: calls, tokens, money and time, without a call.
+    Estimate the calls, tokens, money and time of a run of CONFIG, without making a call.
 
     From the plan that the config and the data make, and from earlier runs of the same models and data under --dir.
     """

@@ -67,13 +67,15 @@ _SPLITS: dict[str, tuple[Split, ...]] = {
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as env.workers=8.")
 @budget_options
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first N items of the split.")
-@click.option("--again", is_flag=True, help="A new draw: ask everything once more, beside what is recorded.")
+@click.option("--again", is_flag=True, help="A new draw: ask everything again, in addition to what is recorded.")
 @click.option(
     "--open-test",
     is_flag=True,
-    help="Look at sealed test items (env.seal_test): the log says so for ever, in the run with --run.",
+    help="Look at sealed test items (env.seal_test); the look is recorded for good, with --run in that run.",
 )
-@click.option("--accept-loss", is_flag=True, help="Go on from what is left of an evaluation whose log lacks its end.")
+@click.option(
+    "--accept-loss", is_flag=True, help="Continue with what is left of an evaluation whose log lacks its end."
+)
 @click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Write one JSON line an item.")
 @click.option(
     "--dir",
@@ -199,14 +201,14 @@ async def _evaluate(request: EvaluationRequest, *, accept_loss: bool) -> Evaluat
             session = watch.session()
             return await evaluate(request, evolve(session, accept_loss=accept_loss), _progress)
     except BudgetReached as reached:
-        hint = f"the same command with a higher `{limit_option(reached.key)}` goes on where this one stopped"
+        hint = f"the same command with a higher `{limit_option(reached.key)}` continues where this one stopped"
         raise BudgetReached(reached.message, key=reached.key, hint=hint) from None
     except BackendError as failed:
         first = f"{failed.hint}, then" if failed.hint else "when the cause is gone,"
-        failed.hint = f"{first} the same command goes on where this one stopped"
+        failed.hint = f"{first} the same command continues where this one stopped"
         raise
     except Interrupted as stopped:
-        raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None
+        raise Interrupted(stopped.message, hint="the same command continues where this one stopped") from None
 
 
 def _progress(split: Split, done: int, total: int) -> None:
@@ -232,7 +234,7 @@ def print_results(evaluated: Evaluated, request: EvaluationRequest) -> None:
         click.echo(f"look      {evaluated.look.look} at the sealed test items")
     if evaluated.left_out:
         names = " and ".join(evaluated.left_out)
-        click.echo(f"left out  {names}: sealed (env.seal_test); `--open-test` looks, and the log says so for ever")
+        click.echo(f"left out  {names}: sealed (env.seal_test); `--open-test` looks, and the log keeps a record of it")
     for result in evaluated.results:
         click.echo("")
         _print_split(result, prices_in(request.config.resolved).currency)

@@ -98,7 +98,8 @@ def chain_of(step: int, reading: Reading) -> Chain:
 
 
 def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
-    from skillopt_es.cli.explain_pages import step_json, step_page, verdict_words
+    from skillopt_es.cli.explain_pages import step_page, verdict_words
+    from skillopt_es.presenting.documents import step_json
     from skillopt_es.projections.fates import fates_of
 
     chain = chain_of(target.step, reading)
@@ -116,8 +117,9 @@ def _show_step(target: StepTarget, reading: Reading, *, as_json: bool) -> None:
 
 
 def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None:
-    from skillopt_es.cli.explain_pages import epoch_json, epoch_page
+    from skillopt_es.cli.explain_pages import epoch_page
     from skillopt_es.engine.programs import check_allowed
+    from skillopt_es.presenting.documents import epoch_json
     from skillopt_es.projections.chains import END_TYPES, epoch_ends
 
     check_allowed("steps", reading.started, reading.run.name, NotInRun, hint=_ONE_RESULT)
@@ -140,10 +142,10 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
 
 def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
     """An event that stands for itself, or one result with what was made of it."""
-    from skillopt_es.cli.explain_pages import history_of, unknown_words, use_json, use_lines
+    from skillopt_es.cli.explain_pages import history_of, unknown_words, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
     from skillopt_es.events.places import Place
-    from skillopt_es.presenting.documents import plain_event
+    from skillopt_es.presenting.documents import plain_event, use_json
     from skillopt_es.presenting.event_lines import event_line
 
     event = target.recorded.event

@@ -8,7 +8,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import click
-from attrs import evolve
 
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_page
@@ -24,12 +23,12 @@ from skillopt_es.events.catalog import (
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
-from skillopt_es.events.values import Failed, Json, Measured, Proposal, Purpose
-from skillopt_es.presenting.documents import plain
+from skillopt_es.events.values import Purpose
+from skillopt_es.presenting.documents import plain, result_json, use_json
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.words import fate_words, names, proposal_words, short, unsaid_words
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
-from skillopt_es.projections.fates import fates_of, note_fates, verdict_of
+from skillopt_es.projections.fates import note_fates
 from skillopt_es.projections.state import proposals_in
 
 if TYPE_CHECKING:
@@ -198,35 +197,6 @@ def verdict_words(chain: Chain) -> str:
     return "not over" if chain.gap is None else "end unknown"
 
 
-def step_json(chain: Chain) -> dict[str, Json]:
-    """A step for programs: its events whole, and the fate of everything that was proposed."""
-    reason, detail = verdict_of(chain)
-    return {
-        "step": chain.step,
-        "epoch": chain.epoch,
-        "verdict": reason,
-        "detail": detail,
-        "matched_by_wording": bool(chain.unsaid),
-        "events": [plain(seen) for seen in chain.events],
-        "proposals": [_proposal_json(chain, proposal) for proposal in chain.proposals.values()],
-        "notes": [
-            {"patch": fate.patch, "note": fate.note, "reason": fate.reason, "detail": fate.detail}
-            for fate in note_fates(chain)
-        ],
-    }
-
-
-def _proposal_json(chain: Chain, proposal: Proposal) -> Json:
-    patches = chain.patches_behind(proposal.id)
-    return {
-        "proposal": plain(evolve(proposal, origins=chain.sources[proposal.id])),
-        "made_by": chain.maker_of[proposal.id],
-        "patches": list(patches),
-        "items": list(chain.items_behind(patches)),
-        "fates": [plain(fate) for fate in fates_of(chain, proposal.id)],
-    }
-
-
 def epoch_page(end: EpochEnd) -> Iterator[str]:
     """The end of an epoch for people."""
     if end.drawn is not None:
@@ -242,15 +212,6 @@ def epoch_page(end: EpochEnd) -> Iterator[str]:
     for said in end.events:
         if type(said.event) in _ADVICE:
             yield f"{_ADVICE[type(said.event)]}, event {said.seq}: {in_words(said.event)}"
-
-
-def epoch_json(end: EpochEnd) -> dict[str, Json]:
-    """The end of an epoch for programs."""
-    return {
-        "epoch": end.epoch,
-        "verdict": end.applied[-1].event.verdict.action if end.applied else None,
-        "events": [plain(seen) for seen in end.events],
-    }
 
 
 _SPLITS: Mapping[Purpose, str] = {
@@ -275,7 +236,7 @@ def split_of(item: str, reading: Reading) -> str:
     known = (*splits.train, *splits.val, *splits.test)
     close = difflib.get_close_matches(item, known) or [each for each in known if item in each][:3]
     if not known:
-        raise NotInRun(f"{reading.run.name} has no result of an item {item}", hint="nor does it know its items")
+        raise NotInRun(f"{reading.run.name} has no result of an item {item}", hint="and it does not know its items")
     hint = f"did you mean {', '.join(close)}?" if close else f"its items have ids such as {', '.join(known[:3])}"
     raise NotInRun(f"{reading.run.name} has no item {item}", hint=hint)
 
@@ -341,24 +302,6 @@ def unknown_words(steps: Sequence[int]) -> str:
     return f"which analysts of step {', '.join(map(str, steps))} saw it, and so what came of that"
 
 
-def result_json(seen: Seen[RolloutCompleted]) -> Json:
-    """One result for programs."""
-    event, outcome = seen.event, seen.event.outcome
-    measured = isinstance(outcome, Measured)
-    kind = "measured" if measured else "failed" if isinstance(outcome, Failed) else "not_run"
-    return {
-        "seq": seen.seq,
-        "place": event.place,
-        "purpose": event.purpose,
-        "skill": event.skill,
-        "outcome": kind,
-        "passed": outcome.passed if isinstance(outcome, Measured) else None,
-        "hard": outcome.hard if isinstance(outcome, Measured) else None,
-        "soft": outcome.soft if isinstance(outcome, Measured) else None,
-        "failure": event.failure,
-    }
-
-
 def use_lines(use: Use) -> Iterator[str]:
     """What one analyst made of the item's trajectory."""
     event = use.patch.event
@@ -368,21 +311,6 @@ def use_lines(use: Use) -> Iterator[str]:
         yield from (f"      {fate_words(fate)}" for fate in fates)
     for note in use.notes:
         yield f"    note “{short(note.note)}”: {note.reason.replace('_', ' ')}, {note.detail}"
-
-
-def use_json(use: Use) -> Json:
-    """The same for programs."""
-    return {
-        "patch": use.patch.event.patch,
-        "seq": use.patch.seq,
-        "step": use.patch.event.step,
-        "kind": use.patch.event.kind,
-        "result": use.patch.event.result,
-        "proposals": [
-            {"proposal": plain(proposal), "fates": [plain(fate) for fate in fates]} for proposal, fates in use.proposals
-        ],
-        "notes": [{"note": note.note, "reason": note.reason, "detail": note.detail} for note in use.notes],
-    }
 
 
 def _turned_words(turned: Turned) -> str:

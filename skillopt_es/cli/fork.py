@@ -19,7 +19,11 @@ from skillopt_es.runs.lookup import Moment
 @click.argument("run")
 @moment_option("--until", "until", "Fork at the end of this step or epoch, or after this event; else now.")
 @click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Go on with another value, also of what decides."
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Continue with another value, even of a setting that decides.",
 )
 @click.option("--name", help="The fork's name; by default the run's and the moment.")
 @directory_option

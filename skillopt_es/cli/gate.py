@@ -32,7 +32,9 @@ def gate_command() -> None:
 @gate_command.command("calibrate")
 @run_argument
 @click.option(
-    "--draws", type=click.IntRange(min=2), help="Try the validation items so often under one skill (asks the target)."
+    "--draws",
+    type=click.IntRange(min=2),
+    help="Try the validation items this many times under one skill (asks the target).",
 )
 @click.option(
     "--which",
@@ -93,7 +95,7 @@ async def _drawn(of: Subject, which: str, draws: int) -> Path:
             session = watch.session()
             evaluated = await draw(of, which, draws, session, _silent)
     except Interrupted as stopped:
-        raise Interrupted(stopped.message, hint="the same command goes on where this one stopped") from None
+        raise Interrupted(stopped.message, hint="the same command continues where this one stopped") from None
     refuse_problems(evaluated)
     return evaluated.folder
 

@@ -37,7 +37,7 @@ def import_command(folder: Path, name: str | None, directory: Path, as_json: boo
     stem = re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name).strip("-._") or "imported"
     with new_run_folder(name, stem[:60], now, directory) as run:
         if (run / LOG_FILE).exists():
-            raise RunExists(f"there is a run at {run} already", hint="choose another name with --out")
+            raise RunExists(f"there is already a run at {run}", hint="choose another name with --out")
         imported = imported_run(read_folder(folder))
         state = write_run(imported, run, now=lambda: datetime.now(UTC))
     if as_json:

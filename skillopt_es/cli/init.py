@@ -103,7 +103,7 @@ def write_package(name: str, folder: Path) -> list[str]:
     """The files of the package, written; raises an error, and writes nothing, where one would be overwritten."""
     _require_new(name)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise OutputRefused(f"{folder} is there already", hint="name a new folder, or an empty one")
+        raise OutputRefused(f"{folder} exists already", hint="name a new folder, or an empty one")
     module = f"skillopt_es_{name.replace('-', '_')}"
     title = "".join(part.title() for part in re.split("[-_]", name))
     written = []

@@ -28,7 +28,7 @@ def _place_options(command: Command) -> Command:
         "--to",
         required=True,
         metavar="AGENT|DIR",
-        help="The agent that is to find it (claude, codex, copilot, cursor, gemini, opencode), or a folder of skills.",
+        help="The agent that should find it (claude, codex, copilot, cursor, gemini, opencode), or a folder of skills.",
     )
     scope = click.option(
         "--scope",
@@ -44,7 +44,7 @@ def _place_options(command: Command) -> Command:
 @click.argument("source", required=False, metavar="[RUN|FOLDER]")
 @_place_options
 @skill_options
-@click.option("--force", is_flag=True, help="Take the place of what is there; it is kept.")
+@click.option("--force", is_flag=True, help="Replace what is there; it is kept.")
 @directory_option
 @json_option
 def install_command(
@@ -84,7 +84,7 @@ def install_command(
 @click.command("uninstall")
 @click.argument("name", required=False)
 @_place_options
-@click.option("--force", is_flag=True, help="Also when it was changed; the changed version is kept.")
+@click.option("--force", is_flag=True, help="Even if it was changed; the changed version is kept.")
 @json_option
 def uninstall_command(name: str | None, to: str, scope: Scope, force: bool, as_json: bool) -> None:
     """
@@ -168,7 +168,7 @@ def _of_run(run: str | None, choice: SkillChoice, directory: Path) -> tuple[Rece
         skill, facts = chosen_skill(log, choice)
     name = name_of(skill, choice.name, "")
     if not name:
-        raise OutputRefused("the skill has no name of its own", hint="say what agents are to call it: --name my-skill")
+        raise OutputRefused("the skill has no name of its own", hint="give it a name for agents: --name my-skill")
     built = skill_folder(skill, facts, name, choice.description)
     tell(built)
     return receipt_of(built.name, facts, built.files), built.files

@@ -63,7 +63,7 @@ class _EventType(click.ParamType[str]):
 @click.option("--last", type=click.IntRange(min=1), metavar="N", help="Only the last N events.")
 @click.option(
     "--follow", is_flag=True,
-    help="Go on with each new event until the run is complete; wait for a run that is not there yet. Ctrl-C ends it.",
+    help="Keep printing new events until the run is complete; wait for a run that does not exist yet. Ctrl-C ends it.",
 )  # fmt: skip
 @directory_option
 @json_option

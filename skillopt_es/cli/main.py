@@ -21,9 +21,9 @@ GARBAGE_THRESHOLD = 100_000
 # name -> (module, what it does in one line)
 COMMANDS = {
     "run": ("run", "Train a skill; without CONFIG, the offline demo."),
-    "resume": ("run", "Go on with a run that stopped."),
-    "estimate": ("estimate", "What a run will come to: calls, tokens, money and time."),
-    "fork": ("fork", "Another run that begins with what a run has done, and may go on by other settings."),
+    "resume": ("run", "Continue a run that stopped."),
+    "estimate": ("estimate", "Estimate a run's calls, tokens, money and time."),
+    "fork": ("fork", "Start another run from any moment of a run, with other settings if you like."),
     "replay": ("replay", "Rebuild any moment of a run from its log; --check derives every decision again."),
     "log": ("log", "The events of a run."),
     "runs": ("status", "All runs in a directory."),
@@ -31,26 +31,26 @@ COMMANDS = {
     "show": ("log", "One event or one call, whole."),
     "compare": ("compare", "Runs and forks side by side."),
     "regate": ("regate", "What another rule of the gate would have decided, from the recorded results."),
-    "gate": ("gate", "How often the gate accepts what is no better, and what gain it can see."),
-    "rescore": ("regate", "What another grader would have given for the recorded answers, and the verdicts on that."),
+    "gate": ("gate", "How often the gate accepts a skill that is no better, and what gain it can detect."),
+    "rescore": ("regate", "What another grader would have given the recorded answers, and the verdicts that follow."),
     "lineage": ("lineage", "Which skill came from which, and how each was judged."),
     "explain": ("explain", "What led to a step's verdict; --item follows one task through the run."),
     "why-not": ("why_not", "What was proposed and not taken, and why."),
     "blame": ("blame", "Who wrote each line of a skill, and what it cost."),
     "diff": ("diff", "What differs between two moments of a run, or between two runs."),
-    "retract": ("retract", "What goes back to an item; a fork without it; its texts erased."),
+    "retract": ("retract", "What descends from an item; a fork without it; its texts erased."),
     "bisect": ("bisect", "When a task began to fail or to pass."),
     "report": ("report", "A run as one HTML page to look at and to send."),
     "usage": ("usage", "Calls, tokens and money by stage and step."),
-    "verify": ("verify", "Check that a log is what was written."),
+    "verify": ("verify", "Check that nothing in a log was changed."),
     "eval": ("evaluate", "Score any skill on a split."),
     "export": ("export", "Write a run's skill, events or results to files."),
     "freeze": ("freeze", "Pack a run with its journal into one file, for tests and for others."),
-    "thaw": ("freeze", "Lay such a file out as a run that can be read."),
+    "thaw": ("freeze", "Unpack such a file into a run that can be read."),
     "install": ("install", "Put a run's skill where a coding agent finds it."),
-    "uninstall": ("install", "Take an installed skill away again; what was there before comes back."),
+    "uninstall": ("install", "Remove an installed skill and restore what was there before."),
     "import": ("importing", "Read a result folder of the original SkillOpt into a run."),
-    "handoff": ("handoff", "Answer the questions of a run whose model is whoever answers."),
+    "handoff": ("handoff", "Answer the questions of a run whose model is you, or whoever answers."),
     "data": ("data", "Benchmarks: what to download, splits built from it, and a check."),
     "init": ("init", "Write a small working project for your own tasks."),
     "new-environment": ("init", "Write a package with an environment of your own."),
@@ -208,7 +208,7 @@ def _sentence(error: Exception) -> tuple[str, str, int]:
         return str(error), error.hint, error.exit_code
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        hint = "the system refuses it: check the disk and the permissions"
+        hint = "the system refused: check the disk and the permissions"
         return f"{place}{error.strerror or error}", hint, 1
     hint = "this is a bug in skillopt-es; `skillopt-es --debug …` shows where"
     return f"{type(error).__name__}: {error}", hint, 1

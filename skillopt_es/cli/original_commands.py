@@ -81,7 +81,10 @@ def train_words(words: Sequence[str]) -> Words:
         raise Refusal("--skill is a flag of skillopt-eval: to begin with a skill, use --skill_init")
     if out is not None and (out / LOG_FILE).exists():
         if given.values or given.options:
-            click.echo(f"note: {out} has begun, so it goes on as it was told then; other flags are left out", err=True)
+            click.echo(
+                f"note: {out} has begun, so it continues with the settings it began with; other flags are ignored",
+                err=True,
+            )
         return ["resume", out.name, "--dir", str(out.parent)]
     place = [] if out is None else ["--run", out.name, "--dir", str(out.parent)]
     return ["run", config, *given.settings(), *place]

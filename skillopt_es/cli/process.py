@@ -64,7 +64,7 @@ def too_few_files(workers: int) -> str:
         needed = 2 * workers + _FILES_BESIDE
         if soft != resource.RLIM_INFINITY and soft < needed:
             return (
-                f"this shell allows {soft} open files, and {workers} workers need more: fewer are at work at once "
+                f"this shell allows {soft} open files, and {workers} workers need more: fewer will run at once "
                 f"(`ulimit -n {needed}` allows them)"
             )
     return ""

@@ -16,7 +16,7 @@ REPORT_FILE = "report.html"
 @click.command("report")
 @run_argument
 @click.option("--out", help="Where to write; report.html in the run's folder when left out, - for standard output.")
-@click.option("--force", is_flag=True, help="Replace a file that is no such page.")
+@click.option("--force", is_flag=True, help="Replace a file even if it is not such a page.")
 @directory_option
 @json_option
 def report_command(run: str | None, out: str | None, force: bool, directory: Path, as_json: bool) -> int:

@@ -44,11 +44,11 @@ _TITLES = {
 @run_argument
 @click.option("--item", metavar="ID", help="The item that is poisoned, private or mislabelled.")
 @click.option("--trajectory", metavar="T", help="One result only: its event's number, slot or digest.")
-@click.option("--apply", "apply", is_flag=True, help="Make a fork that never met it and goes on without it.")
-@click.option("--erase", is_flag=True, help="Take its texts out of this run's log, for good.")
+@click.option("--apply", "apply", is_flag=True, help="Make a fork that never saw it and continues without it.")
+@click.option("--erase", is_flag=True, help="Remove its texts from this run's log, for good.")
 @click.option(
     "--also", type=click.File(encoding="utf-8"), metavar="FILE",
-    help="With --erase: also what says one of this file's lines, such as names; - reads them from stdin.",
+    help="With --erase: also remove every text that contains one of this file's lines, such as names; - reads stdin.",
 )  # fmt: skip
 @click.option("--reason", metavar="TEXT", default="", help="Why; recorded. --apply and --erase need it.")
 @click.option("--by", metavar="NAME", default="", help="Who; recorded. By default the name you are logged in with.")

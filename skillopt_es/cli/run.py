@@ -39,7 +39,7 @@ Work = Callable[["Watch"], Awaitable["Run"]]
 @click.option("--run", "--name", "name", help="The new run's name; by default the config's name and the time.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Set a config key, such as train.seed=7.")
 @budget_options
-@click.option("--dry-run", is_flag=True, help="Say what the run will come to, as `estimate` does, and start nothing.")
+@click.option("--dry-run", is_flag=True, help="Print an estimate, as `estimate` does, and start nothing.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @directory_option
 @json_option
@@ -90,9 +90,13 @@ def run_command(
 
 @click.command("resume")
 @run_argument
-@click.option("--ask-again", is_flag=True, help="Ask again where an answer is to another request, or was cut off.")
 @click.option(
-    "--accept-loss", is_flag=True, help="Go on from what is left of a log whose end is missing; the rest is asked anew."
+    "--ask-again", is_flag=True, help="Ask again where the recorded answer belongs to another request, or was cut off."
+)
+@click.option(
+    "--accept-loss",
+    is_flag=True,
+    help="Continue with what is left of a log whose end is missing; the rest is asked again.",
 )
 @click.option(
     "--set",
@@ -115,7 +119,7 @@ def resume_command(
     as_json: bool,
     **budget: float | None,
 ) -> int:
-    """Go on with a run that stopped, from exactly where it stopped. RUN defaults to the newest."""
+    """Continue a run that stopped, from exactly where it stopped. RUN defaults to the newest."""
     from skillopt_es.door.work import aresume
     from skillopt_es.runs.folders import find_run
 

@@ -62,7 +62,7 @@ def skill_options(command: F) -> F:
         click.option("--which", type=click.Choice(_WHICH), default="best", show_default=True, help="Which skill."),
         moment_option("--at", "at", "The skill as it was at the end of this step or epoch, or after this event."),
         click.option("--name", help="What agents call the skill: lower-case letters, digits and hyphens."),
-        click.option("--description", help="What the skill does and when to use it: agents choose by this."),
+        click.option("--description", help="What the skill does and when to use it: agents choose skills by this."),
     )
     for option in reversed(options):
         chosen = option(chosen)

@@ -283,7 +283,7 @@ def _print_evaluation(found: Detailed) -> None:
         print_by_type(line.by_type)
     click.echo()
     if each.status == "scored":
-        field("next", "the same `skillopt-es eval` shows it again; with `--again` it draws everything anew")
+        field("next", "the same `skillopt-es eval` shows it again; with `--again` it tries everything once more")
     else:
         more = f" with a higher {limit_option(summary.pause_key)}" if summary.pause == "budget" else ""
         first = f"{summary.hint}; then " if summary.hint else ""

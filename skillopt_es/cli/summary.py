@@ -42,7 +42,7 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
             said = f"{pause.message}: `skillopt-es handoff list {folder}` shows what is asked"
             tell("paused", said, hint=f"when it is answered, {resume_hint(folder)}", reason=pause.reason)
         case "budget":
-            hint = f"`skillopt-es {resuming(folder, pause.key)}` goes on with a higher limit"
+            hint = f"`skillopt-es {resuming(folder, pause.key)}` continues with a higher limit"
             tell("paused", Toned("paused:", "unsure"), f" {pause.message}", hint=hint, reason=pause.reason)
         case "interrupt":
             tell("paused", pause.message, hint=resume_hint(folder), reason=pause.reason)
@@ -52,7 +52,7 @@ def _print_pause(pause: RunPaused, folder: Path) -> None:
 
 def resume_hint(folder: Path) -> str:
     """What to type to go on with a run."""
-    return f"`skillopt-es {resuming(folder)}` goes on"
+    return f"`skillopt-es {resuming(folder)}` continues it"
 
 
 def write_best(state: AnyState, folder: Path) -> Path:

@@ -39,8 +39,9 @@ def verify_command(run: str | None, exported: Path | None, kept: Path | None, di
 
     Exit code 1 when it is not. `replay --check` checks more: that each decision follows.
 
-    Whoever may write the folder can change the log, hash it anew and write head.json anew: nothing in the folder tells.
-    A copy of head.json that they cannot reach does: --anchor checks that the log still begins as it was then.
+    Whoever may write the folder can change the log, recompute its hashes and rewrite head.json, and nothing in the
+    folder shows it. A copy of head.json that they cannot reach does: --anchor checks that the log still begins as it
+    did then.
 
     With --export, checks the folder of a skill as `export` or `install` wrote it: its files, the hash of the skill that
     was measured, and with RUN that this log has that skill, chain head, verdict and scores.

@@ -26,10 +26,10 @@ _LAST = 100
 @click.command("why-not")
 @run_argument
 @click.option("--step", type=click.IntRange(min=1), metavar="N", help="Only what was proposed in this step.")
-@click.option("--item", metavar="ID", help="Only what came of this task: its analysts' proposals.")
+@click.option("--item", metavar="ID", help="Only the proposals of analysts who saw this task.")
 @click.option(
     "--last", type=click.IntRange(min=1), default=_LAST, show_default=True, metavar="N",
-    help="How many are shown, the newest ones; --json, too. All are counted.",
+    help="Show only the newest N, with --json too. All are counted.",
 )  # fmt: skip
 @directory_option
 @json_option

@@ -213,6 +213,7 @@ def first(model: Tree, keys: Sequence[str]) -> Written | None:
     return None
 
 
+# A name that stands for no key of ours would be read and lost.
 assert all(ours in (*SHARED_ROLE_KEYS, "model") for names in OWN_NAMES.values() for ours in names.values())
 
 _YES = frozenset({"true", "yes", "on", "1", "enable", "enabled"})

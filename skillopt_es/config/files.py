@@ -43,7 +43,7 @@ def parsed_value(text: str, key: str) -> Json:
     except yaml.YAMLError:
         return text
     except GivenTwice as twice:
-        raise ConfigError(f"--set {key}: {twice.key} is there twice") from None
+        raise ConfigError(f"--set {key}: {twice.key} is given twice") from None
     except (TooLarge, RecursionError):
         raise ConfigError(f"--set {key}: a value with more than {MOST_NODES} parts") from None
     except ValueError:
@@ -54,6 +54,7 @@ def parsed_value(text: str, key: str) -> Json:
 
 def _text_of(file: Path) -> str:
     try:
+        # A config may be a link, and some editors begin it with a byte order mark.
         return read_plain(file, follow=True).decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"{file}: no such config file", hint="`skillopt-es init DIR` writes one") from None
@@ -80,7 +81,7 @@ def _parsed(text: str, source: str) -> object:
         ) from None
     except GivenTwice as twice:
         raise ConfigError(
-            f"{source}, line {twice.line}: {twice.key} is there already, in line {twice.first}",
+            f"{source}, line {twice.line}: {twice.key} was given already, in line {twice.first}",
             hint="keep one of them: what stands below one would silently replace what stands below the other",
         ) from None
     except yaml.YAMLError as error:
@@ -93,8 +94,8 @@ def _parsed(text: str, source: str) -> object:
 
 def _unreadable(source: str) -> ConfigError:
     return ConfigError(
-        f"{source}: there is a number or a date in it that cannot be read",
-        hint="a number has at most 19 digits; what is meant as text needs quotes",
+        f"{source}: it has a number or a date that cannot be read",
+        hint="a number has at most 19 digits; put text in quotes",
     )
 
 
@@ -118,7 +119,7 @@ def _check_plain(value: object, key: str, source: str) -> None:
         for inner in value:
             _check_plain(inner, key, source)
     elif isinstance(value, int) and abs(value) > _LARGEST:
-        raise ConfigError(f"{source}: {key} is a number beyond {_LARGEST}", hint="what is meant as text needs quotes")
+        raise ConfigError(f"{source}: {key} is a number beyond {_LARGEST}", hint="put text in quotes")
     elif not (value is None or isinstance(value, str | int | float)) or not _is_json(value):
         raise ConfigError(
             f"{source}: {key} is {shown(key, cast(Json, value))}, but must be text, a number, true, false or null",

@@ -97,6 +97,7 @@ def recorded_config(recorded: Tree, folder: Path, overrides: Mapping[str, Json] 
     """The run that a log has recorded; a key that is newer than the log has the value that keeps what was then."""
     layers = _Layers()
     older, log = ("older logs", _OLDER_LOGS), ("the log", copy.deepcopy(recorded))
+    # What a log says lies over what ran before there was a key for it.
     for source, layer in (read_yaml(packaged("base.yaml")), older, log):
         layers.add(layer, source)
     for key, value in overrides.items():
@@ -185,7 +186,7 @@ def _instead(section: str, name: str, run: str, where: str, steps: int) -> str:
             f"`skillopt-es run CONFIG --set env.skill_init=SKILL.md --set {key}=…`"
         )
     until = f" --until step {steps}" if steps else ""
-    return f"`skillopt-es fork {run}{until} --set {key}=…{where}` makes another run, which goes on from there with it"
+    return f"`skillopt-es fork {run}{until} --set {key}=…{where}` makes another run, which continues from there with it"
 
 
 def any_overrides(overrides: Sequence[str]) -> dict[str, Json]:

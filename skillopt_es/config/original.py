@@ -230,6 +230,7 @@ def _by_section(layer: Tree, source: str) -> dict[str, Tree]:
     nested: dict[str, Tree] = {}
     flat: list[tuple[str, Json]] = []
     for name, value in layer.items():
+        # `env` is a section here and, flat, the name of a benchmark.
         if name in KNOWN and not (name in FLAT and isinstance(value, str)):
             if value is not None and not isinstance(value, dict):
                 raise ConfigError(f"{source}: {name} is {value!r}, but must be a mapping of keys")
@@ -267,6 +268,7 @@ def _judged(key: str, value: Json, source: str) -> str:
                 hint=f"export it (`export {variable}=…`) and write model.api_key_env: {variable}",
             )
         case ElsewhereNamed(what, instead, harmless):
+            # False equals 0, so the types count, too.
             if any(type(value) is type(other) and value == other for other in harmless):
                 return ""
             raise ConfigError(

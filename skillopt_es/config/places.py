@@ -33,6 +33,7 @@ def recorded_place(folder: str, run_folder: Path) -> str:
     here = Path(folder).resolve()
     if here.is_relative_to(ours):
         return f"{_PACKAGED}{here.relative_to(ours).as_posix()}"
+    # Relative, so that run and config can be moved together.
     return os.path.relpath(folder, run_folder)
 
 

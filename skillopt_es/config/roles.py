@@ -59,9 +59,8 @@ def settle_role(draft: Draft, role: Role) -> Backend:
         _settle_model(draft, role, chosen_backend(draft, role))
     backend = chosen_backend(draft, role)
     _fill(draft, role, backend, ("auth_mode", "base_url"))
-    backend = chosen_backend(
-        draft, role
-    )  # an endpoint of Azure's makes it Azure's, an auth mode may say that it is not
+    # An endpoint of Azure's makes it Azure's, an auth mode may say that it is not.
+    backend = chosen_backend(draft, role)
     if not isinstance(backend.name, str):
         return backend
     _fill(draft, role, backend, tuple(_settings_of(backend)))

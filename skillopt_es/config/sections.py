@@ -279,7 +279,7 @@ class PricesConfig:
 
 @frozen(kw_only=True)
 class BudgetConfig:
-    """What a run may come to in all its sessions; None: as much as it needs."""
+    """The most that a run may use in all its sessions; None: as much as it needs."""
 
     max_cost: float | None = field(metadata=_limits(low=0.0001))
     max_tokens: int | None = field(metadata=_limits(low=1))

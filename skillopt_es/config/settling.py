@@ -1,5 +1,5 @@
 """
-What a config comes to before it is read: its layers, then the environment's variables, then what a backend implies.
+How a config is settled before it is read: its layers, then the environment's variables, then what a backend implies.
 
 Everything is written into the tree, under the key that it would have in a file, so that the log holds a whole config
 and the same tree is the same run wherever and whenever it is read again.

@@ -59,6 +59,7 @@ _OF_AZURE_ALONE = ("api_version", "ad_scope", "managed_identity_client_id")
 
 def is_shipped(key: str, value: Json) -> bool:
     """Whether its files have this value for this key of `model`."""
+    # False equals 0, so the types count, too.
     return any(type(value) is type(other) and value == other for other in SHIPPED.get(key, ()))
 
 

@@ -13,6 +13,7 @@ import cattrs
 
 from skillopt_es.events.values import Json
 
+# At the end of a name only: `access_token` is a secret, `max_completion_tokens` is none.
 SECRET_KEY = re.compile(r"(api_key|token|secret|password)$")
 SECRET_HEADER = re.compile(r"authorization|api[-_]?key|token|secret|password|cookie", re.IGNORECASE)
 HOLDS_SECRETS = re.compile(r"(api_key_env|extra_headers|extra_body)$")
@@ -22,6 +23,7 @@ def looks_like_a_key(text: str) -> bool:
     """Whether this cannot be an environment variable's name, or reads like something generated."""
     if not text or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", text):
         return bool(text)
+    # A name of a variable is hardly so long, with digits, and in letters of both kinds.
     mixed = any(map(str.islower, text)) and (any(map(str.isupper, text)) or "_" not in text)
     return len(text) >= 20 and mixed and any(map(str.isdigit, text))
 

@@ -62,7 +62,7 @@ def own_name(text: str) -> str:
 def completed(text: str, name: str, description: str | None) -> Head:
     """The frontmatter of a skill of this name; raises OutputRefused for what the format does not allow."""
     if not is_name(name):
-        raise OutputRefused(f"{name!r} is no name for a skill: {NAME_RULE}", hint="--name gives it another")
+        raise OutputRefused(f"{name!r} is not a name for a skill: {NAME_RULE}", hint="--name gives it another")
     measured = frontmatter(text)
     found = _fields(measured)
     described_by: DescribedBy = "skill"
@@ -130,9 +130,11 @@ def _fields(head: str) -> Mapping[str, object]:
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
         at = f" (line {place.line + 2})" if place is not None else ""
-        raise OutputRefused(f"the skill's frontmatter is no YAML{at}", hint="agents could not load it") from None
+        raise OutputRefused(f"the skill's frontmatter is not YAML{at}", hint="agents could not load it") from None
     if not isinstance(found, dict):
-        raise OutputRefused("the skill's frontmatter is no mapping of keys to values", hint="agents could not load it")
+        raise OutputRefused(
+            "the skill's frontmatter is not a mapping of keys to values", hint="agents could not load it"
+        )
     return {str(key): value for key, value in found.items()}
 
 

@@ -154,7 +154,7 @@ def install(skills: Path, receipt: Receipt, files: Mapping[str, str], *, force: 
         if foreign and not force:
             raise OutputRefused(
                 f"{shelf.place} is {_what(shelf.place)} that skillopt-es did not install",
-                hint="--name gives yours another name; --force takes its place, and `uninstall` brings it back",
+                hint="--name gives yours another name; --force replaces it, and `uninstall` restores it",
             )
         if there is not None:
             _refuse_changed(shelf, there, "takes its place", force=force)
@@ -186,8 +186,8 @@ def uninstall(skills: Path, name: str, *, force: bool) -> Removed:
         restores = _is_there(shelf.backup)
         if there.backup and not restores and not force:
             raise OutputRefused(
-                f"what {shelf.place} took the place of is no longer in {shelf.backup}",
-                hint="--force takes the skill away all the same",
+                f"what {shelf.place} replaced is no longer in {shelf.backup}",
+                hint="--force removes the skill anyway",
             )
         if restores:
             shelf.swap(shelf.backup)

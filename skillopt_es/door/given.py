@@ -7,10 +7,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, config_of, load_config, with_overrides
+from skillopt_es.engine.programs import Program, hand_over
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json, Role
 from skillopt_es.ports import AnswerFunction, ChatModel, Environment, GraderFunction
@@ -39,6 +41,7 @@ class Given:
     optimizer: Model | None = None
     environment: Environment | None = None
     grader: GraderFunction | None = None
+    program: Program[Any] | None = None
 
     def models(self) -> Mapping[Role, Model]:
         """The models that were handed over, by role."""
@@ -48,6 +51,9 @@ class Given:
     def overrides(self) -> tuple[str, ...]:
         """What the config then says of them, so that the log tells the truth."""
         found = {}
+        if self.program is not None:
+            hand_over(self.program)
+            found["train.program"] = self.program.name
         for role, model in self.models().items():
             found[f"model.{role}_backend"] = BACKEND
             found[f"model.{role}"] = name_of(model)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from attrs import evolve, field, frozen
 
@@ -19,6 +19,7 @@ from skillopt_es.door.given import Config, Given, Model, Settings, config_from, 
 from skillopt_es.door.run import Run
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer
+from skillopt_es.engine.programs import Program
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.errors import Interrupted
 from skillopt_es.estimating.estimate import Estimate, estimate_of
@@ -84,10 +85,11 @@ async def atrain(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    program: Program[Any] | None = None,
     watch: Watch = _NOBODY,
 ) -> Run:
     """`train`, for those who have an event loop of their own."""
-    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader)
+    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader, program=program)
     loaded = config_from(config, settings, given)
     with new_run_folder(name, stem_of(config), datetime.now(UTC), Path(runs)) as folder, _told(folder):
         await session.start(loaded, folder, watch.session(given))
@@ -104,6 +106,7 @@ def train(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    program: Program[Any] | None = None,
     watch: Watch = _NOBODY,
 ) -> Run:
     """
@@ -118,6 +121,7 @@ def train(
         optimizer: the model that writes the skill, likewise.
         environment: an `Environment` in place of the one that the config names.
         grader: a function from an answer and its item to a grade, for your own tasks (`env.name: tasks`).
+        program: a `Program` in place of the one that `train.program` names (docs/programs.md).
         watch: observers, warnings, and a way to end the run early.
 
     Raises:
@@ -142,6 +146,7 @@ def train(
             optimizer=optimizer,
             environment=environment,
             grader=grader,
+            program=program,
             watch=_also(watch, stopping),
         )
     )
@@ -157,11 +162,12 @@ async def aresume(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    program: Program[Any] | None = None,
     watch: Watch = _NOBODY,
 ) -> Run:
     """`resume`, for those who have an event loop of their own."""
     folder = run.folder if isinstance(run, Run) else Path(run)
-    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader)
+    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader, program=program)
     with _told(folder):
         await session.resume(
             folder,
@@ -185,6 +191,7 @@ def resume(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    program: Program[Any] | None = None,
     watch: Watch = _NOBODY,
 ) -> Run:
     """
@@ -195,7 +202,7 @@ def resume(
         settings: what may change without changing a decision, such as `{"budget.max_calls": 500}`.
         ask_again: where a recorded answer is to another request, or was cut off, ask again.
         accept_loss: go on from what is left of a log whose end is missing.
-        target, optimizer, environment, grader: what was handed over when it began has to be handed over again.
+        target, optimizer, environment, grader, program: what was handed over when it began has to be handed over again.
         watch: as for `train`.
 
     Raises:
@@ -212,6 +219,7 @@ def resume(
             optimizer=optimizer,
             environment=environment,
             grader=grader,
+            program=program,
             watch=_also(watch, stopping),
         )
     )
@@ -320,9 +328,10 @@ async def aestimate(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    program: Program[Any] | None = None,
 ) -> Estimate:
     """`estimate`, for those who have an event loop of their own."""
-    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader)
+    given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader, program=program)
     loaded, directory = config_from(config, settings, given), Path(runs)
     async with open_data(loaded, given.world()) as data:
         started = run_started(loaded, data.splits, directory / "estimate")
@@ -340,12 +349,13 @@ def estimate(
     optimizer: Model | None = None,
     environment: Environment | None = None,
     grader: GraderFunction | None = None,
+    program: Program[Any] | None = None,
 ) -> Estimate:
     """
-    What a run would come to: calls, tokens, money and time, each from low to high; asks no model.
+    The calls, tokens, money and time of a run, each from low to high; asks no model.
 
     Args:
-        config, settings, target, optimizer, environment, grader: as for `train`.
+        config, settings, target, optimizer, environment, grader, program: as for `train`.
         runs: where earlier runs of the same models and data are looked for.
 
     """
@@ -358,6 +368,7 @@ def estimate(
             optimizer=optimizer,
             environment=environment,
             grader=grader,
+            program=program,
         )
     )
 
@@ -379,7 +390,7 @@ def _also(watch: Watch, stopping: Callable[[], bool]) -> Watch:
 
 def _waited(work: Callable[[Callable[[], bool]], Coroutine[object, object, T]]) -> T:
     """
-    What the work comes to, on a thread with an event loop of its own, so that a notebook's loop does not matter.
+    The result of the work, on a thread with an event loop of its own, so that a notebook's loop does not matter.
 
     The first KeyboardInterrupt lets calls in flight end; the second one does not wait.
     """

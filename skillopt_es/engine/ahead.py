@@ -50,10 +50,12 @@ class Ahead:
     def planned(self, task: Task, state: AnyState) -> None:
         """To be told of each task before it is performed."""
         units = program_at(state).ahead(task, state)
+        # It is told of every task of a gate, and begins at the first.
         if units and self._place != units[0].place:
             self._place = units[0].place
             self._calls.begin_ahead()
             self._open.append(asyncio.create_task(self._try(units)))
+        # These two ask no model, so they end nothing.
         elif not units and not isinstance(task, AddUp | Decide):
             self._calls.no_more_ahead()
 

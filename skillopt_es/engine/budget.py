@@ -27,7 +27,7 @@ _MILLION = Decimal(1_000_000)
 
 @frozen(kw_only=True)
 class Amount:
-    """What calls come to: money, tokens (input and output), and requests sent."""
+    """The cost of calls: money, tokens (input and output), and requests sent."""
 
     cost: Decimal = Decimal(0)
     tokens: int = 0
@@ -147,11 +147,11 @@ class Tariff:
     most_output: int = 0
 
     def worst(self, bound: Bound) -> Amount:
-        """What one try can come to at most."""
+        """The most that one try can cost."""
         return self._amount((None, None, None, None), bound) + Amount(calls=1)
 
     def charged(self, attempts: Iterable[TryTokens], sent: int, bound: Bound) -> Amount:
-        """What a call's tries came to: what was reported, and the bound for what was not."""
+        """The cost of a call's tries: what was reported, and the bound for what was not."""
         return sum((self._amount(attempt, bound) for attempt in attempts), Amount(calls=sent))
 
     def _amount(self, attempt: TryTokens, bound: Bound) -> Amount:
@@ -160,6 +160,7 @@ class Tariff:
         outputs = bound.output if said is None else said
         if self.price is None:
             return Amount(tokens=inputs + outputs)
+        # Where not even the input was told, nothing is known of its cached part.
         cost = _input_cost(self.price, inputs, None if told is None else cached) + outputs * self.price.output
         return Amount(cost=cost / _MILLION, tokens=inputs + outputs)
 

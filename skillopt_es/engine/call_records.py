@@ -42,6 +42,7 @@ class Asked:
 def recorded_request(request: ChatRequest) -> RecordedRequest:
     """What is recorded of a request: the digests of its messages and images, and its parameters."""
     params: dict[str, object] = {"max_tokens": request.max_tokens}
+    # What is not used is left out, here and below: older logs must keep their digests.
     if request.temperature is not None:
         params["temperature"] = request.temperature
     if request.effort:
@@ -228,6 +229,7 @@ class Repeats:
             return None
         here = _part(request.slot)
         slots = [slot for slot in self._rows.get(digest, ()) if _part(slot) != here]
+        # The same one, whichever of them was recorded first.
         return self._rows[digest][min(slots)] if slots else None
 
 

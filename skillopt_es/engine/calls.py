@@ -154,7 +154,9 @@ class LiveCalls:
         early = self._early.pop(asked.request.slot, None)
         if early is None or early.asked != asked:
             return None
+        # Not awaited itself: if this one is cancelled, that call goes on and is recorded.
         await asyncio.wait((early.answer,))
+        # What failed ahead is asked anew, as if nobody had tried.
         failed = early.answer.cancelled() or early.answer.exception() is not None
         return None if failed else early.answer.result()
 
@@ -171,6 +173,7 @@ class LiveCalls:
             raise NotStarted
         answer = asyncio.ensure_future(self._made(asked, ahead=True))
         self._early[request.slot] = _Early(asked, answer)
+        # Shielded: once begun it is paid for, so it is let finish and recorded whoever stops waiting.
         return await asyncio.shield(answer)
 
     def begin_ahead(self) -> None:
@@ -215,6 +218,7 @@ class LiveCalls:
             self._leave(unanswered_call(asked), request)
             raise
         except CallFailed as failure:
+            # A 400 may be about this one request: then the run must not stop for it.
             if failure.perhaps_request and await self._answers_others(model.identity):
                 failure.kind = "bad_request"
             await self._record(failed_call(asked, failure, ahead=ahead), texts, images)
@@ -245,6 +249,7 @@ class LiveCalls:
         finally:
             self._under_way[model.identity] -= 1
             self._ended.set()
+            # Whoever waited has been woken; who comes later waits for the next end.
             self._ended = asyncio.Event()
 
     async def _paid(self, asked: Asked, model: ChatModel, held: Held, *, last: bool) -> ChatReply:
@@ -277,13 +282,14 @@ class LiveCalls:
 
     def _known(self, asked: Asked) -> Answer | None:
         slot, digest = asked.request.slot, asked.digest
+        # Most slots are new, and this saves a query for each of them.
         if slot not in self._slots:
             return None
         rows = self._journal.answers(slot)
         same = [row for row in rows if row.call.request_digest == digest]
         for row in reversed(same):  # the last one is what was used where a question was asked again
             if not (self._ask_again and row.call.finish == "length"):
-                with suppress(TextErased):  # it is asked anew
+                with suppress(TextErased):  # it is asked again
                     return answer_of(row, self._texts)
         # past a fork point another request is a new call, and what was asked ahead may have been the wrong question
         own = [row for row in rows if row.n > self._inherited and not row.call.ahead and row not in same]
@@ -291,7 +297,7 @@ class LiveCalls:
             raise Divergence(
                 f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
                 f"model {own[-1].call.model}) than is asked now ({digest[:12]})",
-                hint="a prompt, a model or the data changed since; `--ask-again` asks anew from here on",
+                hint="a prompt, a model or the data changed since; `--ask-again` asks again from here on",
             )
         return None
 

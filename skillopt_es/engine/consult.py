@@ -23,7 +23,7 @@ _REPEATED = 300  # characters of a reply that was cut off: all of it would take 
 
 @frozen(kw_only=True)
 class Consulted(Generic[V]):
-    """What asking the optimizer came to: a value, or why there is none (`failed`: an outage), and the calls made."""
+    """The result of asking the optimizer: a value, or why there is none (`failed`: an outage), and the calls made."""
 
     value: V | None
     failed: bool = False

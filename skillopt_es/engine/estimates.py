@@ -44,10 +44,13 @@ def most_turns(run: RunData) -> int:
 def steps_plan(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     """The initial skill, a candidate a step with all the draws that its verdict may want, and the tests."""
     evaluation, validation, tests = run.config.evaluation, len(run.selection_items), len(run.test_items)
+    # All draws of the candidate, and all of the current skill's but the first, which is there already.
     draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_draws - 1
     counts = {
         "baseline": (validation, validation, validation),
+        # A step may end without a candidate, so there may be none of these.
         "gate": (validation * steps, 0, validation * steps * draws),
+        # The initial, the best and the final skill may be one text or three.
         "test": (tests, tests, 3 * tests),
     }
     workers, turns = run.config.env.workers, most_turns(run)

@@ -4,13 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from attrs import evolve, field, frozen
+
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import draw_seed
 from skillopt_es.engine.tasks import AddUp, Evaluation, Rollouts, Task, Unit
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import FINAL_TEST, Place
 from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.state import AnyState, Partial
+from skillopt_es.projections.state import AnyState, Partial, Standing
+
+
+@frozen(kw_only=True)
+class Contest:
+    """A candidate and who it has to beat, and the places of what is drawn of each for this comparison."""
+
+    candidate: SkillTree
+    standing: Standing
+    candidate_place: Place = field(converter=Place)
+    current_place: Place = field(converter=Place)
+
+    @property
+    def current(self) -> SkillTree:
+        """The text that it has to beat."""
+        return self.standing.skill
+
+    def against(self, standing: Standing) -> Contest:
+        """The same candidate against the best text; what is drawn of that has a place below this one."""
+        return evolve(self, standing=standing, current_place=self.current_place.best)
 
 
 def selection(run: RunData, place: Place, skill: SkillTree, *, draw: int = 1) -> Evaluation:

@@ -38,6 +38,7 @@ class RecordedTexts:
         if sum(map(len, exchange.sent)) > _MOST_CHARS:
             return
         if len(self._last) >= _KEPT:
+            # A dict keeps its order: this is the oldest.
             self._last.pop(next(iter(self._last)))
         self._last[ref] = exchange
 

@@ -10,6 +10,7 @@ from typing import Self
 
 from skillopt_es.ports import NotStarted, Wait
 
+# How late a call that waits may notice that the run is to stop.
 _LOOK_EVERY = 0.2
 
 

@@ -29,6 +29,7 @@ from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import Unanswered
 from skillopt_es.projections.state import AnyState
 
+# How many batches the state may be ahead of the disk.
 _MOST_AHEAD = 8
 
 
@@ -110,6 +111,7 @@ class Trainer:
             await self._pause("error", error.message, error.hint)
             raise
         finally:
+            # In this order: what was asked ahead is recorded, then all events, and the anchor names their end.
             if self._ahead is not None:
                 await self._ahead.settled()
             await self.settled()
@@ -150,6 +152,7 @@ class Trainer:
     async def _settled_to(self, most: int) -> None:
         while self._waiting and (len(self._waiting) > most or self._waiting[0].done()):
             first = self._waiting[0]
+            # Not awaited itself: whoever is cancelled here must not cancel a commit.
             await asyncio.wait((first,))
             if first.exception() is not None:  # what follows it cannot have been written either
                 waiting, self._waiting = self._waiting, deque()

@@ -18,6 +18,7 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.engine.consult import Asking
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Task, Unit
@@ -66,11 +67,31 @@ def _place(state: AnyState) -> Place:
     return Place.of_step(state.steps_done + 1, state.steps_done + 1)
 
 
+def _under_way(state: AnyState) -> str:
+    if state.built is not None:
+        return f"step {state.built.step} is"
+    begun = next((place for place in state.rollouts if place not in state.scored), "")
+    return f"the evaluation at {begun} is" if begun else ""
+
+
 _TRYING: Mapping[Purpose, str] = {
     "selection": "scoring on the validation items",
     "train": "trying training items",
     "test": "scoring on the test items",
 }
+
+
+@frozen(kw_only=True)
+class Judging:
+    """
+    A verdict that is no step's, to be asked for again: what is compared, and what other settings would make of it.
+
+    `refused` says whether they would refuse the text for what it is, whatever it would measure.
+    """
+
+    contest: Contest
+    refused: Callable[[RunData], bool]
+    decide: Callable[[RunData], Event]
 
 
 @frozen(kw_only=True)
@@ -118,8 +139,9 @@ class Program(Generic[S]):
     `decisions` are named by the tasks of `next_task`, `questions` are found by the type of a task's job. `answers` are
     the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
     says what cannot be decided by other settings than it was begun with, `place` where the open step is recorded,
-    `doubts` why its candidate rests on nothing that anybody vouches for, `ahead` what would be tried next if the task
-    at hand came to nothing, and `milestones` are the events after which the log's head is noted outside of it.
+    `doubts` why its candidate rests on nothing that anybody vouches for, `judging` what an event has decided that
+    is no step's verdict, `ahead` what would be tried next if the task at hand came to nothing, and `milestones` are the
+    events after which the log's head is noted outside of it.
 
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
@@ -134,9 +156,10 @@ class Program(Generic[S]):
     questions: Mapping[type, Question[S]] = field(factory=dict)
     answers: Mapping[type[Event], Answered] = field(factory=dict)
     stage: Callable[[RunState[S]], Hashable] = field(default=lambda state: state.steps_done)
-    under_way: Callable[[RunState[S]], str]
+    under_way: Callable[[RunState[S]], str] = field(default=_under_way)
     place: Callable[[RunState[S]], Place] = field(default=_place)
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
+    judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
     milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)
@@ -153,9 +176,29 @@ class Program(Generic[S]):
         return getattr(event, "result", "") == "failed" or bool(getattr(event, "failed", ""))
 
 
-@cache
+_HANDED_OVER: dict[str, Program[Any]] = {}
+
+
+def hand_over(program: Program[Any]) -> None:
+    """
+    Makes a program known to this process under its name, without a package that brings it.
+
+    Raises ConfigError for a name that an installed program has: what a log says of it must mean one thing.
+    """
+    if program.name in {point.name for point in entry_points(group=PROGRAMS)}:
+        if _installed(program.name) is program:
+            return
+        raise ConfigError(f"a program named {program.name!r} is installed already", hint="give yours another name")
+    _HANDED_OVER[program.name] = program
+
+
 def program_named(name: str) -> Program[Any]:
-    """The installed program of that name; raises ConfigError that names those there are."""
+    """The program of that name: one that was handed over, or an installed one; raises ConfigError that names those."""
+    return _HANDED_OVER[name] if name in _HANDED_OVER else _installed(name)
+
+
+@cache
+def _installed(name: str) -> Program[Any]:
     found = {point.name: point for point in entry_points(group=PROGRAMS)}
     if name not in found:
         raise ConfigError(

@@ -200,6 +200,7 @@ class _Course:
         self._purse.leave()
         self.on_its_way = False
         came_to = self._purse.tariffs[self.role].charged(self._failed, self._tries, self.bound)
+        # What the failed tries came to stays set aside until the call is over.
         return await self._next(came_to + self._worst)
 
     async def _next(self, needed: Amount) -> bool:

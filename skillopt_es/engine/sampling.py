@@ -22,6 +22,7 @@ def shuffled(items: Sequence[str], seed: int) -> list[str]:
 
 def epoch_batches(items: Sequence[str], *, epoch: int, seed: int, batch_size: int, batches: int) -> tuple[Batch, ...]:
     """An epoch's batches: consecutive slices of the shuffled items; a slice that would be empty is drawn anew."""
+    # The original's numbers, here and below: the same seed must draw the same items.
     epoch_seed = seed + epoch * 1000
     order = shuffled(items, epoch_seed)
     planned = []
@@ -41,6 +42,7 @@ def comparison_seed(seed: int, epoch: int) -> int:
 
 def draw_seed(seed: int, draw: int) -> int:
     """The seed of one of a text's draws on the validation items; the first one's is the run's, as it always was."""
+    # Far away from all other seeds of a run, which are some thousands apart.
     return seed + (draw - 1) * 10_000_000
 
 

@@ -28,6 +28,7 @@ def score(evaluation: tasks.Evaluation, state: AnyState, run: RunData) -> Event:
     if len(silent) > 1 and len(silent) > rollout.max_unanswered_share * measured:
         return _unanswered_pause(evaluation, rows[silent[0]], len(silent), measured)
     by_type: dict[str, list[Outcome]] = {}
+    # Where not all items were run only the bound is known, and no type's own mean.
     for item in () if not_run else evaluation.items:
         by_type.setdefault(rows[item].task_type or "other", []).append(rows[item].outcome)
     return SkillScored(
@@ -39,6 +40,7 @@ def score(evaluation: tasks.Evaluation, state: AnyState, run: RunData) -> Event:
         value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
         by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
         draw=evaluation.draw,
+        # The first draw has the run's seed, which older events do not say either.
         seed=None if evaluation.draw == 1 else evaluation.seed,
         exact=not not_run,
         not_run=not_run,

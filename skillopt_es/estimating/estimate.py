@@ -77,7 +77,7 @@ class Estimate:
 
 
 def estimate_of(run: RunData, past: Sequence[PastRun]) -> Estimate:
-    """What a run will come to."""
+    """The estimate of a run."""
     steps, epochs = run.started.total_steps, run.config.train.num_epochs
     parts, prices = program_of(run.started).plan(run, steps, epochs), prices_in(run.config.resolved)
     lines = tuple(_line(part, run, past, prices) for part in parts)

@@ -24,7 +24,7 @@ TRIALS = 300
 CHURN = 0.1
 """The share of results that an edit turns for no gain, where that is asked."""
 MOST_NULL_ACCEPTS = 0.16
-"""What is recommended takes a text against itself at most this often: strict's 40 %, twice in a row."""
+"""What is recommended accepts an unchanged text at most this often: strict's 40 %, twice in a row."""
 
 Source = Literal["validation", "training"]
 
@@ -194,6 +194,7 @@ def _rivals(own: Rule) -> tuple[Rule, ...]:
 
 
 def _worth(rule: Rule, asked: _Asked, own: Rule) -> Worth:
+    # A third of them: the search for the smallest gain plays each world many times.
     some = asked.worlds[: max(1, len(asked.worlds) // 3)]
     items, itself = len(asked.worlds[0]), power(rule, asked.worlds, seed=SEED)
     short = too_little_for(rule, items)
@@ -210,10 +211,10 @@ def _worth(rule: Rule, asked: _Asked, own: Rule) -> Worth:
 
 def recommended(rules: Sequence[Worth], flips: Flips) -> Worth:
     """
-    The rule that sees the smallest gain and seldom takes a text against itself; of equals the run's own, the cheapest.
+    The rule that sees the smallest gain and seldom accepts an unchanged text; of equals the run's own, the cheapest.
 
     How seldom is told by the worst that the repeats leave open. That no item was seen to flip speaks for no weaker
-    rule: then it is the run's own, if that is good enough, or else the one that takes a text against itself least.
+    rule: then it is the run's own, if that is good enough, or else the one that accepts an unchanged text least.
     """
     able = [each for each in rules if not each.too_little] or list(rules)
     honest = [each for each in able if each.null.itself_most <= MOST_NULL_ACCEPTS]
@@ -226,4 +227,5 @@ def recommended(rules: Sequence[Worth], flips: Flips) -> Worth:
 
 
 def _seen(each: Worth) -> float:
+    # Above any gain, so that it comes last.
     return 2.0 if each.smallest is None else each.smallest

@@ -12,7 +12,7 @@ from skillopt_es.events.values import Measured, Score
 
 Draw = Mapping[str, Measured]
 Row = tuple[Measured, ...]
-"""What one item came to in the draws of a text in which it was measured."""
+"""The results of one item in the draws of a text in which it was measured."""
 
 Worth = Callable[[float, float], float]
 """What a hard and a soft score count together; a weighted mean of both."""
@@ -81,7 +81,7 @@ def mean_over(items: Sequence[Row]) -> Score:
 
 
 def _rows(draws: tuple[Draw, ...], items: tuple[str, ...]) -> list[Row]:
-    """What each item came to in these draws; in some it may not have been measured."""
+    """The results of each item in these draws; in some it may not have been measured."""
     wanted = frozenset(items)
     if all(wanted <= draw.keys() for draw in draws):
         return [*zip(*([draw[item] for item in items] for draw in draws), strict=True)]
@@ -116,11 +116,13 @@ def _family_scatter(items: tuple[str, ...], drawn: _Drawn, families: Mapping[str
     moved: dict[tuple[int, str], float] = {}
     for item, row in zip(items, drawn[1], strict=True):
         if len(row) == 1:
+            # One draw shows no scatter.
             continue
         middle, family = _mean([worth(one.hard, one.soft) for one in row]), families.get(item, item)
         for number, draw in enumerate(drawn[0]):
             if item in draw:
                 by = worth(draw[item].hard, draw[item].soft) - middle
+                # The squares of these add up to the variance of the item's mean over its draws.
                 moved[number, family] = moved.get((number, family), 0.0) + by / math.sqrt(len(row) * (len(row) - 1))
     return math.fsum(by * by for by in moved.values())
 
@@ -139,6 +141,7 @@ def _noise(ours: Sequence[Row], theirs: Sequence[Row], worth: Worth) -> float | 
 
 
 def _scatter(values: list[float]) -> float:
+    # Where an item always does the same, no rounding may show a scatter.
     if values[0] in _WHOLE and values.count(values[0]) == len(values):
         return 0.0
     middle = _mean(values)
@@ -146,4 +149,5 @@ def _scatter(values: list[float]) -> float:
 
 
 def _mean(values: list[float]) -> float:
+    # fsum, because the order of the draws must not decide a verdict by its rounding.
     return math.fsum(values) / len(values)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attrs import evolve as replace
-from attrs import field, frozen
 
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.evaluations import begun_draw, measure, selection, units_of
+from skillopt_es.engine.evaluations import Contest, begun_draw, measure, selection, units_of
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import AddUp, Evaluation, Rollouts, Task
 from skillopt_es.errors import SettingRefused
@@ -19,26 +18,7 @@ from skillopt_es.gate.compare import Draw, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, heeded, judge, too_little_for
 from skillopt_es.projections.item_results import families_of
-from skillopt_es.projections.state import AnyState, Measurement, Standing
-
-
-@frozen(kw_only=True)
-class Contest:
-    """A candidate and who it has to beat, and the places of what is drawn of each for this comparison."""
-
-    candidate: SkillTree
-    standing: Standing
-    candidate_place: Place = field(converter=Place)
-    current_place: Place = field(converter=Place)
-
-    @property
-    def current(self) -> SkillTree:
-        """The text that it has to beat."""
-        return self.standing.skill
-
-    def against(self, standing: Standing) -> Contest:
-        """The same candidate against the best text; what is drawn of that has a place below this one."""
-        return replace(self, standing=standing, current_place=self.current_place.best)
+from skillopt_es.projections.state import AnyState, Measurement
 
 
 def rule_of(config: RunConfig) -> Rule:
@@ -104,9 +84,9 @@ def _sides(state: AnyState, run: RunData, contest: Contest) -> tuple[Side, Side]
 def _side(known: Measurement | None, skill: SkillTree, place: Place, run: RunData) -> Side:
     if known is None:
         return Side(bonus=run.bonus(skill))
-    drawn = [(known.place, known.items), *((each.place, each.items) for each in known.further)]
-    earlier = sum(not place.holds(at) for at, _ in drawn)
-    return Side(draws=tuple(_in_order(items, run) for _, items in drawn), known=earlier, bonus=run.bonus(skill))
+    earlier = sum(not place.holds(each.place) for each in known.drawn)
+    draws = tuple(_in_order(each.items, run) for each in known.drawn)
+    return Side(draws=draws, known=earlier, bonus=run.bonus(skill))
 
 
 def _in_order(items: Draw, run: RunData) -> Draw:

@@ -61,6 +61,7 @@ def cannot_win(rule: Rule, current: Side, candidate: Side, begun: Begun, items: 
         return most < 0 or (most == 0 and bonus <= 0)
     if _adds_up_exactly(theirs, begun, bonus, worth):
         return most <= 0
+    # Where parts of a point are summed, a tie may look like either: only a clear loss ends it.
     return most <= -_ROUNDING * len(known) and bool(known)
 
 

@@ -21,11 +21,13 @@ class Counted:
     @property
     def scatter(self) -> float:
         """The variance of one attempt, estimated from repeats."""
+        # Unbiased: n/(n-1) times the variance of the attempts themselves.
         return self.passed * (self.tried - self.passed) / (self.tried * (self.tried - 1))
 
     @property
     def flips(self) -> float:
         """How often two attempts differ."""
+        # Two attempts with the same chance p differ with 2 p (1 - p), twice the variance of one.
         return min(1.0, 2 * self.scatter)
 
 
@@ -55,6 +57,7 @@ class Flips:
     def drawn(self, rng: random.Random) -> float:
         """A rate that these repeats leave open."""
         turned = self.rate * self.items
+        # Jeffreys' prior: half a turn and half a stay more than were seen.
         return rng.betavariate(turned + 0.5, self.items - turned + 0.5)
 
 
@@ -77,6 +80,7 @@ def worlds(counts: Mapping[str, Counted], rates: Sequence[float], rng: random.Ra
     Each item's is drawn from a beta distribution over its own counts. Its prior is fitted to the mean of all items and
     to the rate: an item that passed twice may still flip where many others do, and never does where none can.
     """
+    # Never 0 or 1, of which there is no beta distribution.
     mean = (sum(each.passed / each.tried for each in counts.values()) + 0.5) / (len(counts) + 1)
     return tuple(_world(counts, mean, rate, rng) for rate in rates)
 
@@ -84,6 +88,7 @@ def worlds(counts: Mapping[str, Counted], rates: Sequence[float], rng: random.Ra
 def _world(counts: Mapping[str, Counted], mean: float, rate: float, rng: random.Random) -> Chances:
     if rate <= 0:
         return {item: each.passed / each.tried for item, each in counts.items()}
+    # The rate is 2 mean (1 - mean) strength / (strength + 1), solved for the strength; at 1 that would be infinite.
     share = min(rate / (2 * mean * (1 - mean)), 0.99)
     strength = share / (1 - share)
     return {

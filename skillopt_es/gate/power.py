@@ -155,6 +155,7 @@ def smallest_gain(rule: Rule, worlds: Sequence[Chances], items: int, *, wanted: 
 def _taken_often(rule: Rule, worlds: Sequence[Chances], change: Change, wanted: float, seed: int) -> bool:
     """Whether a change is taken in such a share of the worlds, looking no further than to where that is certain."""
     rng = random.Random(seed)  # noqa: S311 - a reproducible draw is the point
+    # A product of floats may be a hair above its whole number.
     enough = math.ceil(wanted * len(worlds) - 1e-9)
     taken = 0
     for left, world in zip(range(len(worlds), 0, -1), worlds, strict=True):

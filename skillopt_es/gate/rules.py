@@ -214,6 +214,7 @@ def _paired(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Kno
             )
         drawn = (current.until(number), candidate.until(number))
         seen = compare(*drawn, current.bonus, candidate.bonus, worth, families)
+        # A gain that rounding can make is none.
         if seen.gain <= _ROUNDING:
             return Ruling(verdict="reject", reason="not_better", comparison=seen)
         if number == rule.draws or (number > 1 and seen.error == 0 and _steady(rule, seen, known)):
@@ -268,7 +269,7 @@ def _scatter_needed(rule: Rule, items: int) -> SettingRefused | None:
     return SettingRefused(
         "evaluation.gate_rule",
         f": paired cannot tell the noise from {items} validation items with {rule.draws} draws; "
-        f"enough are {enough} items, or evaluation.gate_draws: {draws}",
+        f"{enough} items are enough, or evaluation.gate_draws: {draws}",
     )
 
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from skillopt_es.engine.evaluations import measure, test_evaluations
+from skillopt_es.engine.evaluations import Contest, measure, test_evaluations
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import Decision, program_at
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Task
 from skillopt_es.events.catalog import BestPromoted, CandidateGated, Event, RunCompleted, SealedTestOpened
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL
-from skillopt_es.gate.draws import Contest, draw_task
+from skillopt_es.gate.draws import draw_task
 from skillopt_es.gate.verdicts import is_better, weighed
 from skillopt_es.projections.state import AnyState
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from attrs import evolve
 
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.scores import mean_score
 from skillopt_es.events.values import DRAWS_ONCE, GateAction, GateVerdict, Score, exceeds
-from skillopt_es.gate.draws import Contest, judged, leads
+from skillopt_es.gate.draws import judged, leads
 from skillopt_es.gate.rules import Ruling
 from skillopt_es.gate.stale import counts_as_measured, standing_value
 from skillopt_es.projections.state import AnyState, Measurement

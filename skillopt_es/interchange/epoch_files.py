@@ -134,7 +134,7 @@ class EpochFiles:
         return {**result, "action": "reject" if verdict.action == "indecisive" else verdict.action}
 
     def _hards(self) -> Record:
-        """What both skills came to on the drawn items, without those that came on top."""
+        """The results of both skills on the drawn items, without those that came on top."""
         drawn, (before, after) = self.part.last(ComparisonDrawn), self._compared()
         means: Record = {}
         for name, rows in (("prev_hard", before), ("curr_hard", after)):

@@ -119,7 +119,7 @@ def evaluation_files(log: EventLog, out: Path, rollouts: OriginalRollouts) -> It
     assert state.started is not None
     scored = _standing(state)
     if not scored:
-        raise NotInRun(f"{log.run.name} has no score to export", hint="the same `skillopt-es eval` goes on with it")
+        raise NotInRun(f"{log.run.name} has no score to export", hint="the same `skillopt-es eval` continues it")
     rows = [row for each in scored.values() for row in state.rollouts[each.place].values()]
     skill = Path("skills") / state.started.skill.main
     score = mean_score([row.outcome for row in rows])

@@ -12,25 +12,35 @@ import json
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from attrs import asdict, fields
+from attrs import asdict, evolve, fields
 from cattrs import Converter
 from cattrs.gen import make_dict_unstructure_fn, override
 
 from skillopt_es.audit.improvement import Stretch
 from skillopt_es.errors import SkillOptError
-from skillopt_es.events.catalog import Event, Recorded, RunForked, SealedTestOpened
+from skillopt_es.events.catalog import (
+    Event,
+    Recorded,
+    RolloutCompleted,
+    RunForked,
+    SealedTestOpened,
+)
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.strict import strict_converter
-from skillopt_es.events.values import Draft, Edit, Failed, Json, Measured, NotRun, Score, Suggestion
-from skillopt_es.projections.chains import Seen
-from skillopt_es.projections.fates import Fate
+from skillopt_es.events.values import Draft, Edit, Failed, Json, Measured, NotRun, Proposal, Score, Suggestion
+from skillopt_es.projections.chains import Chain, EpochEnd, Seen
+from skillopt_es.projections.fates import Fate, fates_of, note_fates, verdict_of
 from skillopt_es.projections.intervals import Interval
 from skillopt_es.projections.item_results import Turned
 from skillopt_es.projections.seal import Looks
 from skillopt_es.projections.usage import KINDS, Tally, UsageSums
 from skillopt_es.runs.overview import Spent
+
+if TYPE_CHECKING:
+    from skillopt_es.projections.item_results import Use
+
 
 _converter = Converter()
 
@@ -159,4 +169,75 @@ def plain_call(row: CallRow) -> dict[str, Json]:
         "recorded_at": row.recorded_at,
         "digest": row.digest,
         **call,
+    }
+
+
+def step_json(chain: Chain) -> dict[str, Json]:
+    """A step for programs: its events whole, and the fate of everything that was proposed."""
+    reason, detail = verdict_of(chain)
+    return {
+        "step": chain.step,
+        "epoch": chain.epoch,
+        "verdict": reason,
+        "detail": detail,
+        "matched_by_wording": bool(chain.unsaid),
+        "events": [plain(seen) for seen in chain.events],
+        "proposals": [_proposal_json(chain, proposal) for proposal in chain.proposals.values()],
+        "notes": [
+            {"patch": fate.patch, "note": fate.note, "reason": fate.reason, "detail": fate.detail}
+            for fate in note_fates(chain)
+        ],
+    }
+
+
+def _proposal_json(chain: Chain, proposal: Proposal) -> Json:
+    patches = chain.patches_behind(proposal.id)
+    return {
+        "proposal": plain(evolve(proposal, origins=chain.sources[proposal.id])),
+        "made_by": chain.maker_of[proposal.id],
+        "patches": list(patches),
+        "items": list(chain.items_behind(patches)),
+        "fates": [plain(fate) for fate in fates_of(chain, proposal.id)],
+    }
+
+
+def epoch_json(end: EpochEnd) -> dict[str, Json]:
+    """The end of an epoch for programs."""
+    return {
+        "epoch": end.epoch,
+        "verdict": end.applied[-1].event.verdict.action if end.applied else None,
+        "events": [plain(seen) for seen in end.events],
+    }
+
+
+def result_json(seen: Seen[RolloutCompleted]) -> Json:
+    """One result for programs."""
+    event, outcome = seen.event, seen.event.outcome
+    measured = isinstance(outcome, Measured)
+    kind = "measured" if measured else "failed" if isinstance(outcome, Failed) else "not_run"
+    return {
+        "seq": seen.seq,
+        "place": event.place,
+        "purpose": event.purpose,
+        "skill": event.skill,
+        "outcome": kind,
+        "passed": outcome.passed if isinstance(outcome, Measured) else None,
+        "hard": outcome.hard if isinstance(outcome, Measured) else None,
+        "soft": outcome.soft if isinstance(outcome, Measured) else None,
+        "failure": event.failure,
+    }
+
+
+def use_json(use: Use) -> Json:
+    """The same for programs."""
+    return {
+        "patch": use.patch.event.patch,
+        "seq": use.patch.seq,
+        "step": use.patch.event.step,
+        "kind": use.patch.event.kind,
+        "result": use.patch.event.result,
+        "proposals": [
+            {"proposal": plain(proposal), "fates": [plain(fate) for fate in fates]} for proposal, fates in use.proposals
+        ],
+        "notes": [{"note": note.note, "reason": note.reason, "detail": note.detail} for note in use.notes],
     }

@@ -25,6 +25,7 @@ from skillopt_es.replies.parts import (
 )
 from skillopt_es.skill.rewriting import own_words
 
+# A fence around all of it, of backquotes or tildes, closed by the very same one.
 _WRAPPED = re.compile(r"\A\s*(?P<fence>`{3,}|~{3,})(?:markdown|md)[ \t]*\n(?P<text>.*)\n(?P=fence)\s*\Z", re.DOTALL)
 
 

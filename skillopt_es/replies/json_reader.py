@@ -50,6 +50,7 @@ def read_object(text: str) -> dict[str, Json] | Unusable:
 def _parse(text: str) -> dict[str, Json] | None:
     for attempt in (text, _without_trailing_commas(text)):
         try:
+            # `strict=False` takes raw line breaks in strings; NaN and Infinity, which are not JSON, become null.
             value = json.loads(attempt, strict=False, parse_constant=lambda _: None)
         except (ValueError, RecursionError):
             continue
@@ -69,6 +70,7 @@ def _without_trailing_commas(text: str) -> str:
     return "".join(parts)
 
 
+# Possessive (`*+`): an unclosed string is not tried again from each of its characters.
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[{}]', re.DOTALL)
 
 

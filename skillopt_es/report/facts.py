@@ -197,7 +197,7 @@ def _skills(records: Iterable[Recorded]) -> dict[str, SkillTree]:
 
 
 def _usage_by_slot(found: Blame | None, reading: Reading, prices: Prices) -> dict[str, UsageSums]:
-    """What the calls of each slot that led to a line came to."""
+    """The cost of the calls of each slot that led to a line."""
     if found is None:
         return {}
     journal = Journal(reading.log.reader)

@@ -191,7 +191,7 @@ def _score_tile(split: str, scores: list[Headline]) -> Html:
 
 
 def used(total: UsageSums, currency: str) -> list[Html]:
-    """What the calls came to, one tile a number; what nobody reported is not called 0."""
+    """The cost of the calls, one tile a number; what nobody reported is not called 0."""
     if not total.calls:
         return []
     tiles = [_tile("calls", f"{total.calls:,}", f"{total.failed:,} failed" if total.failed else "none failed")]

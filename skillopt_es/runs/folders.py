@@ -125,6 +125,7 @@ def _taken(base: str, directory: Path) -> Iterator[Path]:
     folder, number = directory / base, 1
     try:
         directory.mkdir(parents=True, exist_ok=True)
+        # Made rather than looked for: of two processes one alone gets the name.
         while not _made(folder):
             number += 1
             folder = directory / f"{base}-{number}"
@@ -160,6 +161,7 @@ def is_written(folder: Path) -> bool:
     except (OSError, ValueError, KeyError, TypeError):
         return False  # a writer that ends leaves the file empty
     if host != socket.gethostname():
+        # Whether it lives there cannot be asked from here.
         return True
     if os.name != "posix":
         return False  # nobody can write here; and asking by a signal of number 0 would send one
@@ -168,6 +170,7 @@ def is_written(folder: Path) -> bool:
     except ProcessLookupError:
         return False
     except PermissionError:
+        # It lives, and is somebody else's.
         return True
     return True
 

@@ -36,6 +36,7 @@ from skillopt_es.version import software_version
 def write_kept(path: Path, value: Json) -> None:
     """Puts the file in its place, or leaves it where the folder cannot be written."""
     text = json.dumps(value)
+    # A name of its own, for two commands may write at once.
     new = path.with_name(f"{path.name}.{os.getpid()}")
     with suppress(OSError):
         try:
@@ -102,6 +103,7 @@ SUMS_FORMAT = 1
 WORTH_IT = 5_000
 """So many calls are checked and added up anew in no time."""
 
+# The types of ChargeSum's fields, in their order.
 _KINDS = [(int,), (str,), (str,), (str,), (int,), *[(int, type(None))] * 4]
 
 

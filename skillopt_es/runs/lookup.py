@@ -50,6 +50,7 @@ Found = Recorded | FoundSkill | FoundCalls
 def find(what: str, log: EventLog, journal: Journal) -> Found:
     """The event, calls or skill that `what` names; raises NotInRun when there is none or more than one."""
     head = log.head().seq
+    # A hash may consist of digits, too; a number that the log has is meant as an event's.
     if what.isdecimal() and 1 <= int(what) <= head:
         return next(log.read(after=int(what) - 1, until=int(what)))
     attempts = journal.attempts(what)
@@ -126,6 +127,7 @@ def _end_of_step(log: Events, number: int) -> int:
         last = step
         if last > number:
             break
+        # Notes that are written after the verdict belong to the step as well.
         end = recorded.seq if last == number else 0
     if end:
         return end

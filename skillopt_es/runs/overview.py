@@ -244,7 +244,7 @@ def detailed(reading: Reading, folder: Path) -> Detailed:
     return Detailed(overview=_overview(reading, folder, full, used), started=started, spent=used)
 
 
-_CHANGED = "it does not say what the log says: it was changed; remove it, and it is made anew"
+_CHANGED = "it does not say what the log says: it was changed; remove it, and it is rebuilt"
 
 
 def with_kept(report: VerifyReport, folder: Path) -> VerifyReport:

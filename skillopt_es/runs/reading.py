@@ -151,7 +151,7 @@ class Reading:
         if unknown and self.problem is None:
             self.problem = LogTooNew(
                 f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
-                hint="a newer version wrote it; what is shown leaves them out",
+                hint="a newer version wrote it; they are left out here",
             )
 
     def _gap(self) -> int:
@@ -164,6 +164,7 @@ class Reading:
         missing = missing_bytes(self.log.path)
         if missing:
             self.problem = LogDamaged(f"{self.log.path} was cut: its last {missing:,} bytes are missing")
+        # Should the log's own end be unreadable, this is what is known of it.
         self.until = self.end = ends.furthest[0]
         self.until = self.end = self.log.head().seq
         last = self.log.reader.row("select coalesce(max(n), 0) from calls")

@@ -29,6 +29,7 @@ def logged_to(folder: Path) -> Iterator[None]:
 
     def write(line: Mapping[str, object]) -> None:
         nonlocal file
+        # Lines wait here until there is a run whose folder takes them.
         early.append(f"{as_json(line)}\n")
         with suppress(OSError):
             if file is None and is_run(folder):  # a run that cannot start leaves nothing

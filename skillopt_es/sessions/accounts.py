@@ -226,9 +226,11 @@ def lost_calls(folder: Path, log: EventLog, journal: Journal) -> tuple[LostCall,
     if said is None:
         return ()
     begun, tries = said
+    # A session that began since then has recorded them.
     if any(isinstance(each.event, RunResumed) for each in log.read(after=begun.events)):
         return ()
     recorded = Counter(row.call.slot for row in journal.read(after=begun.calls))
+    # The calls of a slot are recorded in their order: the first so many have come to their end.
     return tuple(call for slot, calls in _started(tries).items() for call in calls[recorded[slot] :])
 
 
@@ -268,5 +270,5 @@ def _structured(path: Path, number: int, line: bytes, kind: type[T]) -> T:
         raise LogDamaged(
             f"line {number} of {path} is not what was written: which calls were in flight when the run was killed "
             "cannot be told",
-            hint="bring the file back from a copy; or remove it and go on: the budget then does not count these calls",
+            hint="restore the file from a copy; or remove it and continue: the budget then does not count these calls",
         ) from error

@@ -26,6 +26,7 @@ from skillopt_es.sessions.hiding import check_walls
 from skillopt_es.sessions.start import load_skill, refusals, shared_notes, size_notes
 from skillopt_es.sessions.wiring import open_environment
 
+# The first release with the fix, for each line of releases.
 _WAL_RESET_FIXED = ((3, 44, 6), (3, 50, 7), (3, 51, 3))
 _LITTLE_SPACE = 2**30
 _NO_SPACE = 100 * 2**20
@@ -159,6 +160,7 @@ def check_folder(directory: Path) -> Check:
     try:
         return _tried(probe, base)
     except SkillOptError as error:
+        # The folder that was tried is gone when this is read.
         return Check("folder", "problem", error.message.replace(str(probe), str(base)), error.hint)
     finally:
         shutil.rmtree(probe, ignore_errors=True)

@@ -51,7 +51,7 @@ def make_fork(
     `then` are events that the fork has from its beginning, after that which says whose fork it is.
     """
     if (folder / LOG_FILE).exists():
-        raise RunExists(f"there is a run at {folder} already", hint="`--name` gives the fork another name")
+        raise RunExists(f"there is already a run at {folder}", hint="`--name` gives the fork another name")
     state, texts, info = _shared(parent, seq)
     before = _forkable(state, parent, seq)
     changed = any_overrides(overrides)
@@ -99,7 +99,7 @@ def _forkable(state: AnyState, parent: Path, seq: int) -> RunData:
     check_allowed("fork", state.started, parent.name)
     if state.completed is not None:
         raise ConfigError(
-            f"{parent.name} is complete at event {seq}: nothing is left to do another way",
+            f"{parent.name} is complete at event {seq}: nothing is left to do differently",
             hint=f"fork it earlier, such as at --until step {max(1, state.steps_done - 1)}",
         )
     return recorded_run(state.started, parent, state.overrides)

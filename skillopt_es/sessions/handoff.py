@@ -86,7 +86,7 @@ def questions(folder: Path) -> list[Question]:
 
 
 def _read(file: Path) -> Question:
-    hint = "`skillopt-es resume` writes it anew"
+    hint = "`skillopt-es resume` writes it again"
     try:
         row = json.loads(file.read_text(encoding="utf-8"))
         request = RecordedRequest(row["request"])
@@ -109,6 +109,7 @@ def _answered(question: Question, journal: Journal) -> bool:
 
 def record_answer(folder: Path, key: str, text: str, now: Callable[[], datetime]) -> Question:
     """Commits an answer to the journal; raises NotInRun when no such question waits, RunBusy while others write."""
+    # Editors end a file with a line break that nobody means.
     answer = clean_text(text.rstrip("\r\n"))
     if not answer.strip():
         raise DataError("an empty answer is none", hint="to let the question wait, do not answer it")

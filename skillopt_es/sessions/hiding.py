@@ -56,6 +56,7 @@ def answers_of(config: RunConfig, run: Path) -> Answers:
     named = [place.resolve() for place in _data(config)]
     data = [place for place in named if not home.is_relative_to(place)]
     logs = [log.parent for log in runs.glob(f"*/{LOG_FILE}")]
+    # Around the root of the disk there is nothing.
     above = [place for place in named if home.is_relative_to(place) and place.parent != place]
     around = dict.fromkeys([home, runs, *above, *(place.parent for place in data)])
     kept = [found for folder in around for found in _repositories(folder)]

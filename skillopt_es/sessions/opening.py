@@ -124,6 +124,7 @@ async def open_world(
         notes = await hide_answers(models, data.config, folder, warn=session.warn)
         yield OpenWorld(data=data, models=models, notes=notes)
     finally:
+        # One model may serve both roles.
         for model in dict.fromkeys(models.values()):
             await model.aclose()
 
@@ -156,6 +157,7 @@ async def closing(writer: RunWriter) -> AsyncIterator[RunWriter]:
     try:
         yield writer
     finally:
+        # It waits for the disk, which must not hold up the loop.
         await asyncio.to_thread(writer.close)
 
 
@@ -229,6 +231,7 @@ def _wired(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, 
         run=run,
         ports=Ports(calls=calls, evidence=evidence, executor=executor, rollouts=rollouts),
         observers=session.observers,
+        # The session's own: a budget that is reached is a pause, and no interruption.
         stopping=session.stopping,
         reached=reached,
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,

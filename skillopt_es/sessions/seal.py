@@ -61,7 +61,7 @@ def seal_of_run(run: RunData, folder: Path, asked: RunConfig, *, opens: bool) ->
     if not asked.env.seal_test:
         raise ConfigError(
             f"env.seal_test: {folder.name} was sealed when it started, and stays so",
-            hint="`--open-test` looks at its test items, and the run's log says so for ever",
+            hint="`--open-test` looks at its test items, and the run's log keeps a record of it",
         )
     return Seal(run=folder, items=frozenset(run.started.splits.test), opens=opens)
 
@@ -76,7 +76,7 @@ async def opened(seal: Seal, look: Look, own: Looks) -> SealedTestOpened:
         known = own.of_evaluation(look.evaluation, look.skill)
         if known is None and not seal.opens:
             raise ConfigError(
-                "the test items are sealed (env.seal_test), and no run is named whose look this would be",
+                "the test items are sealed (env.seal_test), and no run is named that could record the look",
                 hint="`--split val` needs no seal; `--open-test` looks, and with `--run NAME` records it in that run",
             )
         return known or look.event(own.count + 1)
@@ -88,7 +88,7 @@ async def opened(seal: Seal, look: Look, own: Looks) -> SealedTestOpened:
     return known or await _recorded(seal.run, look)
 
 
-_HINT = "`--split val` needs no seal; `--open-test` looks at them, and the run's log says so for ever"
+_HINT = "`--split val` needs no seal; `--open-test` looks at them, and the run's log keeps a record of it"
 
 
 def _so_far(looks: Looks) -> str:
@@ -101,6 +101,7 @@ async def _recorded(folder: Path, look: Look) -> SealedTestOpened:
     """The look, durable in the run's log; another writer that is at work is told of in the error."""
     writer = await asyncio.to_thread(RunWriter.open, folder, now=look.now)
     try:
+        # Counted again, now that nobody else can write.
         event = look.event(_looks(writer.log).count + 1)
         await writer.append([event], expected=writer.log.head().seq)
         return event

@@ -55,9 +55,8 @@ def _new_writer(folder: Path, session: Session) -> RunWriter:
     if there and writer.log.head().seq:
         writer.close()
         raise ConfigError(
-            f"there is a run in {folder} already",
-            hint=f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}` goes on with it; "
-            "`--run` names a new one",
+            f"there is already a run in {folder}",
+            hint=f"`skillopt-es resume {folder.name}{dir_option(folder.parent)}` continues it; `--run` names a new one",
         )
     return writer
 
@@ -93,7 +92,7 @@ def _resumable(state: AnyState, folder: Path, *, lost_end: bool) -> RunStarted:
     if state.started is None:
         raise RunNotFound(
             f"{folder.name} stopped before it began",
-            hint="nothing of it is left to go on from: remove its folder, or bring it back from a copy"
+            hint="nothing is left to continue from: remove its folder, or restore it from a copy"
             if lost_end
             else f"start it with `skillopt-es run CONFIG --run {folder.name}{dir_option(folder.parent)}`",
         )

@@ -18,6 +18,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.values import SkillTree, SplitIds
 from skillopt_es.gate.draws import too_little
 from skillopt_es.ports import Splits
+from skillopt_es.prompts import LATEST
 from skillopt_es.version import software_version
 
 _RELEASED = re.compile(r"(?P<model>.+)_skill\.md")
@@ -42,6 +43,7 @@ def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str =
         notes=(*notes, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
         guide=guide,
         program=program.name,
+        prompts=LATEST,
     )
 
 
@@ -161,7 +163,7 @@ def _too_few_to_judge(config: RunConfig, validation_items: int) -> Iterator[Conf
 def _nothing_to_trust(config: RunConfig) -> Iterator[ConfigError]:
     if config.evaluation.no_untrusted_only and config.env.trust == "untrusted":
         yield ConfigError(
-            f"{config.place('evaluation.no_untrusted_only')}evaluation.no_untrusted_only refuses whatever comes of "
+            f"{config.place('evaluation.no_untrusted_only')}evaluation.no_untrusted_only refuses whatever comes from "
             "untrusted attempts, and env.trust says that all of them are",
             hint="turn it off, or say of each untrusted item that it is (its field `trust`)",
         )
@@ -211,6 +213,7 @@ def read_skill(path: Path) -> str:
             hint=f"set env.skill_init to {inner}" if inner.exists() else "set env.skill_init to a SKILL.md",
         )
     try:
+        # As bytes: reading it as text would change its line ends, and nobody would be told.
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError:
         raise DataError(

@@ -85,6 +85,7 @@ def _anchors(old: Sequence[str], new: Sequence[str], part: _Range) -> list[tuple
 
 def _longest_rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """The longest part of the pairs in which the second number rises as the first one does."""
+    # `ends` has, for each length, the smallest place at which a rising part of that length ends.
     ends: list[int] = []
     last_of: list[int] = []
     before: list[int] = []
@@ -115,6 +116,7 @@ def _between(part: _Range, anchors: Sequence[tuple[int, int]]) -> Iterable[_Rang
 
 def _compared(old: Sequence[str], new: Sequence[str], part: _Range) -> Iterable[tuple[int, int]]:
     left, right = old[part.old : part.old_end], new[part.new : part.new_end]
+    # With autojunk, lines that are frequent in a long text would be passed over.
     for match in difflib.SequenceMatcher(None, left, right, autojunk=False).get_matching_blocks():
         for offset in range(match.size):
             yield part.old + match.a + offset, part.new + match.b + offset

@@ -64,6 +64,7 @@ def _without_stray_markers(text: str) -> str:
 def clean_note(text: str) -> str:
     """The note as one line, without markers and without what would make it a bullet or a heading."""
     previous = None
+    # What is taken away may have hidden another mark before it.
     while previous != text:
         previous = text
         text = _LEAD.sub("", " ".join(clean_of_markers(text).split()))

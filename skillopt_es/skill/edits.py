@@ -119,6 +119,7 @@ def _replace(text: str, content: str, target: str, *, op: str = "replace", close
         changed = gaps.removed(head, tail, line_ended=target.endswith("\n"))
     if changed == text:
         return Applied(text, "skipped_no_change")
+    # The ends that meet now may form a marker, or one may have been cut.
     if _markers(changed) != _markers(text):
         return Applied(text, "skipped_forms_marker")
     return Applied(changed, f"applied_{op}")

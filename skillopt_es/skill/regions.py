@@ -45,6 +45,7 @@ def without_markers(text: str, markers: Sequence[str] = MARKERS) -> tuple[str, f
     kept: list[str] = []
     found = set()
     *parts, rest = text.split(">")
+    # Every marker ends with this sign, so none can be complete before it.
     for part in parts:
         kept += [*part, ">"]
         tail = "".join(kept[-_LONGEST:])

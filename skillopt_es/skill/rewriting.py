@@ -143,6 +143,7 @@ def _with_blocks(kept: list[_Piece], written: str, repairs: list[Repair]) -> str
         if same.text != piece.text:
             repairs.append(Repair(piece.part, "restored"))
         parts += [same.text, ""]
+    # Every second part stands outside of all blocks.
     parts[::2] = [_cleaned(part, repairs) for part in parts[::2]]
     text = "".join(parts)
     for block in waiting:

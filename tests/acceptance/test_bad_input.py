@@ -85,12 +85,12 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "invalid-yaml": (file("config.yaml", "model: {a: [\n"), "config.yaml, line 2: not valid YAML", ""),
     "key-twice": (
         file("config.yaml", "train:\n  seed: 1\n  batch_size: 2\n  seed: 3\n"),
-        "config.yaml, line 4: seed is there already, in line 2",
+        "config.yaml, line 4: seed was given already, in line 2",
         "keep one of them",
     ),
     "section-twice": (
         file("config.yaml", "train: {seed: 1}\nenv: {}\ntrain: {seed: 2}\n"),
-        "config.yaml, line 3: train is there already, in line 1",
+        "config.yaml, line 3: train was given already, in line 1",
         "keep one of them",
     ),
     "within-itself": (file("config.yaml", "a: &a [*a]\n"), "config.yaml: nested too deeply, or within itself", ""),

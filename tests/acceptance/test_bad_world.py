@@ -111,7 +111,7 @@ def test_an_endpoint_that_refuses_stops_the_run(
     endpoint.change, sentence, hint = REFUSALS[name]
     done = desk.run("run", "config.yaml", "--run", "one", "--quiet")
     assert_one_sentence(done, sentence, hint)
-    assert done.err.endswith("`skillopt-es resume one` goes on\n")
+    assert done.err.endswith("`skillopt-es resume one` continues it\n")
     last = events_of(project.run_folder())[-1]
     assert isinstance(last, RunPaused)
     assert last.reason == "error"
@@ -129,7 +129,7 @@ def test_an_endpoint_that_does_not_answer_pauses_the_run(
     """After the tries that make sense, without a score; once it is well the run ends as if nothing had been."""
     endpoint.change, sentence = OUTAGES[name]
     done = desk.run("run", "config.yaml", "--run", "one", "--quiet")
-    assert_one_sentence(done, sentence, "when the cause is gone, `skillopt-es resume one` goes on")
+    assert_one_sentence(done, sentence, "when the cause is gone, `skillopt-es resume one` continues it")
     assert "8 of 8 items at baseline could not be measured" in done.err
     assert max(endpoint.asked.values()) <= 2
     endpoint.change = unchanged

@@ -58,7 +58,7 @@ def assert_paused_well(done: Done, endpoint: Endpoint, project: Project) -> None
     assert done.code == 130
     assert not done.complaints, "what was asked for is no error"
     assert "\nstopped as asked; everything that was answered is recorded\n" in done.err
-    assert done.err.endswith("\n  `skillopt-es resume one` goes on\n")
+    assert done.err.endswith("\n  `skillopt-es resume one` continues it\n")
     last = events_of(run)[-1]
     assert isinstance(last, RunPaused)
     assert last.reason == "interrupt"
@@ -100,7 +100,7 @@ def test_a_second_ctrl_c_stops_at_once(desk: Desk, endpoint: Endpoint, project: 
     assert done.code == 130
     assert not done.complaints
     assert "\nstopped at once, as asked; calls in flight may be paid again\n" in done.err
-    assert "`skillopt-es resume one` goes on" in done.err
+    assert "`skillopt-es resume one` continues it" in done.err
     assert_goes_on(desk, endpoint, project, undisturbed, repeats=OPEN)
 
 

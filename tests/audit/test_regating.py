@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,12 @@ def trained(folder: Path, *overrides: str, there: ScriptedWorld | None = None) -
     folder.mkdir(parents=True, exist_ok=True)
     asyncio.run(start(config(folder, (*SMALL, *overrides)), folder / "run", (there or world()).session()))
     return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    """A run by the usual rule for each seed, trained once; read it, never write to it."""
+    return cache(lambda seed: trained(tmp_path_factory.mktemp("plain"), f"train.seed={seed}"))
 
 
 def assert_as_recorded(run: Path) -> None:
@@ -77,6 +85,7 @@ RULES = (
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(rule=st.sampled_from(RULES), seed=st.integers(0, 10_000), size=st.integers(1, 4))
 def test_the_recorded_rule_changes_nothing(
@@ -106,9 +115,11 @@ def test_the_recorded_rule_changes_nothing_in_the_demo(demo_run: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", RULES[1:6])
-def test_a_forks_own_rule_is_a_recorded_one_too(tmp_path: Path, rule: tuple[str, ...]) -> None:
+def test_a_forks_own_rule_is_a_recorded_one_too(
+    plain: Callable[[int], Path], tmp_path: Path, rule: tuple[str, ...]
+) -> None:
     """Before the fork the parent's rule holds, after it the fork's."""
-    run = trained(tmp_path)
+    run = plain(1)
     with EventLog.open(run) as log:
         seq = seq_of(log, ("step", 2))
     fork = make_fork(run, seq, tmp_path / "fork", overrides=rule, now=lambda: NOON).folder
@@ -135,10 +146,12 @@ def foretold(found: Regated) -> list[tuple[int, bool]]:
 
 
 @pytest.mark.parametrize("rule", RULES[1:6])
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_what_is_exact_comes_true(tmp_path: Path, seed: int, rule: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+def test_what_is_exact_comes_true(
+    plain: Callable[[int], Path], tmp_path: Path, seed: int, rule: tuple[str, ...]
+) -> None:
     """A run that had the other rule from its start decides so, up to and with the first change."""
-    recorded = trained(tmp_path / "recorded", f"train.seed={seed}")
+    recorded = plain(seed)
     other = trained(tmp_path / "other", f"train.seed={seed}", *rule)
     exact = foretold(regated(recorded, rule))
     assert exact

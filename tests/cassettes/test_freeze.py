@@ -273,6 +273,6 @@ def test_the_commands_say_what_they_did(demo_run: Path, tmp_path: Path, cli: Cli
     assert cli("thaw", file, "--name", "../x", "--dir", tmp_path / "runs").code == 2
     again = cli("thaw", file, "--name", "theirs", "--dir", tmp_path / "runs")
     assert again.code == RunExists.exit_code
-    assert "there is a run" in again.err
+    assert "there is already a run" in again.err
     nowhere = cli("thaw", tmp_path / "none", "--dir", tmp_path / "runs")
     assert (nowhere.code, "there is no cassette" in nowhere.err) == (2, True)

@@ -11,6 +11,8 @@ from support.project import KEY, KEY_NAME, Endpoint, Project, plain_config
 
 from skillopt_es.cassettes.file import packed
 from skillopt_es.cassettes.freezing import freeze
+from skillopt_es.cassettes.playing import Playing
+from skillopt_es.events.verify import verify
 
 pytest_plugins = ["pytester"]
 
@@ -37,6 +39,15 @@ def theirs(pytester: pytest.Pytester, recorded: Path) -> pytest.Pytester:
     for name in ("config.yaml", "tasks.jsonl", "SKILL.md", "my-run.cassette"):
         (pytester.path / name).write_bytes((recorded / name).read_bytes())
     return pytester
+
+
+def test_a_cassette_is_laid_out_once_as_a_run(recorded: Path, tmp_path: Path) -> None:
+    """Every reading command knows the folder; nothing has been asked in vain."""
+    playing = Playing.of(recorded / "my-run.cassette", tmp_path)
+    run = playing.run_folder()
+    assert playing.run_folder() == run
+    assert verify(run).ok
+    assert playing.misses == []
 
 
 def test_the_example_of_the_documentation_passes(theirs: pytest.Pytester) -> None:

@@ -225,7 +225,7 @@ def test_what_was_stopped_goes_on(config: Path, number: signal.Signals) -> None:
         before = len(server.requests)
         if number == signal.SIGINT:
             assert child.returncode == 130
-            assert "the same command goes on" in said
+            assert "the same command continues" in said
             assert before < 8
         done = evaluate(config, "--split", "test")
     assert the_split(done)["hard"] == 0.375

@@ -121,7 +121,7 @@ def test_a_folder_that_was_begun_goes_on(tmp_path: Path, capsys: pytest.CaptureF
     (tmp_path / "one" / "log.db").touch()
     words = train_words([*CONFIG, "--out_root", str(tmp_path / "one"), "--seed", "3"])
     assert words == ["resume", "one", "--dir", str(tmp_path)]
-    assert "goes on as it was told then" in capsys.readouterr().err
+    assert "continues with the settings it began with" in capsys.readouterr().err
 
 
 def test_both_commands_are_installed() -> None:

@@ -60,7 +60,7 @@ def test_status_still_says_what_is_to_be_done_about_an_error(cli: Cli, config: P
         edit(config, "https://api.openai.com/v1", server.base_url)
         done = cli("run", config, "--run", "b", "--quiet")
         check = "check the key in the environment variable OPENAI_API_KEY"
-        assert f"{check}, then `skillopt-es resume b` goes on" in done.err
+        assert f"{check}, then `skillopt-es resume b` continues it" in done.err
         assert next_of(cli("status", "b").out) == [f"skillopt-es resume b   (first: {check})"]
         assert cli("eval", config, "--split", "val").code == 1
         [evaluation] = Path("evals").iterdir()
@@ -73,8 +73,8 @@ def test_a_request_that_is_refused_leads_to_the_settings(cli: Cli, config: Path)
         edit(config, "https://api.openai.com/v1", server.base_url)
         where = f"model.target_base_url (or model.base_url) (now {server.base_url})"
         hint = f"check model.target (now 'gpt-4.1-mini') and {where}"
-        assert f"{hint}, then `skillopt-es resume b` goes on" in cli("run", config, "--run", "b", "--quiet").err
-        assert f"{hint}, then the same command goes on" in cli("eval", config, "--split", "val").err
+        assert f"{hint}, then `skillopt-es resume b` continues it" in cli("run", config, "--run", "b", "--quiet").err
+        assert f"{hint}, then the same command continues" in cli("eval", config, "--split", "val").err
         fixes = [check["fix"] for check in cli("doctor", config, "--json").json["checks"] if check["name"] == "target"]
         assert hint in fixes
 
@@ -84,9 +84,9 @@ def test_nobody_is_told_to_resume_what_is_no_run(cli: Cli, config: Path) -> None
     with ModelServer(refusing(CLOSED)) as server:
         edit(config, "https://api.openai.com/v1", server.base_url)
         hint = "give it time, or raise model.target_patience_seconds (or model.patience_seconds)"
-        assert f"{hint}, then `skillopt-es resume b` goes on" in cli("run", config, "--run", "b", "--quiet").err
+        assert f"{hint}, then `skillopt-es resume b` continues it" in cli("run", config, "--run", "b", "--quiet").err
         scored, examined = cli("eval", config, "--split", "val"), cli("doctor", config, "--json")
-        assert f"{hint}, then the same command goes on" in scored.err
+        assert f"{hint}, then the same command continues" in scored.err
         assert hint in examined.out
         assert "resume the run" not in scored.err + examined.out
 

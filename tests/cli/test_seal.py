@@ -136,7 +136,7 @@ def test_a_sealed_config_without_a_run(folder: Path, cli: Cli) -> None:
     """The evaluation's own log then holds the look."""
     sealed = ("--set", "env.seal_test=true", "--set", "env.limit=3")
     refused = cli("eval", "--split", "test", *sealed)
-    assert (refused.code, "no run is named whose look this would be" in refused.err) == (2, True)
+    assert (refused.code, "no run is named that could record the look" in refused.err) == (2, True)
     done = cli("eval", "--split", "test", "--open-test", *sealed, "--json")
     assert (done.code, done.json["look"]) == (0, 1)
     assert cli("eval", "--split", "test", *sealed, "--json").json["look"] == 1

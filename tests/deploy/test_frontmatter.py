@@ -26,7 +26,7 @@ def test_names_that_the_format_allows(name: str) -> None:
 def test_names_that_it_does_not(name: str) -> None:
     """They are refused with the rule, and with what to do."""
     assert not is_name(name)
-    with pytest.raises(OutputRefused, match="is no name for a skill: up to 64 lower-case letters") as refused:
+    with pytest.raises(OutputRefused, match="is not a name for a skill: up to 64 lower-case letters") as refused:
         completed(TEXT, name, None)
     assert "--name" in refused.value.hint
 
@@ -84,7 +84,7 @@ def test_what_other_clients_know_is_kept_and_told() -> None:
         ("name: a\ndescription: b\nlicense: [MIT]", "license is not a text"),
         ("name: a\ndescription: b\nmetadata: {x: [1]}", "metadata is not a map"),
         ("name: a\ndescription: b\nmetadata: text", "metadata is not a map"),
-        ("name: 'a", r"is no YAML \(line \d\)"),
+        ("name: 'a", r"is not YAML \(line \d\)"),
     ],
 )
 def test_what_agents_could_not_load_is_refused(own: str, said: str) -> None:

@@ -94,7 +94,7 @@ def test_a_name_makes_a_folder_of_it(cli: Cli, demo_run: Path, tmp_path: Path) -
     assert cli("export", demo_run, tmp_path / "desk", *words, "--force").lines[0] == str(tmp_path / "desk" / "SKILL.md")
     assert document(tmp_path / "desk")["folder"]["frontmatter"]["description_by"] == "option"
     wrong = cli("export", demo_run, tmp_path, "--name", "Desk 1")
-    assert (wrong.code, "'Desk 1' is no name for a skill" in wrong.err) == (2, True)
+    assert (wrong.code, "'Desk 1' is not a name for a skill" in wrong.err) == (2, True)
     assert "are for the folder of a skill" in cli("export", demo_run, tmp_path / "x.md", *words).err
     assert (
         "go with --format skill, not with jsonl"

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 
 import skillopt_es as so
 from skillopt_es.events.values import Failed, Json
+from skillopt_es.programs.classic.program import CLASSIC
 
 SMALL: Mapping[str, Json] = {
     "env": {"name": "tasks", "data_path": "tasks.jsonl", "grader": "exact"},
@@ -108,6 +110,16 @@ def test_a_run_that_was_stopped_goes_on(folder: Path) -> None:
         so.resume(run)
     assert so.resume(run, target=counted, optimizer=teaches).status == "completed"
     assert run.skill().text.strip() == "Say the number."
+
+
+def test_a_program_that_is_handed_over_trains(folder: Path) -> None:
+    """This process reads its runs, too; the name of an installed one is taken."""
+    run = so.train(SMALL, name="mine", target=knows, optimizer=teaches, program=evolve(CLASSIC, name="mine"))
+    started = run.state().started
+    assert started is not None
+    assert (run.status, started.program) == ("completed", "mine")
+    with pytest.raises(so.ConfigError, match="installed already"):
+        so.train(SMALL, target=knows, optimizer=teaches, program=evolve(CLASSIC))
 
 
 def test_what_cannot_be_is_said_before_anything_is_paid_for(folder: Path) -> None:

@@ -154,4 +154,4 @@ def test_a_run_of_which_nothing_is_left_says_what_to_do(tmp_path: Path) -> None:
         (run / name).unlink()
     with pytest.raises(RunNotFound) as refused:
         asyncio.run(resume(run, world().session(accept_loss=True)))
-    assert "nothing of it is left" in refused.value.hint
+    assert "nothing is left to continue from" in refused.value.hint

@@ -11,13 +11,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from support import log_child
 from support.event_runs import create, reopen, unit
 
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import verify
-
-KILLS = 20
 
 
 def killed(folder: Path, seconds: float) -> list[list[str]]:
@@ -57,13 +56,14 @@ def survive(folder: Path, seed: int, rounds: int) -> int:
     return len(acknowledged)
 
 
-def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path) -> None:
-    """Twenty kills at random moments: every event and call that was told is there, whole, and appending works."""
+@pytest.mark.parametrize("kills", [8, pytest.param(20, marks=pytest.mark.slow)])
+def test_nothing_acknowledged_is_lost_to_a_kill(tmp_path: Path, kills: int) -> None:
+    """Kills at random moments: every event and call that was told is there, whole, and appending works."""
     seed = random.randrange(2**32)
     sys.stdout.write(f"seed {seed}\n")
     with ThreadPoolExecutor(4) as pool:
-        runs = [pool.submit(survive, tmp_path / f"run-{n}", seed + n, KILLS // 4) for n in range(4)]
-        assert sum(run.result() for run in runs) > KILLS
+        runs = [pool.submit(survive, tmp_path / f"run-{n}", seed + n, kills // 4) for n in range(4)]
+        assert sum(run.result() for run in runs) > kills
 
 
 def test_a_full_disk_is_a_clean_error_and_passes(tmp_path: Path) -> None:

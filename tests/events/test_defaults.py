@@ -149,7 +149,7 @@ def test_no_default_of_a_released_class_changes(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", CATALOG, ids=lambda kind: kind.__name__)
 def test_every_default_can_stand_for_itself(kind: type[Event]) -> None:
-    """A default that is made anew each time could not be compared, one that changes not be shared."""
+    """A default that is rebuilt each time could not be compared, one that changes not be shared."""
     for field in attrs.fields(kind):
         assert not isinstance(field.default, attrs.Factory)  # type: ignore[arg-type]
         hash(field.default)

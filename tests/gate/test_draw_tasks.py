@@ -6,12 +6,13 @@ import pytest
 from attrs import evolve
 from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_of
 
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import draw_seed
 from skillopt_es.engine.tasks import AddUp, Rollouts, Task
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
-from skillopt_es.gate.draws import Contest, draw_task, judged, known_of, leads
+from skillopt_es.gate.draws import draw_task, judged, known_of, leads
 from skillopt_es.gate.rules import MoreDraws, Ruling
 from skillopt_es.projections.state import AnyState, Drawn, Measurement, Partial, RunState, Standing
 
@@ -107,7 +108,7 @@ def test_draws_made_elsewhere_are_no_fresh_ones(run_of: RunOf) -> None:
     def drawn(second: str) -> Measurement:
         first = measured("1100", place="e1/s1/gate")
         again = measured("1100")
-        return evolve(first, further=(Drawn(score=again.score, place=second, items=again.items),))
+        return evolve(first, drawn=(*first.drawn, Drawn(score=again.score, place=second, items=again.items)))
 
     for elsewhere in ("e1/s1/current/d2", "e1/s2/currently"):
         state = state_of({"current": drawn(elsewhere), "candidate": candidate})
@@ -195,7 +196,7 @@ def test_a_second_draw_is_run_in_waves_too(run_of: RunOf) -> None:
     current = measured("0101", place="e1/s1/gate")
     state = state_of({"current": current, "candidate": measured("0111", place="e1/s2/gate")})
     assert {place for place, *_ in units(draw_task(state, run, CONTEST))} == {"e1/s2/current/d2"}
-    again = evolve(current, further=(Drawn(score=current.score, place="e1/s2/current/d2", items=current.items),))
+    again = evolve(current, drawn=(*current.drawn, evolve(current.drawn[0], place="e1/s2/current/d2")))
     both = state_of({"current": again, "candidate": measured("0111", place="e1/s2/gate")})
     task = draw_task(both, run, CONTEST)
     assert units(task) == [("e1/s2/gate/d2", item, CANDIDATE.hash, seeds(run, 2)) for item in ("v0", "v2")]
@@ -230,15 +231,19 @@ def test_a_text_adds_its_own_bonus(run_of: RunOf) -> None:
     assert items(draw_task(here(state, lost), run, evolve(CONTEST, candidate=dense))) == ["v2", "v3"]
 
 
+def turned_round(known: Measurement) -> Measurement:
+    """The same, recorded from the last item to the first."""
+    [only] = known.drawn
+    return evolve(known, drawn=(evolve(only, items=dict(reversed(only.items.items()))),))
+
+
 def test_sums_do_not_depend_on_the_order_of_what_was_recorded(run_of: RunOf) -> None:
     """The items are compared in the order of the split, and those alone that the gate uses."""
     run = run_of("evaluation.sel_env_num=4")
-    known = measured("11000")
-    turned = evolve(known, items=dict(reversed(known.items.items())))
     state = state_of(
         {
-            "current": turned,
-            "candidate": evolve(measured("11100"), items=dict(reversed(measured("11100").items.items()))),
+            "current": turned_round(measured("11000")),
+            "candidate": turned_round(measured("11100")),
         }
     )
     found = judged(state, run, CONTEST)

@@ -222,7 +222,7 @@ def test_a_candidate_that_is_too_large_is_not_tried_and_told_as_refused(tmp_path
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        (("evaluation.gate_rule=paired", "env.limit=3"), "enough are 10 items"),
+        (("evaluation.gate_rule=paired", "env.limit=3"), "10 items are enough"),
         (("evaluation.min_items=21",), "there are 20 validation items"),
         (("evaluation.no_regression=20",), "at most 19"),
         (

@@ -235,8 +235,8 @@ def test_what_a_text_adds_to_its_value_counts_in_every_rule() -> None:
 
 def test_what_cannot_carry_a_rule_is_said_with_what_would_be_enough() -> None:
     assert too_little_for(STRICT, 1) is None
-    assert "enough are 5 items, or evaluation.gate_draws: 5" in str(too_little_for(PAIRED, 3))
-    assert "from 4 validation items with 3 draws; enough are 5 items, or evaluation.gate_draws: 4" in str(
+    assert "5 items are enough, or evaluation.gate_draws: 5" in str(too_little_for(PAIRED, 3))
+    assert "from 4 validation items with 3 draws; 5 items are enough, or evaluation.gate_draws: 4" in str(
         too_little_for(PAIRED, 4)
     )
     assert too_little_for(PAIRED, 5) is None
@@ -348,3 +348,9 @@ def test_the_settings_of_a_rule_are_those_that_it_heeds() -> None:
         "evaluation.gate_standard_errors": PAIRED.standard_errors,
         "evaluation.gate_noise": PAIRED.noise,
     }
+
+
+def test_the_usual_forms_of_the_rules_are_those_of_the_page_about_the_gate() -> None:
+    """Every rule is measured by them."""
+    forms = [(form.name, form.draws, form.standard_errors) for kind in KINDS.values() for form in kind.usual]
+    assert forms == [("strict", 1, 0.0), ("confirm", 2, 0.0), ("paired", 2, 1.0), ("paired", 3, 1.5)]

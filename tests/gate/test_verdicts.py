@@ -6,13 +6,14 @@ import pytest
 from attrs import evolve
 from support.at_gate import BEST, CANDIDATE, CURRENT, OLD, RunOf, measured, runs_in, state_of
 
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
-from skillopt_es.gate.draws import Contest, rule_of, too_large, too_little
+from skillopt_es.gate.draws import rule_of, too_large, too_little
 from skillopt_es.projections.standings import placed
-from skillopt_es.projections.state import AnyState, Measurement, Origin, Partial, Standing
+from skillopt_es.projections.state import AnyState, Drawn, Measurement, Origin, Partial, Standing
 
 
 @pytest.fixture(scope="module")
@@ -214,8 +215,10 @@ def test_candidate_and_current_are_compared_on_the_same_items() -> None:
     """An item that one of them was not measured on counts for neither."""
     hard = Measured(1, 1)
     soft = Measured(0, 0)
-    candidate = Measurement(score=Score(1, 1, 2, 1), value=1, place="g", items={"a": hard, "b": hard})
-    current = Measurement(score=Score(0.5, 0.5, 2, 1), value=0.5, place="b", items={"b": hard, "c": soft})
+    candidate = Measurement(drawn=(Drawn(score=Score(1, 1, 2, 1), place="g", items={"a": hard, "b": hard}),), value=1)
+    current = Measurement(
+        drawn=(Drawn(score=Score(0.5, 0.5, 2, 1), place="b", items={"b": hard, "c": soft}),), value=0.5
+    )
     count, left, right = gate.on_common_items(candidate, current)
     assert (count, left.hard, right.hard) == (1, 1.0, 1.0)
 

@@ -24,7 +24,9 @@ USERS = {"root": ATTACK, "ordinary": [*ORDINARY, *ATTACK]} if os.geteuid() == 0 
 pytestmark = pytest.mark.skipif(not CONFINED, reason="this machine has no user namespaces")
 
 
-@pytest.fixture(scope="module", params=USERS)
+@pytest.fixture(
+    scope="module", params=[pytest.param(user, marks=pytest.mark.slow if user == "root" else ()) for user in USERS]
+)
 def told(request: pytest.FixtureRequest) -> Mapping[str, dict[str, Any]]:
     """What came of each script; they all run side by side, once for each user."""
     done = subprocess.run(USERS[request.param], capture_output=True, text=True, check=False)

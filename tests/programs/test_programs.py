@@ -14,6 +14,7 @@ from support.command import command, environment
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig
+from skillopt_es.engine import programs
 from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import program_named
 from skillopt_es.engine.run_data import RunData
@@ -41,7 +42,7 @@ def leave_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (site / "leave_out.py").write_text(code)
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "leave_out", raising=False)
-    program_named.cache_clear()
+    programs._installed.cache_clear()
     return site
 
 
@@ -107,12 +108,12 @@ def test_a_check_says_what_is_wrong(
 ) -> None:
     """Each with a program that breaks the rule."""
     monkeypatch.setattr("skillopt_es.programs.classic.program.CLASSIC", evolve(CLASSIC, **parts))
-    program_named.cache_clear()
+    programs._installed.cache_clear()
     try:
         with pytest.raises(AssertionError, match=said):
             PROGRAM_CHECKS[check](small("classic", "", "train.batch_size=2"), tmp_path)
     finally:
-        program_named.cache_clear()
+        programs._installed.cache_clear()
 
 
 def test_a_program_that_nobody_has_installed_is_refused() -> None:

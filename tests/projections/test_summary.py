@@ -92,7 +92,7 @@ def test_batches_of_a_step_are_pooled_by_what_they_measured() -> None:
 
 
 def test_tables_hold_every_row(demo_run: Path, tmp_path: Path) -> None:
-    """And are made anew each time."""
+    """And are rebuilt each time."""
     with EventLog.open(demo_run) as log:
         rebuild_tables([log], tmp_path / "t.db")
         path = rebuild_tables([log], tmp_path / "t.db")

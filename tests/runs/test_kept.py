@@ -162,7 +162,7 @@ def test_an_overview_is_read_again_when_its_run_has_changed(run: Path) -> None:
     ids=["changed", "empty", "no lines", "a list", "no digest", "no text"],
 )
 def test_an_overview_that_is_not_what_was_kept_is_not_used(run: Path, content: bytes | None) -> None:
-    """It is made anew."""
+    """It is rebuilt."""
     [first] = overviews(run.parent)
     file = run / "overview.json"
     whole = file.read_bytes()

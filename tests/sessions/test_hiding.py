@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from support.environments import CONFINED
@@ -33,28 +35,35 @@ def test_all_that_the_environment_names_is_hidden_and_what_lies_around_it(tmp_pa
     assert set(found.around) == {tmp_path / "configs", tmp_path / "runs", tmp_path / "data", tmp_path}
 
 
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A folder that can be shown behind walls, which have a `/dev` of their own."""
+    with TemporaryDirectory() as folder:
+        yield Path(folder).resolve()
+
+
 @pytest.mark.skipif(not CONFINED, reason="this machine has no user namespaces")
 @pytest.mark.parametrize(("config", "runs"), [("lib/project", "runs"), ("project", "share/runs")])
 def test_code_behind_walls_is_not_run_where_it_would_read_answers(
-    tmp_path: Path, config: str, runs: str, monkeypatch: pytest.MonkeyPatch
+    on_disk: Path, config: str, runs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Config or runs among the files of this Python; without walls nothing is promised, and other graders have none."""
-    path = tmp_path / config / "mine.yaml"
+    path = on_disk / config / "mine.yaml"
     path.parent.mkdir(parents=True)
     (path.parent / "tasks.jsonl").touch()
     path.write_text(
         "model: {optimizer: o, target: t}\nenv: {name: tasks, data_path: tasks.jsonl, grader: 'command:cat'}\n"
     )
-    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    monkeypatch.setattr(sys, "prefix", str(on_disk))
 
     def checked(*changes: str) -> None:
         found = load_config(path, changes)
-        check_walls(open_environment(found), found, tmp_path / runs / "new")
+        check_walls(open_environment(found), found, on_disk / runs / "new")
 
     with pytest.raises(ConfigError, match="answers cannot be kept from code behind walls") as caught:
         checked()
     assert "env.sandbox: unconfined" in caught.value.hint
     checked("env.sandbox=unconfined")
     checked("env.grader=exact")
-    monkeypatch.setattr(sys, "prefix", str(tmp_path / "elsewhere"))
+    monkeypatch.setattr(sys, "prefix", str(on_disk / "elsewhere"))
     checked()

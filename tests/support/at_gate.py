@@ -37,9 +37,9 @@ def measured(*draws: str, place: str = "there", unmeasured: int = 0) -> Measurem
         solved, count = results.count("1"), len(results) - results.count("-")
         return Score(hard=solved / count, soft=solved / count, measured=count, unmeasured=unmeasured)
 
-    first, *others = draws
-    further = tuple(Drawn(score=score(each), place=f"{place}/d", items=items(each)) for each in others)
-    return Measurement(score=score(first), value=score(first).hard, place=place, items=items(first), further=further)
+    places = (place, *(f"{place}/d" for _ in draws[1:]))
+    drawn = (Drawn(score=score(each), place=at, items=items(each)) for each, at in zip(draws, places, strict=True))
+    return Measurement(drawn=tuple(drawn), value=score(draws[0]).hard)
 
 
 def state_of(known: Mapping[str, Measurement], *, best: SkillTree = BEST, standing: Standing | None = None) -> AnyState:

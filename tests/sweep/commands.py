@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class Started:
         """Waits for its end."""
         try:
             code = self.process.wait()
-        except TimeoutError as slow:
+        except (TimeoutError, subprocess.TimeoutExpired) as slow:
             self.process.kill()
             raise TimeoutError(f"{slow}: {self.output.read_text(errors='replace')[-2000:]}") from slow
         return Done(code, self.output.read_text(encoding="utf-8", errors="replace"))

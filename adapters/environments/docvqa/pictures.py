@@ -56,6 +56,7 @@ def _read(path: Path, name: str, most: int) -> tuple[ImageType, bytes]:
         raise UnusableImageError(f"there is no image {name}")
     try:
         with path.open("rb") as file:
+            # One byte more shows that it is too large.
             data = file.read(most + 1)
     except OSError as error:
         raise UnusableImageError(f"the image {name} cannot be read: {error.strerror}") from error

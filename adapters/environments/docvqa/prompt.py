@@ -49,4 +49,4 @@ Kinds of failure, to be used as failure_type where one fits:
 - normalization_error: the right value, written otherwise than on the page
 - reading_error: letters or figures were misread
 - other
-Rules say how to find and to copy; what stands on one page belongs into no rule."""
+Rules say how to find and copy a value; nothing from a single page belongs in a rule."""

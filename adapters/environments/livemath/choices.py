@@ -54,6 +54,7 @@ def read_choices(value: Json, correct: Json) -> Choices:
     if label not in {choice.label for choice in listed}:
         if not text:
             raise ValueError(f"`correct_choice` is {label}, which is not among the choices")
+        # The right choice may be one that the list lacks.
         listed = sorted([*listed, Choice(label, text)], key=lambda choice: choice.label)
     return Choices(tuple(listed), label)
 
@@ -61,6 +62,7 @@ def read_choices(value: Json, correct: Json) -> Choices:
 def shuffled(choices: Choices, *, item: str, seed: int) -> Choices:
     """The same choices under new labels, in an order that only the item and the seed decide."""
     order = list(choices.all)
+    # With the seed alone, the right choice of every item would come to the same place.
     key = int(sha256(f"{seed}:{item}".encode()).hexdigest()[:16], 16)
     random.Random(key).shuffle(order)  # noqa: S311 -- a reproducible order is the point
     shown = [Choice(ascii_uppercase[place], choice.text) for place, choice in enumerate(order)]

@@ -49,4 +49,4 @@ Kinds of failure, to be used as failure_type where one fits:
 - condition_miss: a hypothesis that is needed was left out, or one that is not needed was taken in
 - option_confusion: the reasoning fits another choice than the one that was given
 - other
-Rules say how to read and to compare statements; the mathematics of one question belongs into no rule."""
+Rules say how to read and compare statements; the mathematics of a single question belongs in no rule."""

@@ -113,5 +113,6 @@ def _documents(root: Path) -> Iterator[Document]:
 
 
 @lru_cache(maxsize=_KEPT_OPEN)
+# The time of its change is part of what is remembered, so a changed file is read anew.
 def _lines(path: Path, _changed: int) -> Sequence[str]:
     return tuple(path.read_bytes().decode("utf-8-sig", errors="replace").splitlines())

@@ -21,6 +21,7 @@ _UNITS = re.compile(r"\b(millions?|billions?|dollars?|nominal)\b")
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12}
 _FILLERS = frozenset({"dollar", "dollars", "usd", "nominal"})
 _MINUS = str.maketrans({"−": "-", "–": "-", "\u00a0": " ", "\u202f": " ", "’": "'"})
+# A minus is a sign only where nothing ends before it: 3-5 has no negative 5.
 _TOKEN = re.compile(
     r"""(?P<sign>(?<![\w.,)\]%-])-\s?)? [$€£¥]?
         (?<![\w.]) (?P<digits>\d{1,3}(?:,\d{3})+(?![\d])(?:\.\d+)? | \d+(?:\.\d+)? | \.\d+)

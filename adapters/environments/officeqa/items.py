@@ -22,6 +22,7 @@ from skillopt_es.events.values import Json, digest_of
 SUFFIXES = (".csv", *JSON_SUFFIXES)
 _MOST_NAMED = 5
 _UNTYPED = "officeqa"
+# A comma inside an address is part of it.
 _BEFORE_URL = re.compile(r",(?=\s*https?://)")
 
 

@@ -95,4 +95,4 @@ Kinds of failure, to be used as failure_type where one fits:
 - calculation_error: the right figures, computed wrongly
 - answer_format: the right value in a form that does not match
 - other
-Rules say how to search, read, compute and answer; no figure of a bulletin belongs into one."""
+Rules say how to search, read, compute and answer; no figure from a bulletin belongs in a rule."""

@@ -59,4 +59,4 @@ Kinds of failure, to be used as failure_type where one fits:
 - rule_ignored: the skill says it, and it was not done
 - answer_format: the right answer with words around it, or too little of it
 - other
-A rule has to help with many questions; nothing about a single one belongs into the skill."""
+A rule has to help with many questions; nothing about a single question belongs in the skill."""

@@ -81,4 +81,4 @@ Kinds of failure, to be used as failure_type where one fits:
 - code_error: the script broke, or did something else than was meant
 - rule_missing, rule_wrong, rule_ignored: the skill lacks, has wrong, or has and was not obeyed
 - other
-Rules say how to read and to change any workbook; cells of a single one belong into no rule."""
+Rules say how to read and change any workbook; cells of a single workbook belong in no rule."""

@@ -83,7 +83,9 @@ def _pixels(picture: bytes) -> list[str]:
     if tuple(form) != _PLAIN_GREY or not 0 < width * height <= _MOST_PIXELS:
         raise ValueError("not a plain grey picture")
     whole = (width + 1) * height
+    # No more than its header promises: a small file may unpack to gigabytes.
     raw = zlib.decompressobj().decompress(b"".join(data for kind, data in parts if kind == b"IDAT"), whole)
+    # The first byte of a row names its filter; 0 is none.
     if len(raw) != whole or any(raw[:: width + 1]):
         raise ValueError("rows that are missing, or filtered")
     return [raw[at + 1 : at + 1 + width].translate(_DARK).decode() for at in range(0, whole, width + 1)]
@@ -94,6 +96,7 @@ def _chunks(picture: bytes) -> Iterator[tuple[bytes, bytes]]:
     while place < len(picture):
         (length,) = struct.unpack_from(">I", picture, place)
         yield picture[place + 4 : place + 8], picture[place + 8 : place + 8 + length]
+        # Besides its data a chunk has a length, a kind and a checksum of four bytes each.
         place += 12 + length
 
 

@@ -38,7 +38,7 @@ def propose_slow_update(
     skill = state.current.skill
     compared = selected_pairs(state, run)
     request = question(
-        run.config,
+        run,
         slot=(Place.of_epoch(job.epoch).slow / "advice").after_step(job.after),
         stage="slow_update",
         prompt="slow_update",
@@ -96,7 +96,7 @@ def write_meta_skill(
         skill_section(state.program.epoch.last_skill, "Skill now"),
     )
     request = question(
-        run.config,
+        run,
         slot=(Place.of_epoch(job.epoch) / "meta").after_step(job.after),
         stage="meta_skill",
         prompt="meta_skill",

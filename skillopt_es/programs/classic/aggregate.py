@@ -22,7 +22,7 @@ from skillopt_es.replies.proposals import not_empty, placed_in
 
 
 def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: Recordings) -> Asking[MergeReply]:
-    """What a merge comes to; `fallback` says why it is the inputs joined in order, `failed` why there is nothing."""
+    """The result of a merge; `fallback` says why it is the inputs joined in order, `failed` why there is nothing."""
     step = state.program.step
     assert step is not None
     assert state.current is not None
@@ -32,7 +32,7 @@ def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: Recordings
     labels = dict(labelled for _, group in groups for labelled in group)
     source: PatchSource = "success" if job.group == "success" else "failure"
     request = question(
-        run.config,
+        run,
         slot=job.merge,
         stage="merge",
         prompt=f"merge_{job.group}{mode.prompts}",

@@ -40,6 +40,7 @@ def compare(state: ClassicState, run: RunData) -> tuple[Compared, ...]:
     assert state.program.epoch.comparison is not None
     place = Place.of_epoch(state.program.epoch.number).slow
     current = state.rollouts[place.current]
+    # Where both are one text, it was tried once.
     previous = state.rollouts.get(place.previous, current)
     found = []
     for item in state.program.epoch.comparison.items:

@@ -25,7 +25,7 @@ def consolidate(
     before = step.extended.notes
     lines = [f"{number}. {note}" for number, note in enumerate(before, start=1)]
     request = question(
-        run.config,
+        run,
         slot=job.slot,
         stage="appendix",
         prompt="consolidate_notes",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, SkillTree
-from skillopt_es.gate.draws import Contest
 from skillopt_es.gate.verdicts import weighed
 from skillopt_es.programs.classic.state import ClassicState
 

@@ -187,11 +187,6 @@ _BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
 }
 
 
-def judge(name: str, state: ClassicState, run: RunData) -> Event:
-    """A decision that needs no guard, such as a verdict on what is written already."""
-    return _BY_FACTS[name](state, run)
-
-
 def _by_facts(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
     return _BY_FACTS[name](state, run)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from skillopt_es.engine import sampling
+from skillopt_es.engine.programs import Judging
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
@@ -18,7 +19,7 @@ from skillopt_es.events.values import GateVerdict, SkillTree
 from skillopt_es.gate.draws import too_large
 from skillopt_es.gate.stale import kept_score
 from skillopt_es.programs.classic.comparison import selected_pairs
-from skillopt_es.programs.classic.contests import judged_guidance
+from skillopt_es.programs.classic.contests import guidance_contest, judged_guidance
 from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.programs.classic.taint import untrusted_guidance
 from skillopt_es.skill.regions import with_slow_placeholder
@@ -137,3 +138,21 @@ def complete_epoch(state: ClassicState, run: RunData) -> Event:
     """The epoch is over."""
     assert state.program.epoch is not None
     return EpochCompleted(epoch=state.program.epoch.number)
+
+
+def judging(state: ClassicState, event: Event) -> Judging | None:
+    """What was decided about guidance, in the state before it; that of a finished epoch is judged as its own was."""
+    if not isinstance(event, SlowUpdateApplied):
+        return None
+    owed = state.program.owed
+    late = owed is not None and event.epoch == owed.epoch.number
+    then = at_owed_epoch(state) if late else state
+    assert then.program.epoch is not None
+    assert then.program.epoch.proposed is not None
+    candidate = then.program.epoch.proposed.candidate
+    assert candidate is not None
+    return Judging(
+        contest=guidance_contest(then, candidate),
+        refused=lambda run: bool(too_large(run, candidate)) or untrusted_guidance(then, run),
+        decide=lambda run: apply_slow_update(then, run),
+    )

@@ -106,6 +106,7 @@ def epoch_completed(state: ClassicState, event: EpochCompleted) -> ClassicState:
     state = updated(state, replace(state.program, epochs_done=event.epoch, step=None, owed=owed))
     return replace(
         state,
+        # What is owed still needs the comparison's attempts.
         rollouts=outside(state.rollouts, gone, but=gone.slow if owed else None),
         scored=outside(state.scored, gone),
     )

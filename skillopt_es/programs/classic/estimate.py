@@ -31,6 +31,7 @@ _KINDS: Mapping[str, str] = {
 
 def planned_steps(train: TrainConfig, items: int) -> tuple[int, int]:
     """How many steps an epoch over so many training items has, and the whole run."""
+    # The last step of an epoch takes what is left.
     steps = ceil(items / (train.batch_size * train.accumulation))
     return steps, steps * train.num_epochs
 
@@ -102,6 +103,7 @@ class _Plan:
         gradient, optimizer = self.run.config.gradient, self.run.config.optimizer
         size, merged = gradient.minibatch_size, gradient.merge_batch_size
         few = [0 if gradient.failure_only else ceil(batch / size) for batch in self.batches]
+        # Failures and successes are grouped apart, which may take one group more.
         many = [min(batch, ceil(batch / size) + (not gradient.failure_only)) for batch in self.batches]
         share = self.run.config.train.accumulation
         of_step = [sum(many[start : start + share]) for start in range(0, len(many), share)]
@@ -112,6 +114,7 @@ class _Plan:
         return [
             self._questions("analyst", sum(many), sum(few), sum(many), at_once=max(1, workers)),
             self._questions("appendix", self.steps, 0, self.steps * notes),
+            # Failures and successes are merged side by side.
             self._questions("merge", sum(many), 0, sum(_merges(count, merged) for count in of_step), at_once=2),
             self._questions("learning_rate", self.steps, 0, self.steps * (optimizer.lr_control_mode == "autonomous")),
             self._questions("ranking", self.steps, 0, self.steps * ranked),
@@ -142,6 +145,7 @@ class _Plan:
         return [
             self._rollouts("comparison", drawn, drawn, 2 * most, at_once=min(train, optimizer.slow_update_samples) * 2),
             self._questions("slow_update", self.later, self.later * slow, self.later * slow),
+            # The guidance and the current skill once each, and what the rule may draw beyond that.
             self._rollouts("slow_gate", gated, 0, (2 + self.draws) * gated),
             self._questions("meta_skill", self.later, self.later * memory, self.later * memory),
         ]

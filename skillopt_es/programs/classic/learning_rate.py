@@ -28,7 +28,7 @@ def choose_learning_rate(
     pool = [by_id[name] for name in job.pool]
     lines = [f"[{index}] {described(each)}  support={each.support}" for index, each in enumerate(pool)]
     request = question(
-        run.config,
+        run,
         slot=job.slot,
         stage="learning_rate",
         prompt=f"lr_autonomous{mode.prompts}",

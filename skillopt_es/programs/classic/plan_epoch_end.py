@@ -20,6 +20,7 @@ def epoch_end_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task
     optimizer = run.config.optimizer
     slow = optimizer.use_slow_update and epoch.applied is None
     meta = optimizer.use_meta_skill and epoch.meta is None
+    # Nothing stands before the first epoch that it could be compared with.
     if epoch.number == 1:
         if slow:
             return Decide("place_slow_block")
@@ -60,6 +61,7 @@ def late_advice_task(state: ClassicState, run: RunData) -> Task | None:
         return gate or Decide("apply_late_slow_update")
     here = state.steps_done
     over = state.program.epochs_done == run.config.train.num_epochs
+    # Not where it has just been asked in vain, and not in the middle of a step.
     if not over and (here == owed.epoch.number * run.started.steps_per_epoch or _step_has_begun(state)):
         return None
     jobs: list[Job] = []
@@ -81,6 +83,7 @@ def _step_has_begun(state: ClassicState) -> bool:
 def _compare_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task | None:
     """The comparison's rollouts, then more items if the policy wants them, then the sums."""
     task = measure(state, comparison_evaluations(state, run, epoch))
+    # All of it is run and nothing summed up yet: the last moment at which items can be added.
     if isinstance(task, AddUp) and more_to_compare(state, run):
         return Decide("extend_comparison")
     return task

@@ -148,6 +148,7 @@ def _group_plan(step: StepState, kind: PatchSource, place: Place, batch_size: in
         merged: list[str] = []
         for position in range(0, len(nodes), batch_size):
             inputs = tuple(nodes[position : position + batch_size])
+            # What is left over goes up to the next level as it is.
             if len(inputs) == 1:
                 merged.append(inputs[0])
                 continue

@@ -11,6 +11,7 @@ from skillopt_es.programs.classic.advice import propose_slow_update, write_meta_
 from skillopt_es.programs.classic.aggregate import merge
 from skillopt_es.programs.classic.consolidate import consolidate
 from skillopt_es.programs.classic.decisions import DECISIONS
+from skillopt_es.programs.classic.epoch_end import judging
 from skillopt_es.programs.classic.estimate import kind_of, plan_of, planned_steps
 from skillopt_es.programs.classic.evaluations import units_ahead
 from skillopt_es.programs.classic.learning_rate import choose_learning_rate
@@ -85,6 +86,7 @@ CLASSIC: Program[Classic] = Program(
     under_way=under_way,
     place=lambda state: open_step(state)[1],
     doubts=untrusted_parts,
+    judging=judging,
     ahead=units_ahead,
     milestones=(*events.STEP_ENDS, events.EpochCompleted),
     words=WORDS,

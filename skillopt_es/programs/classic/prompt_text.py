@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from skillopt_es.config import RunConfig
+from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.values import Draft, Edit, FailurePattern, Json, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
@@ -15,7 +15,7 @@ _CAUSES = {"defect": "the skill's defect", "lapse": "a lapse: the skill has the 
 
 
 def question(
-    config: RunConfig,
+    run: RunData,
     *,
     slot: str,
     stage: Stage,
@@ -26,8 +26,10 @@ def question(
     effort: str = "",
 ) -> ChatRequest:
     """A request to the optimizer: a system prompt by name (or several as one) and the user message's sections."""
+    config, version = run.config, run.started.prompts
     role = config.optimizer_model
-    system = "\n\n".join(map(system_prompt, (prompt,) if isinstance(prompt, str) else prompt))
+    names = (prompt,) if isinstance(prompt, str) else prompt
+    system = "\n\n".join(system_prompt(name, version) for name in names)
     user = "\n\n".join(section for section in sections if section)
     return ChatRequest(
         slot=slot,

@@ -104,7 +104,7 @@ def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidenc
     blocks = [shown(rows[item], evidence, most_chars=most, skill=skill.text, run=run) for item in group.items]
     word = "Failed" if group.kind == "failure" else "Successful"
     return question(
-        run.config,
+        run,
         slot=group.id,
         stage="analyst",
         prompt=analyst_prompts(run.config.optimizer, group.kind),

@@ -25,7 +25,7 @@ def rewrite(job: RewriteJob, state: ClassicState, run: RunData, evidence: Record
     chosen = [each for each in (by_id[name] for name in job.chosen) if isinstance(each, Suggestion)]
     rows = json.dumps([_row(each) for each in chosen], indent=1, ensure_ascii=False)
     request = question(
-        run.config,
+        run,
         slot=job.slot,
         stage="rewrite",
         prompt="rewrite_skill",

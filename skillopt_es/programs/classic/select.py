@@ -27,7 +27,7 @@ def rank(job: RankJob, state: ClassicState, run: RunData, evidence: RecordedText
         f"[{index}] {described(by_id[name])}  support={by_id[name].support}" for index, name in enumerate(job.pool)
     ]
     request = question(
-        run.config,
+        run,
         slot=job.slot,
         stage="ranking",
         prompt=f"ranking{mode.prompts}",

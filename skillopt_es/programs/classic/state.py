@@ -158,6 +158,7 @@ def step_after(state: ClassicState, epoch: EpochState, number: int) -> StepState
     index = number - 1 - (epoch.number - 1) * per_epoch
     if index >= per_epoch:
         return None
+    # An epoch's batches are one list, of which each step has its share.
     share = len(epoch.batches) // per_epoch
     return StepState(number=number, batches=epoch.batches[index * share : (index + 1) * share])
 

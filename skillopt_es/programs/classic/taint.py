@@ -48,6 +48,7 @@ def untrusted_guidance(state: ClassicState, run: RunData) -> bool:
     rows = [done for at, done in state.rollouts.items() if place.holds(at)]
     labels: list[Trust] = []
     for pair in state.program.epoch.proposed.pairs:
+        # A pair is read as a whole: one doubtful side of it is enough.
         seen = {done[pair.item].trust for done in rows if pair.item in done}
         labels.append("untrusted" if "untrusted" in seen else "trusted")
     return support_of(labels) == "untrusted"

@@ -140,7 +140,7 @@ def place(event: Event, state: ClassicState) -> Place | None:
 
 
 def remembered(state: ClassicState) -> tuple[tuple[str, str], ...]:
-    """What the steps of this epoch came to."""
+    """The results of this epoch's steps."""
     return tuple(("" if at else "this epoch", _attempt(each)) for at, each in enumerate(state.program.buffer))
 
 

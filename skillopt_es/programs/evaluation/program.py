@@ -85,6 +85,7 @@ def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | No
             return None if found == wanted else mismatch(recorded, f"is of {found}, but {wanted} is evaluated")
         case SkillScored() if event.place in state.rollouts and evaluated(event.split).holds(event.place):
             items = tuple(state.rollouts[event.place])
+            # A score depends on no seed: the rollouts are evidence, and are not tried again.
             evaluation = Evaluation(
                 place=event.place, purpose="test", split=event.split, items=items, skill=skill, seed=0
             )
@@ -113,7 +114,7 @@ EVALUATION: Program[None] = Program(
     check=check_evaluation,
     refuses={
         "start": Refusal("scores one skill and trains none", hint="`skillopt-es eval` does that"),
-        "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` goes on with it"),
+        "resume": Refusal(_NO_TRAINING, hint="`skillopt-es eval` continues it"),
         "fork": Refusal(f"{_NO_TRAINING}: it cannot be forked"),
         "calibrate": Refusal(f"{_NO_TRAINING}: it has no gate"),
         "regate": Refusal(f"{_NO_TRAINING}: it has no gate"),

@@ -115,10 +115,12 @@ class Scoring:
         async for emission in run_rollouts(Rollouts(_units(measured)), self._run, evolve(self._rollouts, calls=calls)):
             graded |= {event.item: event for event in emission.events if isinstance(event, RolloutCompleted)}
             texts += emission.texts
+        # Fewer results than were asked for mean that the run was stopped.
         if len(graded) < len(measured.items):
             raise Interrupted("stopped as asked; everything that was answered is recorded")
         rows = [graded.get(row.item, row) for row in standing]
         kept = zip(rows, standing, strict=True)
+        # An answer that cannot be graded again keeps its grade.
         return [new if isinstance(new.outcome, Measured) else old for new, old in kept], texts
 
     async def _tried(self, evaluation: Evaluation, progress: Progress) -> tuple[list[RolloutCompleted], list[str]]:
@@ -130,6 +132,7 @@ class Scoring:
             rows += [event for event in emission.events if isinstance(event, RolloutCompleted)]
             texts += emission.texts
             progress(evaluation.split, len(rows), len(units))
+        # Fewer results than were asked for mean that the run was stopped.
         if len(rows) < len(units):
             raise Interrupted("stopped as asked; everything that was answered is recorded")
         return rows, texts

@@ -343,7 +343,7 @@ def test_what_the_agent_says_is_understood(agent: InstalledAgent, message: str, 
     if agent.name == "cursor" and kind in ("context_length", "transport", "rate_limit"):
         pytest.skip("says nothing but a line on stderr: a breakdown, which is retried as well")
     agent.behaves(mode="fails", message=message, status=status)
-    failure = failed(agent, attempts=2, patience_seconds=0.2)
+    failure = failed(agent, attempts=2, patience_seconds=0.02)
     assert failure.kind == kind
     assert message.split(maxsplit=1)[0] in failure.message
 

@@ -398,6 +398,7 @@ def test_upstream_a_step_ends_with_its_notes(tmp_path: Path) -> None:
 # --- crashes, concurrency, lies ------------------------------------------------------------------------------------
 
 SMALL = (ON, FEW, "train.num_epochs=2", "train.batch_size=6")
+ORDERS = [pytest.param((), id="measured"), pytest.param((UPSTREAM,), id="upstream", marks=pytest.mark.slow)]
 
 
 def small(shuffle: random.Random | None = None) -> ScriptedWorld:
@@ -405,7 +406,7 @@ def small(shuffle: random.Random | None = None) -> ScriptedWorld:
     return forgetful_world(environment=ScriptedEnvironment(train=12, val=6, test=3), shuffle=shuffle)
 
 
-@pytest.mark.parametrize("order", [(), (UPSTREAM,)], ids=["measured", "upstream"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_killed_around_its_notes_a_run_recovers(order: tuple[str, ...], tmp_path: Path) -> None:
     """At every event of the appendix, and at the one before it."""
     whole = train(tmp_path / "whole", *SMALL, *order, world=small(), skill=KNOWS_ALL)
@@ -429,7 +430,7 @@ def test_killed_around_its_notes_a_run_recovers(order: tuple[str, ...], tmp_path
         assert verify(folder / "run").ok
 
 
-@pytest.mark.parametrize("order", [(), (UPSTREAM,)], ids=["measured", "upstream"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_logs_are_equal_at_any_concurrency(order: tuple[str, ...], tmp_path: Path) -> None:
     """1, 8 and 64 workers, with answers in shuffled order."""
     logs = []

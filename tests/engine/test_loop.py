@@ -1,0 +1,48 @@
+"""Whoever watches a run is told each task before it begins and each event after it is recorded."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from attrs import Factory, define
+from support.logs import events_of
+from support.scripted import ScriptedEnvironment, ScriptedWorld, config
+
+from skillopt_es.engine.loop import waiting_for
+from skillopt_es.sessions.session import start
+
+
+@define
+class Watching:
+    """Notes what it is told."""
+
+    told: list[tuple[str, int]] = Factory(list)
+
+    def planned(self, task: object, state: object) -> None:
+        """A task begins."""
+        self.told.append(("planned", len(self.told)))
+
+    def happened(self, seq: int, event: object, state: object) -> None:
+        """An event is recorded."""
+        self.told.append(("happened", seq))
+
+    def called(self, row: object) -> None:
+        """A call is recorded."""
+
+
+def test_an_observer_hears_of_every_event_once_and_in_order(tmp_path: Path) -> None:
+    """Its task came before it."""
+    watching = Watching()
+    world = ScriptedWorld(environment=ScriptedEnvironment(train=3, val=2, test=1))
+    settings = config(tmp_path, ("train.num_epochs=1", "train.batch_size=3"))
+    asyncio.run(start(settings, tmp_path / "run", world.session(observers=(watching,))))
+    happened = [number for what, number in watching.told if what == "happened"]
+    assert happened == list(range(happened[0], len(events_of(tmp_path / "run")) + 1))
+    assert watching.told.index(("happened", happened[-1])) > [what for what, _ in watching.told].index("planned")
+
+
+def test_a_pause_counts_the_questions_that_wait() -> None:
+    """In a sentence."""
+    assert waiting_for(1) == "1 question waits for its answer"
+    assert waiting_for(2) == "2 questions wait for their answers"

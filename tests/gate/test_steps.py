@@ -1,0 +1,32 @@
+"""Which skills meet at the end of a step and of a run, and at which places."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.tamper import cut_off, seqs_of
+
+from skillopt_es.events.catalog import CandidateBuilt
+from skillopt_es.events.places import FINAL_BEST, FINAL_VAL
+from skillopt_es.gate.steps import candidate_contest, final_contest
+from skillopt_es.sessions.session import read_state
+
+
+def test_a_candidate_meets_the_skill_that_stands(demo_run: Path, tmp_path: Path) -> None:
+    """At places of its step, one for each side."""
+    built = seqs_of(demo_run, CandidateBuilt)[0]
+    state = read_state(cut_off(demo_run, tmp_path / "cut", built))
+    contest = candidate_contest(state)
+    assert state.built is not None
+    assert (contest.candidate, contest.standing) == (state.built.candidate, state.current)
+    assert contest.candidate_place != contest.current_place
+    assert contest.candidate_place.step == contest.current_place.step == state.built.step
+
+
+def test_at_the_end_the_final_skill_meets_the_best(demo_run: Path) -> None:
+    """It may be the same one."""
+    state = read_state(demo_run)
+    contest = final_contest(state)
+    assert state.current is not None
+    assert (contest.candidate, contest.standing) == (state.current.skill, state.best)
+    assert (contest.candidate_place, contest.current_place) == (FINAL_VAL, FINAL_BEST)
