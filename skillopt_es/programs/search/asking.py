@@ -102,7 +102,7 @@ def _request(
         return f"## {title} trajectories ({len(texts)})\n" + "\n\n".join(texts) if texts else ""
 
     return question(
-        run.config,
+        run,
         slot=group.id,
         stage="analyst",
         prompt="search",
