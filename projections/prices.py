@@ -6,7 +6,7 @@ Amounts are decimal numbers, so that sums are exact. What is not known is a lowe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from typing import cast
 
@@ -48,19 +48,21 @@ def cost_of(price: Price, *, input: int | None, output: int | None, cached: int 
     """The cost of so many tokens; None is a number that was not reported."""
     amount, exact = Decimal(0), input is not None and output is not None
     if input is not None:
-        amount += _input_cost(price, input, cached)
+        amount += input_cost(price, input, cached, unknown=min)  # the least that it can be
         exact = exact and (price.cached_input is None or cached is not None)
     if output is not None:
         amount += output * price.output
     return Cost(amount / _MILLION, exact)
 
 
-def _input_cost(price: Price, tokens: int, cached: int | None) -> Decimal:
-    """Of how many were cached that is not known, the cheaper price is the least they can have cost."""
+def input_cost(
+    price: Price, tokens: int, cached: int | None, *, unknown: Callable[[Decimal, Decimal], Decimal]
+) -> Decimal:
+    """What so many input tokens cost, not yet by the million; `unknown` takes a price where no count of cached is."""
     if price.cached_input is None:
         return tokens * price.input
     if cached is None:
-        return tokens * min(price.input, price.cached_input)
+        return tokens * unknown(price.input, price.cached_input)
     from_cache = min(cached, tokens)
     return (tokens - from_cache) * price.input + from_cache * price.cached_input
 

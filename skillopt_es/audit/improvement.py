@@ -125,7 +125,7 @@ class _Walk:
                 self.best = None if self.state.best is None else self.state.best.value
                 self.close("baseline", "", "baseline")
             case CandidateGated():
-                edits, lines = _taken(before) if event.verdict.action != "reject" else (0, 0)
+                edits, lines = _taken(before) if event.verdict.taken else (0, 0)
                 name = f"step {event.step}"
                 self.close(name, event.verdict.action, name, edits=edits, lines=lines)
             case StepSkipped():

@@ -147,7 +147,7 @@ def _judged(node: Node) -> str:
 def _verdict(node: Node) -> str:
     if node.kind == "initial":
         return "initial"
-    return verdict_words(node.verdict) or "not judged yet"
+    return verdict_words(node.verdict)
 
 
 def _numbered(found: Lineage) -> Mapping[str, str]:

@@ -15,7 +15,7 @@ from attrs import field, frozen
 from skillopt_es.config.sections import BudgetConfig
 from skillopt_es.events.requests import RecordedRequest
 from skillopt_es.events.values import Json
-from skillopt_es.projections.prices import Price
+from skillopt_es.projections.prices import Price, input_cost
 from skillopt_es.projections.usage import TryTokens
 
 # A token is at least one byte of what is sent. What wire formats and chat templates add is far below these numbers;
@@ -161,18 +161,8 @@ class Tariff:
         if self.price is None:
             return Amount(tokens=inputs + outputs)
         # Where not even the input was told, nothing is known of its cached part.
-        cost = _input_cost(self.price, inputs, None if told is None else cached) + outputs * self.price.output
-        return Amount(cost=cost / _MILLION, tokens=inputs + outputs)
-
-
-def _input_cost(price: Price, tokens: int, cached: int | None) -> Decimal:
-    """Where it is not known how many were cached, the dearer price is the most they can have cost."""
-    if price.cached_input is None:
-        return tokens * price.input
-    if cached is None:
-        return tokens * max(price.input, price.cached_input)
-    from_cache = min(cached, tokens)
-    return (tokens - from_cache) * price.input + from_cache * price.cached_input
+        read = input_cost(self.price, inputs, None if told is None else cached, unknown=max)
+        return Amount(cost=(read + outputs * self.price.output) / _MILLION, tokens=inputs + outputs)
 
 
 def silent(attempts: Sequence[TryTokens]) -> bool:

@@ -31,11 +31,16 @@ _VERDICTS: dict[str, Tone] = {
 }
 
 
-_ACTIONS = {"placeholder": "place for guidance"}
+_ACTIONS = {
+    "placeholder": "place for guidance",
+    "no_content": "no guidance",
+    "unknown": "end unknown",
+    "": "not judged yet",
+}
 
 
 def verdict_words(verdict: str) -> str:
-    """A recorded verdict as people read it."""
+    """A recorded verdict, or why a step was skipped, as people read it."""
     return _ACTIONS.get(verdict, verdict.replace("_", " "))
 
 

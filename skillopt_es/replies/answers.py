@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from skillopt_es.events.values import Draft, Edit, EditOp, FailurePattern, Json, PatchSource, Suggestion
 from skillopt_es.replies.envelope import read_envelope
@@ -22,11 +22,9 @@ from skillopt_es.replies.parts import (
     JUDGED_FAILURES,
     STRING,
     list_of,
+    merged_from,
     object_of,
-    parents_of,
     says_something,
-    source_of,
-    support_of,
     text_in,
 )
 
@@ -134,7 +132,9 @@ def _useful(rows: Sequence[Json]) -> list[Json]:
     return useful
 
 
-def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, source: PatchSource) -> Edit | Unusable:
+def _edit(
+    row: Json, *, name: str, origins: tuple[str, ...], support: int, source: PatchSource, assumed: bool = False
+) -> Edit | Unusable:
     if not isinstance(row, dict):
         return Unusable("each edit must be an object with `op`, `target` and `content`")
     op = row.get("op", "append")
@@ -149,6 +149,7 @@ def _edit(row: Json, *, name: str, origins: tuple[str, ...], support: int, sourc
         support=support,
         source=source,
         origins=origins,
+        origins_assumed=assumed,
     )
 
 
@@ -165,20 +166,8 @@ def read_merge(text: str, *, merge: str, inputs: Mapping[str, Edit], source: Pat
     useful = _useful(rows)
     if rows and not useful:
         return Unusable("none of the `edits` would change anything")
-    edits = []
-    for position, row in enumerate(useful, start=1):
-        parents, assumed = parents_of(row, inputs)
-        edit = _edit(
-            row,
-            name=f"{merge}#{position}",
-            origins=tuple(parent.id for parent in parents),
-            support=support_of(row, parents),
-            source=source_of(row, parents, source),
-        )
-        if isinstance(edit, Unusable):
-            return edit
-        edits.append(evolve(edit, origins_assumed=assumed))
-    return MergeReply(edits=tuple(edits), reasoning=text_in(found, "reasoning"))
+    edits = merged_from(useful, merge, inputs, source, _edit)
+    return edits if isinstance(edits, Unusable) else MergeReply(edits=edits, reasoning=text_in(found, "reasoning"))
 
 
 def read_ranking(text: str, *, pool: int, budget: int) -> RankingReply | Unusable:

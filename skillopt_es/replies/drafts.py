@@ -15,12 +15,10 @@ from skillopt_es.replies.parts import (
     INTEGER,
     STRING,
     list_of,
+    merged_from,
     object_of,
-    parents_of,
     patterns_in,
     says_something,
-    source_of,
-    support_of,
     text_in,
 )
 from skillopt_es.skill.rewriting import own_words
@@ -69,16 +67,8 @@ def read_merged_draft(
         return row
     if row is None:
         return Unusable("`skill_candidates` must hold one draft")
-    parents, assumed = parents_of(row, inputs)
-    draft = _draft(
-        row,
-        name=f"{merge}#1",
-        origins=tuple(parent.id for parent in parents),
-        support=support_of(row, parents),
-        source=source_of(row, parents, source),
-        assumed=assumed,
-    )
-    return MergeReply(drafts=(draft,), reasoning=text_in(found, "reasoning"))
+    drafts = merged_from([row], merge, inputs, source, _draft)
+    return drafts if isinstance(drafts, Unusable) else MergeReply(drafts=drafts, reasoning=text_in(found, "reasoning"))
 
 
 def _first_usable(inner: Mapping[str, Json], key: str) -> dict[str, Json] | Unusable | None:

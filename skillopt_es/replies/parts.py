@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar, cast
 
 from skillopt_es.events.codec import clean_text
 from skillopt_es.events.values import FailurePattern, Json, PatchSource, Proposal
+from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.notes import cause_of
 
 P = TypeVar("P", bound=Proposal)
@@ -67,6 +68,31 @@ def source_of(row: Json, parents: Sequence[Proposal], default: PatchSource) -> P
     if said in ("failure", "success"):
         return cast(PatchSource, said)
     return "failure" if any(parent.source == "failure" for parent in parents) else default
+
+
+def merged_from(
+    rows: Iterable[Json],
+    merge: str,
+    inputs: Mapping[str, P],
+    source: PatchSource,
+    make: Callable[..., P | Unusable],
+) -> tuple[P, ...] | Unusable:
+    """What a merge wrote, made of its rows with their sources among the inputs; or why the first bad one is none."""
+    merged = []
+    for position, row in enumerate(rows, start=1):
+        parents, assumed = parents_of(row, inputs)
+        each = make(
+            row,
+            name=f"{merge}#{position}",
+            origins=tuple(parent.id for parent in parents),
+            support=support_of(row, parents),
+            source=source_of(row, parents, source),
+            assumed=assumed,
+        )
+        if isinstance(each, Unusable):
+            return each
+        merged.append(each)
+    return tuple(merged)
 
 
 def object_of(**properties: Json) -> dict[str, Json]:

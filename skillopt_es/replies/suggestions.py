@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 
-from attrs import evolve
-
 from skillopt_es.events.values import Json, PatchSource, Priority, Suggestion, SuggestionKind
 from skillopt_es.replies.answers import MergeReply, PatchReply
 from skillopt_es.replies.envelope import read_envelope
@@ -17,11 +15,9 @@ from skillopt_es.replies.parts import (
     JUDGED_FAILURES,
     STRING,
     list_of,
+    merged_from,
     object_of,
-    parents_of,
     says_something,
-    source_of,
-    support_of,
     text_in,
 )
 
@@ -62,20 +58,12 @@ def read_merged_suggestions(
     useful = _useful(rows)
     if rows and not useful:
         return Unusable("none of the `revise_suggestions` says what to do")
-    suggestions = []
-    for position, row in enumerate(useful, start=1):
-        parents, assumed = parents_of(row, inputs)
-        suggestion = _suggestion(
-            row,
-            name=f"{merge}#{position}",
-            origins=tuple(parent.id for parent in parents),
-            support=support_of(row, parents),
-            source=source_of(row, parents, source),
-        )
-        if isinstance(suggestion, Unusable):
-            return suggestion
-        suggestions.append(evolve(suggestion, origins_assumed=assumed))
-    return MergeReply(suggestions=tuple(suggestions), reasoning=text_in(found, "reasoning"))
+    merged = merged_from(useful, merge, inputs, source, _suggestion)
+    return (
+        merged
+        if isinstance(merged, Unusable)
+        else MergeReply(suggestions=merged, reasoning=text_in(found, "reasoning"))
+    )
 
 
 def _useful(rows: Sequence[Json]) -> list[Json]:
@@ -93,7 +81,7 @@ def _useful(rows: Sequence[Json]) -> list[Json]:
 
 
 def _suggestion(
-    row: Json, *, name: str, origins: tuple[str, ...], support: int, source: PatchSource
+    row: Json, *, name: str, origins: tuple[str, ...], support: int, source: PatchSource, assumed: bool = False
 ) -> Suggestion | Unusable:
     if not isinstance(row, dict):
         return Unusable("each suggestion must be an object with `type`, `title`, `instruction` and `priority_hint`")
@@ -111,6 +99,7 @@ def _suggestion(
         support=support,
         source=source,
         origins=origins,
+        origins_assumed=assumed,
     )
 
 

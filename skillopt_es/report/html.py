@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from skillopt_es.presenting.palette import tone_of, verdict_words
+
 _CODE = re.compile(r"`([^`\n]+)`")
 _VOID = frozenset({"br", "col", "hr", "link", "meta"})
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
@@ -101,32 +103,14 @@ def note(words: str) -> Html:
     return el("p", prose(words), class_="note")
 
 
-VERDICTS = {
-    "accept_new_best": ("accepted, new best", "good"),
-    "accept": ("accepted", "good"),
-    "force_accept": ("taken without a gate", "info"),
-    "reject": ("rejected", "bad"),
-    "indecisive": ("indecisive", "idle"),
-    "placeholder": ("place for guidance", "info"),
-    "written": ("written", "info"),
-    "unchanged": ("unchanged", "idle"),
-    "postponed": ("postponed", "idle"),
-    "no_content": ("no guidance", "idle"),
-    "unknown": ("end unknown", "idle"),
-    "": ("not judged yet", "idle"),
-}
+_BADGES = {"good": "good", "bad": "bad"}
 DASH = "–"
-
-
-def verdict_words(verdict: str) -> str:
-    """A verdict, or why a step was skipped."""
-    known = VERDICTS.get(verdict)
-    return known[0] if known else f"skipped: {verdict.replace('_', ' ').removeprefix('skip ')}"
 
 
 def badge(verdict: str) -> Html:
     """A verdict that is seen at a glance; its words say it, its colour only repeats them."""
-    return el("span", verdict_words(verdict), class_=f"badge {VERDICTS.get(verdict, ('', 'idle'))[1]}")
+    words = verdict_words(verdict)
+    return el("span", words, class_=f"badge {_BADGES.get(tone_of(words), 'idle')}")
 
 
 def score(value: float | None) -> str:

@@ -8,10 +8,11 @@ from attrs import field, frozen
 
 from skillopt_es.counting import counted
 from skillopt_es.events.values import Measured, Outcome
+from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.projections.item_results import Results
 from skillopt_es.projections.lineage import Node
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, el, fold, join, note, section, verdict_words
+from skillopt_es.report.html import Html, el, fold, join, note, section
 
 _MOST_ITEMS = 300
 _LONGEST = 18  # characters of an id that its column has room for

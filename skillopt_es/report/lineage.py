@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.projections.lineage import Lineage, Node
 from skillopt_es.projections.lines import StepLine
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import DASH, Html, badge, el, note, number, score, section, table, verdict_words
+from skillopt_es.report.html import DASH, Html, badge, el, note, number, score, section, table
 
 _STAR = "l2.5 5.3 5.8 .8-4.2 4.1 1 5.8-5.1-2.8-5.1 2.8 1-5.8-4.2-4.1 5.8-.8z"
 

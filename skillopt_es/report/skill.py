@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from skillopt_es.audit.blame import Attributed, Blame, Maker
 from skillopt_es.audit.line_costs import BlamedLine, Cost, blamed_lines
 from skillopt_es.counting import counted
+from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import names
 from skillopt_es.projections.chains import Chain
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import DASH, Html, el, fold, join, note, row, section, table, verdict_words
+from skillopt_es.report.html import DASH, Html, el, fold, join, note, row, section, table
 
 _MOST_ITEMS = 8
 

@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from attrs import evolve
 from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 
@@ -67,6 +68,19 @@ def test_points_and_edits_are_those_of_the_verdicts(run: Path, found: Improvemen
     assert [each.verdict for each in found.curve if each.name in {f"end of epoch {e.epoch}" for e in guided}] == [
         e.verdict.action for e in guided
     ]
+
+
+def test_what_the_gate_could_not_decide_on_is_not_taken(run: Path, used: Spent) -> None:
+    """Its edits and lines are in no skill."""
+    events = events_of(run)
+    at, gate = next(
+        (at, each) for at, each in enumerate(events) if isinstance(each, CandidateGated) and each.verdict.taken
+    )
+    undecided = evolve(gate, verdict=evolve(gate.verdict, action="indecisive", new_best=False))
+    [step] = [
+        each for each in improvement_of([*events[:at], undecided], used.usage).curve if each.name == f"step {gate.step}"
+    ]
+    assert (step.verdict, step.edits, step.lines) == ("indecisive", 0, 0)
 
 
 def test_a_run_under_way_tells_all_it_has_used(run: Path, used: Spent) -> None:

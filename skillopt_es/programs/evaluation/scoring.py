@@ -9,10 +9,11 @@ from attrs import evolve, frozen
 from skillopt_es.engine import scores
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import RecordedCalls
+from skillopt_es.engine.evaluations import units_of
 from skillopt_es.engine.loop import Work, waiting_for
 from skillopt_es.engine.rollout import run_rollouts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Evaluation, Rollouts, Unit
+from skillopt_es.engine.tasks import Evaluation, Rollouts
 from skillopt_es.errors import AwaitingAnswers, BackendError, BudgetReached, Interrupted
 from skillopt_es.events.catalog import RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.journal import CallRow, Journal
@@ -112,7 +113,9 @@ class Scoring:
         calls = RecordedCalls(self._writer.journal, self._writer.log)
         texts: list[str] = []
         graded: dict[str, RolloutCompleted] = {}
-        async for emission in run_rollouts(Rollouts(_units(measured)), self._run, evolve(self._rollouts, calls=calls)):
+        async for emission in run_rollouts(
+            Rollouts(tuple(units_of(measured, measured.items))), self._run, evolve(self._rollouts, calls=calls)
+        ):
             graded |= {event.item: event for event in emission.events if isinstance(event, RolloutCompleted)}
             texts += emission.texts
         # Fewer results than were asked for mean that the run was stopped.
@@ -125,7 +128,7 @@ class Scoring:
 
     async def _tried(self, evaluation: Evaluation, progress: Progress) -> tuple[list[RolloutCompleted], list[str]]:
         """Every item's row; the journal answers what was asked before."""
-        units = _units(evaluation)
+        units = tuple(units_of(evaluation, evaluation.items))
         rows: list[RolloutCompleted] = []
         texts: list[str] = []
         async for emission in run_rollouts(Rollouts(units), self._run, self._rollouts):
@@ -154,19 +157,6 @@ class Scoring:
         failed = (row for row in journal.read(journaled) if row.call.outcome == "failed")
         used.update({row.n: row for row in failed if Place(row.call.slot).evaluation == place})
         return list(used.values())
-
-
-def _units(evaluation: Evaluation) -> tuple[Unit, ...]:
-    return tuple(
-        Unit(
-            place=evaluation.place,
-            purpose=evaluation.purpose,
-            item=item,
-            skill=evaluation.skill,
-            seed=evaluation.seed,
-        )
-        for item in evaluation.items
-    )
 
 
 def _paused(error: BackendError | Interrupted, reached: Reached | None) -> RunPaused:
