@@ -11,7 +11,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.events.values import Draft, Edit, EditOp, FailurePattern, Json, PatchSource, Suggestion
 from skillopt_es.replies.envelope import read_envelope

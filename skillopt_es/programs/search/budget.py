@@ -5,9 +5,11 @@ from __future__ import annotations
 from math import ceil
 
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.places import FINAL_TEST
 from skillopt_es.events.values import DRAWS_ONCE
 from skillopt_es.programs.search.state import SearchState
 
+_SHARE_OF_TESTS = 3
 LEAST = 2
 """Training items with which a step is worth its gate."""
 
@@ -38,7 +40,7 @@ def step_size(state: SearchState, run: RunData) -> int:
     wanted, most = run.config.train.batch_size, most_calls(state)
     if most is None:
         return wanted
-    left = most - state.program.calls - state.program.questions - _a_try(state) * 2 * len(run.test_items)
+    left = _left(state, most) - _set_aside(state, run, most)
     while wanted >= min(LEAST, run.config.train.batch_size):
         # The batch, the screen (what failed and some that pass), a second look at what came out worse; the gate.
         tries = 2 * wanted + 2 * probes(wanted) + gate_items(run)
@@ -47,6 +49,26 @@ def step_size(state: SearchState, run: RunData) -> int:
             return wanted
         wanted -= 1
     return 0
+
+
+def tests_fit(state: SearchState, run: RunData) -> bool:
+    """Whether the calls that are left pay for the tests that are not made yet; those that have begun are finished."""
+    most = most_calls(state)
+    if most is None or any(FINAL_TEST.holds(place) for place in state.rollouts):
+        return True
+    assert state.best is not None
+    texts = len({run.started.skill.hash, state.best.skill.hash})
+    return _a_try(state) * texts * len(run.test_items) <= _left(state, most)
+
+
+def _left(state: SearchState, most: int) -> int:
+    return most - state.program.calls - state.program.questions
+
+
+def _set_aside(state: SearchState, run: RunData, most: int) -> int:
+    """What the tests of the first text and the best one take, unless the search would have too little left."""
+    tests = _a_try(state) * 2 * len(run.test_items)
+    return tests if tests <= most // _SHARE_OF_TESTS else 0
 
 
 def _a_try(state: SearchState) -> int:

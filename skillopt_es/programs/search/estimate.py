@@ -19,14 +19,14 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     step = 2 * size + 2 * probes(size) + questions + gate_items(run)
     most = config.budget.max_calls
     if most is not None:
-        steps = max(0, most - validation - 2 * tests) // step
+        steps = ceil(max(0, most - validation) / step)
     tries, workers = most_turns(run), config.env.workers
     counts = (
         ("baseline", validation, validation, validation),
         ("train", size * steps, 0, size * steps),
         ("screen", size * steps, 0, (size + 2 * probes(size)) * steps),
         ("gate", validation * steps, 0, gate_items(run) * steps),
-        ("test", tests, tests, 2 * tests),
+        ("test", tests, 0 if most is not None else tests, 2 * tests),
     )
     parts = [
         Part(kind=kind, role="target", units=units, low=low, high=high * tries, at_once=max(1, min(workers, units)))

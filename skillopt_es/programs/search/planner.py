@@ -13,7 +13,7 @@ from math import ceil
 from skillopt_es.engine.evaluations import measure, selection, unmeasured
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.sampling import shuffled
-from skillopt_es.engine.tasks import Decide, Evaluation, Questions, Task
+from skillopt_es.engine.tasks import Decide, Evaluation, Questions, Rollouts, Task
 from skillopt_es.events.catalog import RolloutCompleted, TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Measured
@@ -21,7 +21,7 @@ from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.gate.steps import candidate_contest, final_task
 from skillopt_es.programs.classic.evaluations import told_evaluation
 from skillopt_es.programs.search.asking import SearchJob
-from skillopt_es.programs.search.budget import most_calls, probes, step_size
+from skillopt_es.programs.search.budget import most_calls, probes, step_size, tests_fit
 from skillopt_es.programs.search.credit import Screened, screened
 from skillopt_es.programs.search.state import OpenStep, SearchState
 from skillopt_es.projections.trust import attempts_of, support_of
@@ -40,8 +40,15 @@ def next_task(state: SearchState, run: RunData) -> Task | None:
         return _step_task(state, run, state.program.step)
     all_done = most_calls(state) is None and state.steps_done >= run.started.total_steps
     if state.stopped is not None or all_done:
-        return final_task(state, run)
+        return _final_task(state, run)
     return Decide("plan_step" if stop(state, run) is None else "stop")
+
+
+def _final_task(state: SearchState, run: RunData) -> Task:
+    """What is left once the search is over; tests that the calls do not pay for are left out."""
+    task = final_task(state, run)
+    testing = task == Decide("open_test") or (isinstance(task, Rollouts) and task.units[0].purpose == "test")
+    return Decide("complete_run") if testing and not tests_fit(state, run) else task
 
 
 def stop(state: SearchState, run: RunData) -> TrainingStopped | None:
