@@ -30,9 +30,9 @@ def gate_items(run: RunData) -> int:
     return items * (draws + evaluation.fresh_score)
 
 
-def probes(size: int) -> int:
-    """How many tasks that pass a candidate is shown beside those that it is to fix."""
-    return max(1, size // 4)
+def most_tries(size: int) -> int:
+    """How many results the screen of a step may take that has a batch of this size."""
+    return size + size // 4
 
 
 def step_size(state: SearchState, run: RunData) -> int:
@@ -42,8 +42,7 @@ def step_size(state: SearchState, run: RunData) -> int:
         return wanted
     left = _left(state, most) - _set_aside(state, run, most)
     while wanted >= min(LEAST, run.config.train.batch_size):
-        # The batch, the screen (what failed and some that pass), a second look at what came out worse; the gate.
-        tries = 2 * wanted + 2 * probes(wanted) + gate_items(run)
+        tries = wanted + most_tries(wanted) + gate_items(run)
         questions = 2 * ceil(wanted / run.config.gradient.minibatch_size)  # each may be asked once more
         if _a_try(state) * tries + questions <= left:
             return wanted

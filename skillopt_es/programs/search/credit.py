@@ -1,14 +1,14 @@
-"""Credit: which tasks came out better under a candidate, which worse, and which edits have earned that. Pure."""
+"""Credit: which tasks came out better under an edit, which worse, and of which it speaks. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from attrs import frozen
 
-from skillopt_es.events.values import Edit, Measured
+from skillopt_es.events.values import Measured
 from skillopt_es.gate.compare import Worth
 
 _ROUNDING = 1e-9
@@ -16,7 +16,7 @@ _ROUNDING = 1e-9
 
 @frozen(kw_only=True)
 class Screened:
-    """The tasks that came out better under a candidate than under the current skill, and those that came out worse."""
+    """The tasks that came out better under another text than under the current skill, and those that came out worse."""
 
     better: frozenset[str]
     worse: frozenset[str]
@@ -38,23 +38,6 @@ def screened(before: Mapping[str, Measured], after: Mapping[str, Measured], wort
         better=frozenset(item for item, gain in gains.items() if gain > _ROUNDING),
         worse=frozenset(item for item, gain in gains.items() if gain < -_ROUNDING),
     )
-
-
-def earned(edits: Sequence[Edit], failing: Mapping[str, Sequence[str]], found: Screened) -> dict[str, tuple[str, ...]]:
-    """
-    For each edit the tasks that came out better by it; nothing for one that has earned nothing.
-
-    An edit that claims no task of its own has earned those of its question's `failing` ones that no other claims.
-    """
-    claimed = {item for edit in edits for item in edit.claims}
-    return {
-        edit.id: tuple(
-            item
-            for item in edit.claims or [each for each in failing[edit.id] if each not in claimed]
-            if item in found.better
-        )
-        for edit in edits
-    }
 
 
 _WORD = re.compile(r"\w{3,}")

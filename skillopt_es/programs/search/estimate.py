@@ -7,7 +7,7 @@ from math import ceil
 from skillopt_es.engine.estimates import Part, kind_of_call, most_turns
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.places import Place
-from skillopt_es.programs.search.budget import gate_items, probes
+from skillopt_es.programs.search.budget import gate_items, most_tries
 
 
 def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
@@ -16,7 +16,7 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     validation, tests = len(run.selection_items), len(run.test_items)
     size = min(config.train.batch_size, len(run.started.splits.train))
     questions = ceil(size / config.gradient.minibatch_size)
-    step = 2 * size + 2 * probes(size) + questions + gate_items(run)
+    step = size + most_tries(size) + questions + gate_items(run)
     most = config.budget.max_calls
     if most is not None:
         steps = ceil(max(0, most - validation) / step)
@@ -24,7 +24,7 @@ def plan_of(run: RunData, steps: int, epochs: int) -> tuple[Part, ...]:
     counts = (
         ("baseline", validation, validation, validation),
         ("train", size * steps, 0, size * steps),
-        ("screen", size * steps, 0, (size + 2 * probes(size)) * steps),
+        ("screen", size * steps, 0, most_tries(size) * steps),
         ("gate", validation * steps, 0, gate_items(run) * steps),
         ("test", tests, 0 if most is not None else tests, 2 * tests),
     )
@@ -43,7 +43,6 @@ def kind_of(slot: str, stage: str) -> str:
     """The kind of a recorded call."""
     if stage != "rollout":
         return stage
-    place = Place(slot).stage
-    if place in ("screen", "rescreen"):
+    if Place(slot).stage == "screen":
         return "screen"
     return "train" if Place(slot).batch is not None else kind_of_call(slot, stage)

@@ -1,13 +1,14 @@
 """
 What comes next in a search: a pure function of the state. The same state always has the same next task.
 
-A step: a batch is tried, failing tasks are shown to the optimizer, its edits meet the tasks that they claim (the
-screen), those that have earned nothing are dropped, and what is left meets the gate.
+A step: a batch is tried, failing tasks are shown to the optimizer, each of its edits alone meets the tasks that it
+claims (the screen), those that have earned nothing are dropped, and what is left meets the gate together.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 from skillopt_es.engine.evaluations import measure, selection, unmeasured
@@ -16,15 +17,18 @@ from skillopt_es.engine.sampling import shuffled
 from skillopt_es.engine.tasks import Decide, Evaluation, Questions, Rollouts, Task
 from skillopt_es.events.catalog import RolloutCompleted, TrainingStopped
 from skillopt_es.events.places import BASELINE
-from skillopt_es.events.values import Measured
+from skillopt_es.events.values import Edit, Measured
 from skillopt_es.gate.draws import draw_task, too_large
 from skillopt_es.gate.steps import candidate_contest, final_task
 from skillopt_es.programs.classic.evaluations import told_evaluation
 from skillopt_es.programs.search.asking import SearchJob
-from skillopt_es.programs.search.budget import most_calls, probes, step_size, tests_fit
+from skillopt_es.programs.search.budget import most_calls, most_tries, step_size, tests_fit
 from skillopt_es.programs.search.credit import Screened, screened
 from skillopt_es.programs.search.state import OpenStep, SearchState
 from skillopt_es.projections.trust import attempts_of, support_of
+
+_TASKS = 3  # of what an edit claims: enough to tell whether it does anything
+_BESIDE = 2  # that pass, for an edit that is for many
 
 
 def next_task(state: SearchState, run: RunData) -> Task | None:
@@ -106,32 +110,21 @@ def _step_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
     waiting = tuple(SearchJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
-    if state.built is None:
-        return _candidate_task(step)
     if step.ranked is None:
         return _screen_task(state, run, step)
     return _gate_task(state, run, step)
 
 
-def _candidate_task(step: OpenStep) -> Task:
+def _screen_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
     results = [patch.result for patch in step.patches.values()]
     if results and all(result == "failed" for result in results):
         return Decide("pause_for_optimizer")
-    if step.edits:
-        return Decide("build_candidate")
-    broken = any(result in ("unusable", "failed") for result in results)
-    return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
-
-
-def _screen_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
-    assert state.built is not None
-    if state.built.candidate.hash == state.built.parent:
-        return Decide("skip:unchanged")
-    if too_large(run, state.built.candidate):
-        return Decide("skip:too_large")
-    if untrusted_parts(state, run):
-        return Decide("skip:untrusted_only")
-    return measure(state, [_screen(state, run, step)]) or Decide("screen")
+    if not step.edits:
+        broken = any(result in ("unusable", "failed") for result in results)
+        return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
+    if len(step.alone) < len(step.changes):
+        return Decide("build_alone")
+    return measure(state, screens(state, run, step)) or Decide("screen")
 
 
 def _gate_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
@@ -139,15 +132,14 @@ def _gate_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
     assert step.ranked is not None
     if not step.ranked.chosen:
         return Decide("skip:no_edit_chosen")
-    if tuple(_applied(state)) != step.ranked.chosen:
+    if tuple(report.edit for report in state.built.reports) != step.ranked.chosen:
         return Decide("build_kept")
-    again = _rescreen(state, run, step)
-    if again is not None:
-        looked = measure(state, [again])
-        if looked is not None:
-            return looked
-        if not screen_result(state, run, step).won:
-            return Decide("skip:no_edit_chosen")
+    if state.built.candidate.hash == state.built.parent:
+        return Decide("skip:unchanged")
+    if too_large(run, state.built.candidate):
+        return Decide("skip:too_large")
+    if untrusted_parts(state, run):
+        return Decide("skip:untrusted_only")
     if run.config.evaluation.use_gate:
         drawing = draw_task(state, run, candidate_contest(state))
     else:
@@ -172,65 +164,55 @@ def _batch(state: SearchState, step: OpenStep) -> Evaluation:
     )
 
 
-def _screen(state: SearchState, run: RunData, step: OpenStep) -> Evaluation:
-    """The candidate on the tasks that its edits are to fix, and on some that the current skill solves."""
-    assert state.built is not None
-    shown, applied = failing_of(state, run, step), _applied(state)
-    edits = [edit for edit in step.edits if edit.id in applied]
-    failing = dict.fromkeys(item for edit in edits for item in edit.claims or shown[edit.id])
-    passing = [item for item in step.batch.items if _solved(state, run, item)]
-    others = [item for item in run.started.splits.train if item not in passing and _solved(state, run, item)]
-    beside = [*passing, *shuffled(others, step.batch.seed)][: probes(len(step.batch.items))]
-    return Evaluation(
-        place=step.place / "screen",
-        purpose="train",
-        split="train",
-        items=(*failing, *beside),
-        skill=state.built.candidate,
-        seed=run.config.train.seed,
-    )
+def screens(state: SearchState, run: RunData, step: OpenStep) -> list[Evaluation]:
+    """Each change alone, on tasks that it is to fix; one that is for many of them, on some that pass as well."""
+    wanted = {
+        index: _tasks_for(state, run, step, change)
+        for index, change in enumerate(step.changes)
+        if step.alone[index].candidate.hash != step.alone[index].parent
+    }
+    # Every change has its first task before any has its second.
+    turns = sorted((at, index) for index, items in wanted.items() for at in range(len(items)))
+    most = dict(Counter(index for _, index in turns[: most_tries(len(step.batch.items))]))
+    return [
+        Evaluation(
+            place=step.screen(index),
+            purpose="train",
+            split="train",
+            items=items[: most[index]],
+            skill=step.alone[index].candidate,
+            seed=run.config.train.seed,
+        )
+        for index, items in wanted.items()
+        if index in most
+    ]
 
 
-def _rescreen(state: SearchState, run: RunData, step: OpenStep) -> Evaluation | None:
-    """What is left of a candidate on the tasks that came out worse under the whole; None where nothing did or went."""
-    assert state.built is not None
-    assert step.ranked is not None
-    worse = screened(state.program.known, _outcomes(state, step, "screen"), run.worth).worse
-    if not worse or step.ranked.chosen == step.ranked.pool:
-        return None
-    return Evaluation(
-        place=step.place / "rescreen",
-        purpose="train",
-        split="train",
-        items=tuple(sorted(worse)),
-        skill=state.built.candidate,
-        seed=run.config.train.seed,
-    )
+def _tasks_for(state: SearchState, run: RunData, step: OpenStep, change: Sequence[Edit]) -> tuple[str, ...]:
+    """The tasks that tell what a change is worth."""
+    edit = change[-1]
+    group = next(group for group in step.groups or () if group.id in edit.origins)
+    failing = [item for item in group.items if not _solved(state, run, item)]
+    if edit.claims and 2 * len(edit.claims) <= max(2, len(failing)):
+        return edit.claims[:_TASKS]
+    passing = [item for item in run.started.splits.train if _solved(state, run, item)]
+    beside = shuffled(passing, step.batch.seed)[:_BESIDE]
+    return (*(edit.claims or shuffled(failing, step.batch.seed))[:_TASKS], *beside)
+
+
+def credit(state: SearchState, run: RunData, step: OpenStep) -> dict[str, Screened]:
+    """What each edit has done alone; one that could not be applied, or was not tried, has done nothing."""
+    found: dict[str, Screened] = {}
+    for index, change in enumerate(step.changes):
+        rows: Mapping[str, RolloutCompleted] = state.rollouts.get(step.screen(index), {})
+        after = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+        found |= {edit.id: screened(state.program.known, after, run.worth) for edit in change}
+    return found
 
 
 def _solved(state: SearchState, run: RunData, item: str) -> bool:
     known = state.program.known.get(item)
     return known is not None and run.passes(known)
-
-
-def _outcomes(state: SearchState, step: OpenStep, part: str) -> Mapping[str, Measured]:
-    rows: Mapping[str, RolloutCompleted] = state.rollouts.get(step.place / part, {})
-    return {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
-
-
-def screen_result(state: SearchState, run: RunData, step: OpenStep) -> Screened:
-    """What turned under the candidate; what was looked at again counts as it came out then."""
-    after = {**_outcomes(state, step, "screen"), **_outcomes(state, step, "rescreen")}
-    return screened(state.program.known, after, run.worth)
-
-
-def failing_of(state: SearchState, run: RunData, step: OpenStep) -> Mapping[str, tuple[str, ...]]:
-    """The failing tasks that the question behind each edit showed."""
-    failing: dict[str, tuple[str, ...]] = {}
-    for group in step.groups or ():
-        items = tuple(item for item in group.items if not _solved(state, run, item))
-        failing |= {edit.id: items for edit in step.patches[group.id].edits}
-    return failing
 
 
 def untrusted_parts(state: SearchState, run: RunData) -> str:

@@ -19,16 +19,9 @@ from skillopt_es.gate.steps import FINAL_DECISIONS, candidate_gated
 from skillopt_es.programs.classic.leaks import guard
 from skillopt_es.programs.search import state as search
 from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
-from skillopt_es.programs.search.credit import earned
+from skillopt_es.programs.search.credit import Screened
 from skillopt_es.programs.search.estimate import kind_of, plan_of
-from skillopt_es.programs.search.planner import (
-    drawn_batch,
-    failing_of,
-    next_task,
-    screen_result,
-    stop,
-    untrusted_parts,
-)
+from skillopt_es.programs.search.planner import credit, drawn_batch, next_task, stop, untrusted_parts
 from skillopt_es.programs.search.state import Search, SearchState, kept_edits, open_step
 from skillopt_es.skill.edits import apply_edits
 
@@ -66,8 +59,9 @@ def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -
     return events.MinibatchesPlanned(step=step.number, groups=tuple(groups))
 
 
-def _build_candidate(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    return _built(state, run, evidence, open_step(state).edits)
+def _build_alone(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    step = open_step(state)
+    return _built(state, run, evidence, step.changes[len(step.alone)])
 
 
 def _build_kept(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -95,22 +89,18 @@ def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tup
 
 
 def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
-    """Each edit by what it has earned: those that fixed nothing of what they claim are dropped."""
-    assert state.built is not None
+    """The edits that have alone made more tasks better than worse."""
     step = open_step(state)
-    applied = [report.edit for report in state.built.reports if report.status.startswith("applied")]
-    edits = [edit for edit in step.edits if edit.id in applied]
-    found = screen_result(state, run, step)
-    credit = earned(edits, failing_of(state, run, step), found)
-    # What speaks of no task in particular is the first suspect where something came out worse.
-    kept = tuple(edit.id for edit in edits if credit[edit.id] and (edit.claims or not found.worse))
-    if len(kept) == len(applied) and not found.won:
-        kept = ()
-    said = [f"{name} fixed {', '.join(items) if items else 'nothing'}" for name, items in credit.items()]
-    worse = f"worse: {', '.join(sorted(found.worse))}" if found.worse else "nothing came out worse"
-    return events.EditsRanked(
-        step=step.number, budget=None, pool=tuple(applied), chosen=kept, reasoning="; ".join([*said, worse])
-    )
+    found = credit(state, run, step)
+    pool = tuple(edit.id for edit in step.edits if edit.id in found)
+    said = [f"{name} {_done(found[name])}" for name in pool]
+    kept = tuple(name for name in pool if found[name].won)
+    return events.EditsRanked(step=step.number, budget=None, pool=pool, chosen=kept, reasoning="; ".join(said))
+
+
+def _done(found: Screened) -> str:
+    fixed = f"fixed {', '.join(sorted(found.better))}" if found.better else "fixed nothing"
+    return f"{fixed}, broke {', '.join(sorted(found.worse))}" if found.worse else fixed
 
 
 def _skip(reason: str, state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
@@ -147,7 +137,7 @@ DECISIONS: Mapping[str, Decision[Search]] = {
     "stop": _stop,
     "plan_step": _plan_step,
     "plan_questions": _plan_questions,
-    "build_candidate": _build_candidate,
+    "build_alone": _build_alone,
     "build_kept": _build_kept,
     "screen": _screen,
     "gate_candidate": _gate_candidate,
@@ -168,7 +158,7 @@ def _position(state: SearchState) -> str:
         return f"after step {state.steps_done}" if state.program.tries else "before the first step"
     if step.groups is None:
         return f"tasks of step {step.number}"
-    if state.built is None:
+    if not step.alone:
         return f"questions of step {step.number}"
     return f"{'screen' if step.ranked is None else 'gate'} of step {step.number}"
 
@@ -182,7 +172,7 @@ def _trying(unit: Unit) -> str:
         return "scoring on the test items"
     if unit.purpose == "selection":
         return "scoring on the validation items"
-    return "screening the candidate" if unit.place.name in ("screen", "rescreen") else "trying training items"
+    return "trying each edit alone" if unit.place.stage == "screen" else "trying training items"
 
 
 def _snapshot(state: SearchState) -> dict[str, Json]:
@@ -213,6 +203,7 @@ _HANDLERS: Mapping[type[events.Event], Callable[..., SearchState]] = {
     events.SkillScored: search.scored,
     events.MinibatchesPlanned: search.grouped,
     events.PatchProposed: search.proposed,
+    events.CandidateBuilt: search.built,
     events.EditsRanked: search.ranked,
     events.CandidateGated: search.gated,
     events.StepSkipped: search.skipped,

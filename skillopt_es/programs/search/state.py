@@ -8,6 +8,7 @@ from attrs import evolve as replace
 from attrs import field, frozen
 
 from skillopt_es.events.catalog import (
+    CandidateBuilt,
     CandidateGated,
     EditsRanked,
     EpochPlanned,
@@ -39,12 +40,13 @@ class Tried:
 
 @frozen(kw_only=True)
 class OpenStep:
-    """What has been collected of the step that is under way."""
+    """What has been collected of the step that is under way; `alone` are the texts with one change each."""
 
     number: int
     batch: Batch
     groups: tuple[Minibatch, ...] | None = None
     patches: Mapping[str, PatchProposed] = field(factory=dict)
+    alone: tuple[CandidateBuilt, ...] = ()
     ranked: EditsRanked | None = None
 
     @property
@@ -61,6 +63,22 @@ class OpenStep:
         """
         proposed = (edit for group in self.groups or () for edit in self._of(group))
         return tuple(sorted(proposed, key=lambda edit: -(len(edit.claims) or len(self.batch.items) + 1)))
+
+    @property
+    def changes(self) -> tuple[tuple[Edit, ...], ...]:
+        """The edits one by one, but for a line that is moved: it is taken out and put back as one change."""
+        edits = self.edits
+        out = {edit.target: edit for edit in edits if edit.op == "delete"}
+        back = {edit.content.strip() for edit in edits if edit.op == "append"} & set(out)
+        first = [edit for edit in edits if not (edit.op == "delete" and edit.target in back)]
+        return tuple(
+            (out[edit.content.strip()], edit) if edit.op == "append" and edit.content.strip() in back else (edit,)
+            for edit in first
+        )
+
+    def screen(self, index: int) -> Place:
+        """Where a change is tried alone."""
+        return self.place / "screen" / f"edit-{index + 1}"
 
     def _of(self, group: Minibatch) -> tuple[Edit, ...]:
         return self.patches[group.id].edits if group.id in self.patches else ()
@@ -140,11 +158,19 @@ def proposed(state: SearchState, event: PatchProposed) -> SearchState:
     return _with(state, replace(state.program, step=step, questions=state.program.questions + len(event.calls)))
 
 
+def built(state: SearchState, event: CandidateBuilt) -> SearchState:
+    """A change alone, until it is known which are kept."""
+    step = open_step(state)
+    if step.ranked is not None:
+        return state
+    return _with(state, replace(state.program, step=replace(step, alone=(*step.alone, event))))
+
+
 def ranked(state: SearchState, event: EditsRanked) -> SearchState:
     """What the screen left over; what it dropped is remembered."""
     step = open_step(state)
     dropped = [edit for edit in step.edits if edit.id in event.pool and edit.id not in event.chosen]
-    state = _remembered(state, dropped, "no task that it was meant for came out better")
+    state = _remembered(state, dropped, "alone it made no task better, or as many worse")
     return _with(state, replace(state.program, step=replace(step, ranked=event)))
 
 
@@ -155,14 +181,18 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
         lost = f"validation lost {len(verdict.lost)} tasks and won {len(verdict.won)}"
         return _closed(_remembered(state, kept_edits(step), lost))
     program = state.program
-    for at in (step.place / "screen", step.place / "rescreen"):
-        program = _knowing(program, state.rollouts.get(at, {}))
+    kept = {edit.id for edit in kept_edits(step)}
+    for index, change in enumerate(step.changes):
+        if all(edit.id in kept for edit in change):
+            program = _knowing(program, state.rollouts.get(step.screen(index), {}))
     return _closed(_with(state, program))
 
 
 def skipped(state: SearchState, event: StepSkipped) -> SearchState:
     """No candidate came to the gate."""
-    return _closed(_remembered(state, kept_edits(open_step(state)), "as many tasks came out worse as better"))
+    return _closed(
+        _remembered(state, kept_edits(open_step(state)), "it was too much, or nobody vouches for what it rests on")
+    )
 
 
 def kept_edits(step: OpenStep) -> tuple[Edit, ...]:

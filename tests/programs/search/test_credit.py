@@ -1,7 +1,7 @@
-"""Credit: which edits have earned what came out better."""
+"""Credit: what came out better or worse under an edit, and of which tasks it speaks."""
 
-from skillopt_es.events.values import Edit, Measured
-from skillopt_es.programs.search.credit import Screened, earned, screened, spoken_of
+from skillopt_es.events.values import Measured
+from skillopt_es.programs.search.credit import Screened, screened, spoken_of
 
 PASS, FAIL = Measured(1.0, 1.0), Measured(0.0, 0.0)
 
@@ -11,11 +11,6 @@ def hard(value: float, soft: float) -> float:
     return value
 
 
-def edit(name: str, *claims: str) -> Edit:
-    """An edit that claims these tasks."""
-    return Edit(id=name, op="append", content=name, claims=claims)
-
-
 def test_what_turned_is_counted_among_the_tasks_that_were_measured_under_both() -> None:
     """One that was never tried under the current skill says nothing."""
     found = screened({"a": FAIL, "b": PASS, "c": FAIL}, {"a": PASS, "b": FAIL, "c": FAIL, "new": PASS}, hard)
@@ -23,21 +18,11 @@ def test_what_turned_is_counted_among_the_tasks_that_were_measured_under_both() 
     assert not found.won
 
 
-def test_an_edit_earns_the_tasks_that_it_claims_and_that_came_out_better() -> None:
-    """One that fixed nothing has earned nothing, though the candidate it is part of has won."""
-    found = Screened(better=frozenset({"a", "b"}), worse=frozenset())
-    edits = (edit("good", "a", "b"), edit("useless", "c"))
-    shown = {"good": ("a", "b", "c"), "useless": ("a", "b", "c")}
-    assert earned(edits, shown, found) == {"good": ("a", "b"), "useless": ()}
-
-
-def test_an_edit_that_claims_nothing_earns_what_no_other_claims() -> None:
-    """It does not live on what others have fixed."""
-    found = Screened(better=frozenset({"a", "b"}), worse=frozenset())
-    edits = (edit("good", "a"), edit("vague"))
-    shown = {"good": ("a", "b"), "vague": ("a", "b")}
-    assert earned(edits, shown, found) == {"good": ("a",), "vague": ("b",)}
-    assert earned(edits, shown, Screened(better=frozenset({"a"}), worse=frozenset()))["vague"] == ()
+def test_as_many_worse_as_better_is_no_win() -> None:
+    """Nor is nothing at all."""
+    assert not Screened(better=frozenset("a"), worse=frozenset("b")).won
+    assert not Screened(better=frozenset(), worse=frozenset()).won
+    assert Screened(better=frozenset("ac"), worse=frozenset("b")).won
 
 
 def test_a_text_speaks_of_the_tasks_that_share_a_rare_word_with_it() -> None:
