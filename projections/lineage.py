@@ -31,7 +31,7 @@ from skillopt_es.events.values import TAKEN, Decided, GateVerdict
 from skillopt_es.projections.standings import moved
 
 Kind = Literal["initial", "candidate", "guidance", "notes"]
-Verdict = Literal[Decided, "", "too_large", "untrusted_only", "written"]
+Verdict = Literal[Decided, "", "too_large", "untrusted_only", "no_edit_chosen", "written"]
 
 
 @frozen(kw_only=True)
