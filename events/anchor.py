@@ -84,6 +84,7 @@ def parsed_anchor(content: bytes) -> Anchor | None:
         anchor = Anchor(**json.loads(content))
     except (ValueError, TypeError, RecursionError):
         return None
+    # Exactly these types: for isinstance, true would be a number.
     kinds = [type(value) for value in asdict(anchor).values()]
     if kinds != [str, int, str, int, str]:
         return None

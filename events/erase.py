@@ -27,6 +27,7 @@ from skillopt_es.events.schema import LOG_FILE, check_file, frozen_triggers, ope
 from skillopt_es.events.store import Store
 from skillopt_es.events.values import Redaction, digest_of, raw_digest
 
+# A reader may still hold the old pages: it is waited for so long, and then the caller is told.
 _PATIENCE_MS = 1000
 
 
@@ -83,6 +84,7 @@ class Eraser:
             try:
                 connection.execute("pragma secure_delete = on")
                 connection.execute(f"pragma busy_timeout = {_PATIENCE_MS}")
+                # In this order: vacuum writes through the write-ahead log, which must keep no old page.
                 connection.execute("vacuum")
                 [(busy, *_)] = connection.execute("pragma wal_checkpoint(truncate)").fetchall()
             finally:

@@ -144,6 +144,7 @@ class Store:
         try:
             self._connection.execute("pragma wal_checkpoint(truncate)").fetchall()
         finally:
+            # As it was opened.
             self._connection.execute("pragma busy_timeout = 30000")
 
     def _current_tail(self) -> Tail:

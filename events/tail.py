@@ -26,10 +26,12 @@ from skillopt_es.events.values import digest_of
 TAIL_FILE = "tail"
 # Long enough for any end; what is left of a line is blank.
 _LINE = 1024
+# Written in turns: when one is torn, the end before it stands in the other.
 _LINES = 2
 # How much of its own digest a line ends with.
 _CHECK = 16
 _LOOKS = 3
+# No link is followed, and no pipe waited for, that somebody put in its place.
 _WRITING = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 

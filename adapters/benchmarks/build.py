@@ -139,6 +139,7 @@ def _write(out: Path, items: Mapping[Split, Sequence[Fields]], found: Found, man
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data if isinstance(data, bytes) else data.read_bytes())
         (work / MANIFEST).write_bytes(_text(manifest))
+        # mkdtemp makes a folder that only its owner may read.
         work.chmod(0o755)
         os.rename(work, out)  # noqa: PTH104 - refuses to replace a folder that has something in it
     except OSError as error:

@@ -14,6 +14,7 @@ from skillopt_es.adapters.environments.livemath.items import MONTHLY_FILES, read
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 
+# The months of the released split, and how many entries each has.
 MONTHS = {"202511": 29, "202512": 52, "202601": 46, "202602": 50}
 _SEED = 42
 _TRAIN, _VAL = 35, 17

@@ -15,6 +15,7 @@ from attrs import frozen
 from skillopt_es.errors import DataError
 from skillopt_es.events.values import Json
 
+# JSON's own white space, which is less than Python's.
 _SPACE = re.compile(r"[ \t\r\n]*")
 # Half of a pair. It is also found in whole ones, which come out as they were.
 _LONE_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")

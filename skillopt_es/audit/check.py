@@ -194,6 +194,7 @@ class _Walk:
         try:
             due = await self._next()
         except TextErased:
+            # What it would be derived from was erased; whether it may be taken on trust is told below.
             self.evidence.missed = True
             due = None
         wrong = self._follows(recorded, due)

@@ -24,6 +24,7 @@ from skillopt_es.events.values import Json, hex_digest, text_digest
 SHORTEST = 8
 """The fewest characters of a line that is looked for in other texts: shorter ones stand in too many by chance."""
 
+# A prompt may show a part of a long line only: its pieces are looked for, too. Each is sought in each text of the log.
 _PIECE = 80
 _MOST_PIECES = 400
 

@@ -34,6 +34,7 @@ _MISFITS = (ValueError, TypeError, KeyError, AttributeError, IndexError, Overflo
 _GZIP = b"\x1f\x8b"
 # A run's lines are a fifth to a tenth of their size when packed; what unpacks to far more was not made by `freeze`.
 _MOST_RATIO = 50
+# Up to this size the ratio does not count: short texts that repeat themselves pack far better.
 _SMALL = 64 * 2**20
 
 
@@ -78,10 +79,12 @@ def _header(cassette: Cassette, made: Chained) -> dict[str, Json]:
 
 
 def _body(cassette: Cassette) -> Iterator[dict[str, Json]]:
+    # By digest, so that the same run packs to the same bytes.
     for _, raw in sorted(cassette.texts.items()):
         try:
             yield {"text": raw.decode()}
         except UnicodeDecodeError:
+            # An image.
             yield {"base64": base64.b64encode(raw).decode()}
     for call in cassette.log.calls:
         yield {"call": _facts(call.call), "at": call.recorded_at}
@@ -150,6 +153,7 @@ def _unpacked(path: Path, raw: bytes) -> bytes:
     # With 16 added, zlib takes gzip and nothing else.
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
+        # One byte too many is enough to know, and no more is unpacked.
         plain = inflate.decompress(raw, most + 1)
     except zlib.error as error:
         raise _damaged(path, "it cannot be unpacked") from error

@@ -105,6 +105,7 @@ def _lifted(value: Json) -> Iterator[str]:
 _HOME = re.compile(
     r"(?:(?<=[^\w.~-])|^)(?:/?(?:home|Users)/[^/\s\"':]+|/root)(?![\w.-])|[A-Za-z]:\\Users\\[^\\\s\"':]+"
 )
+# A name and a password may stand before the host.
 _HOST = re.compile(r"(https?://)(?:[^/\s\"'@]*@)?([^/\s\"'@]+)")
 # How the keys of well-known services begin.
 _KEY = re.compile(r"\b(?:sk-|ghp_|gho_|github_pat_|AKIA|AIza|xox[abp]-|hf_)[A-Za-z0-9_-]{16,}")

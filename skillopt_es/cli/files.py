@@ -23,6 +23,7 @@ def refuse_existing(path: Path, *, force: bool) -> None:
 def writing(path: Path, *, force: bool) -> Iterator[Path]:
     """A draft beside a file, which takes the file's place when all is written, and goes when something fails."""
     refuse_existing(path, force=force)
+    # In the same folder, hence on the same disk: only there does `replace` take one step.
     draft = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

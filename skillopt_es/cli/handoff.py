@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from skillopt_es.events.values import Json
     from skillopt_es.sessions.handoff import Question
 
+# An answer is recorded in far less; who holds the log for longer is at work on the run.
 _PATIENCE_SECONDS = 10.0
 
 
@@ -110,6 +111,7 @@ def _text_of(file: str) -> str:
 
     try:
         raw = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        # Some editors put a byte-order mark first; it is no part of an answer.
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"{file}: not UTF-8 text (byte {error.start})") from None

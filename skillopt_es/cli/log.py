@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from skillopt_es.runs.reading import Reading
 
 
+# The last of these tells whether a run is over: after RunForked and RunResumed it goes on.
 _ENDS = ("RunForked", "RunResumed", "RunCompleted")
 _OFTEN_SECONDS = 0.2
 _NAMES = {name.lower(): name for name in BY_NAME}
@@ -138,6 +139,7 @@ def _before_last(log: EventLog, types: tuple[str, ...], count: int) -> int:
     """The number of the event before the last `count` of these types."""
     marks = ", ".join("?" * len(types))
     where = f"where type in ({marks})" if types else ""
+    # Nothing but question marks is put into the statement.
     rows = log.reader.rows(f"select seq from events {where} order by seq desc limit ?", (*types, count))  # noqa: S608
     return int(str(rows[-1][0])) - 1 if rows else 0
 

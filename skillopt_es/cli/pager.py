@@ -67,9 +67,11 @@ class _Paged(io.TextIOBase):
         """Takes a text for the one or the other."""
         if self._process is None:
             self._kept.append(text)
+            # A line that is wider than the screen takes several rows: rounded up.
             self._lines += sum(max(1, -(-columns_of(line) // self._room.columns)) for line in text.splitlines())
             if self._lines < self._room.lines:
                 return len(text)
+            # os.environ comes last: the user's own LESS counts.
             self._process = subprocess.Popen(  # noqa: S603 - the user's own pager
                 self._pager, stdin=subprocess.PIPE, text=True, encoding="utf-8", env={"LESS": _LESS, **os.environ}
             )

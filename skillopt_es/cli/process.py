@@ -28,6 +28,7 @@ from skillopt_es.ports import Wait
 SWITCH_SECONDS = 0.0005
 GARBAGE_THRESHOLD = 20_000
 MOST_OPEN_FILES = 8192
+# SQLite says the same of other causes: below this limit, too many open files is the likely one.
 _FEW_OPEN_FILES = 1024
 _FILES_BESIDE = 64
 
@@ -52,6 +53,7 @@ def prepare_process() -> None:
         wanted = MOST_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_OPEN_FILES)
         if soft != resource.RLIM_INFINITY and soft < wanted:
             with suppress(OSError, ValueError):
+                # A kernel may refuse what its limit seems to allow; `too_few_files` says what that means.
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
@@ -131,6 +133,7 @@ async def until_stopped(say: Callable[[str], None], in_flight: InFlight) -> Asyn
     try:
         yield lambda: asked
     except asyncio.CancelledError:
+        # Cancelled by somebody else: that is not the user who asked to stop.
         if not at_once:
             raise
         raise Interrupted("stopped at once, as asked; calls in flight may be paid again") from None
@@ -143,6 +146,7 @@ def _calls(count: int) -> str:
     return f"finishing {'the 1 call' if count == 1 else f'the {count} calls'}" if count else "no call is"
 
 
+# A wait this long looks like a hang; shorter ones are counted and told together.
 WONDER_SECONDS = 5.0
 AT_MOST_EVERY = 30.0
 _MOST_MESSAGE = 200

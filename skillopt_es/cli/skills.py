@@ -82,9 +82,11 @@ def write_folder(folder: Path, built: SkillFolder, *, force: bool) -> list[Path]
     paths = {path: folder / path for path in built.files}
     for path in paths.values():
         refuse_existing(path, force=force)
+    # Where no export of ours can be read, nothing there is ours to remove.
     with suppress(DataError):
         earlier = provenance_in(folder).folder.files
         for stale in {file.path for file in earlier} - set(paths):
+            # The document may have been edited: what lies outside the folder is never removed.
             if ".." not in Path(stale).parts and not Path(stale).is_absolute():
                 (folder / stale).unlink(missing_ok=True)
     for name, path in paths.items():

@@ -18,6 +18,7 @@ from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.overview import Spent, spent
 from skillopt_es.runs.snapshot import counted_verdicts
 
+# 130 is what shells say of Ctrl-C; 3 means that nothing is wrong, and the run waits for somebody.
 _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3}
 
 

@@ -23,7 +23,9 @@ _LONGEST_NAME = 64
 _LONGEST_COMPATIBILITY = 500
 _KNOWN = ("name", "description", "license", "compatibility", "metadata", "allowed-tools")
 _HEADING = re.compile(r"#{1,6}[ \t]+(.+?)[ \t#]*")
+# How a list, a quote, a table, code, a comment or a rule begins: no paragraph that describes a skill.
 _NO_PROSE = re.compile(r"[-*+>|#`]|\d+[.)][ \t]|<!--|---|===|[ \t]{4}|\t")
+# A fence that is never closed goes on to the end, as in Markdown.
 _FENCED = re.compile(r"^(`{3,}|~{3,}).*?(?:^\1|\Z)", re.DOTALL | re.MULTILINE)
 _SENTENCE = re.compile(r".+?[.!?](?=\s|\Z)", re.DOTALL)
 
@@ -129,6 +131,7 @@ def _fields(head: str) -> Mapping[str, object]:
         found = yaml.safe_load(inner)
     except yaml.YAMLError as error:
         place = getattr(error, "problem_mark", None)
+        # YAML counts from 0, and the line of dashes before it was left out.
         at = f" (line {place.line + 2})" if place is not None else ""
         raise OutputRefused(f"the skill's frontmatter is not YAML{at}", hint="agents could not load it") from None
     if not isinstance(found, dict):

@@ -103,6 +103,7 @@ class _Shelf:
             with target.open("wb") as file:
                 file.write(text.encode())
                 file.flush()
+                # Before the rename: what is called `new` is whole, also after a power cut.
                 os.fsync(file.fileno())
         self.scratch.rename(self.new)
 
@@ -227,6 +228,7 @@ def _opened(skills: Path, name: str, *, make: bool) -> Iterator[_Shelf]:
             skills.mkdir(parents=True, exist_ok=True)
         handle = os.open(skills, os.O_RDONLY | os.O_DIRECTORY)
         try:
+            # The folder itself is locked: among the skills of others no lock file is left.
             fcntl.flock(handle, fcntl.LOCK_EX)
             if (skills / STORE).is_symlink():
                 raise OutputRefused(f"{skills / STORE} is a link", hint="what is kept there must lie beside the skills")
@@ -235,6 +237,7 @@ def _opened(skills: Path, name: str, *, make: bool) -> Iterator[_Shelf]:
             if shelf.folder.is_dir():
                 shelf.put_in_order()
             yield shelf
+            # Renames are not on the disk before the folder is.
             os.fsync(handle)
         finally:
             _leave(shelf)
@@ -246,6 +249,7 @@ def _opened(skills: Path, name: str, *, make: bool) -> Iterator[_Shelf]:
 def _leave(shelf: _Shelf) -> None:
     """Takes away the folders in which nothing is kept."""
     for folder in (shelf.folder, shelf.folder.parent):
+        # `rmdir` fails where something is kept, and then the folder stays.
         with suppress(OSError):
             folder.rmdir()
 
@@ -262,6 +266,7 @@ def _what(path: Path) -> str:
 
 _AT_FDCWD = -100
 _SWAP = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+# The system or the disk knows no exchange; any other error is a failure.
 _CANNOT = (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
@@ -272,6 +277,7 @@ def exchange(one: Path, other: Path, aside: Path) -> None:
     A system or disk that cannot do this takes three renames by way of `aside`.
     """
     if not _exchanged(os.fsencode(one), os.fsencode(other)):
+        # A process that dies between these leaves `aside`, with which `put_in_order` goes on.
         other.rename(aside)
         one.rename(other)
         aside.rename(one)

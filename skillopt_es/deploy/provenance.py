@@ -111,6 +111,7 @@ def read_provenance(content: bytes, place: str) -> Provenance:
 
 def _misfit(plain: Mapping[str, object], error: BaseException) -> str:
     try:
+        # Only the slower converter says which field it is.
         _explainer.structure(plain, Provenance)
     except MISFITS as detailed:
         return explain(detailed)[:300]

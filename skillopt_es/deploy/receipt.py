@@ -55,6 +55,7 @@ def read_receipt(folder: Path) -> Receipt | None:
     try:
         return _converter.structure(json.loads((folder / RECEIPT).read_bytes()), Receipt)
     except (OSError, ValueError, RecursionError, *MISFITS):
+        # Without a receipt that can be read a folder counts as the user's own, which is never removed.
         return None
 
 

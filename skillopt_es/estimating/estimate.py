@@ -198,6 +198,7 @@ def _between(low: float, high: float) -> Range:
 def _cost(price: Price, inputs: Range, outputs: Range, cached: float | None) -> Range:
     def at(tokens_in: float, tokens_out: float) -> float:
         known = None if cached is None else round(tokens_in * cached)
+        # Not known is taken as none cached: with None this would be the least that it can cost.
         amount = cost_of(price, input=round(tokens_in), output=round(tokens_out), cached=known or 0)
         return float(amount.amount)
 

@@ -33,6 +33,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.runs.folders import run_folders
 from skillopt_es.sessions.accounts import minutes_of
 
+# The newest count; each one that is looked at is read whole, and an estimate should not take long.
 _MOST_RUNS = 5
 _MOST_LOOKED_AT = 20
 _TYPES = names_of((RunForked, *STEP_ENDS, EpochCompleted, RunCompleted))

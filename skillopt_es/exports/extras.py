@@ -39,6 +39,7 @@ def quiet() -> Iterator[None]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             for logger in loggers:
+                # Above the highest level: nothing passes.
                 logger.setLevel(logging.CRITICAL + 1)
             yield
     finally:

@@ -19,6 +19,7 @@ from skillopt_es.exports.metrics import RunNumbers
 
 _TAG = "skillopt.run_id"
 _STATUS = {"completed": "FINISHED", "scored": "FINISHED", "paused": "KILLED"}
+# MLflow's own limit: it refuses a longer value, or cuts it off.
 _LONGEST_PARAM = 6000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -74,6 +75,7 @@ def _tracked(
     # Params cannot change in a store, and a run's that decide cannot either: those it has stay.
     params = [Param(each, value[:_LONGEST_PARAM]) for each, value in numbers.params.items() if each not in known]
     points = list(_new_points(client, key, numbers, set(there[0].data.metrics) if there else set()))
+    # MLflow takes at most 100 params a batch.
     for at in range(0, max(len(params), len(points), 1), 100):
         client.log_batch(
             key,

@@ -17,6 +17,7 @@ from skillopt_es.gate.compare import Comparison, Draw, Worth, compare
 from skillopt_es.gate.rules import Rule, Ruling, Side
 
 _BEST = Measured(1.0, 1.0)
+# What rounding alone can leave of a sum must not decide.
 _ROUNDING = 1e-9
 
 

@@ -105,6 +105,7 @@ class Builder:
             return ""
         records: list[Json] = [[kind, text] for kind, text in row.conversation]
         blob = {"task": row.task, "records": records, **({"answers": row.answers} if row.answers else {})}
+        # One spelling for each trajectory: its digest is its name in the log.
         text = json.dumps(blob, sort_keys=True, separators=(",", ":"))
         self.texts.append(text)
         return text_digest(text)

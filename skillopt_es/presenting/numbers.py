@@ -92,6 +92,7 @@ def shown_usage(usage: UsageSums, currency: str) -> str:
 
 def change(value: float) -> str:
     """A difference, with its sign."""
+    # What floats leave of equal scores is no difference.
     if abs(value) < 1e-9:
         return "no difference"
     return f"{value:+.4f}".replace("-", "−")

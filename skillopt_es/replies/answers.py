@@ -178,6 +178,7 @@ def read_ranking(text: str, *, pool: int, budget: int) -> RankingReply | Unusabl
     rows = found.get("selected_indices")
     if not isinstance(rows, list):
         return Unusable("`selected_indices` must be a list of whole numbers")
+    # For Python true and false are whole numbers, too.
     valid = [row for row in rows if isinstance(row, int) and not isinstance(row, bool) and 0 <= row < pool]
     chosen = tuple(dict.fromkeys(valid))[:budget]
     if not chosen:

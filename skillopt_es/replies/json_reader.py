@@ -30,6 +30,7 @@ class Unusable:
 
 def read_object(text: str) -> dict[str, Json] | Unusable:
     """The first JSON object in a reply, fenced ones first; or why there is none."""
+    # A fence says what is meant; in the words around it there may be braces, too.
     sources = [match.group(1) for match in _FENCE.finditer(text)] + [text]
     unclosed = False
     for source in sources:
@@ -48,6 +49,7 @@ def read_object(text: str) -> dict[str, Json] | Unusable:
 
 
 def _parse(text: str) -> dict[str, Json] | None:
+    # As it was written first: the repair is for what would be lost otherwise.
     for attempt in (text, _without_trailing_commas(text)):
         try:
             # `strict=False` takes raw line breaks in strings; NaN and Infinity, which are not JSON, become null.

@@ -114,8 +114,10 @@ def _frame(marks: Sequence[Mark], steps: float, width: int, height: int) -> Fram
 
 def _tick(low: float, high: float) -> float:
     """The distance of grid lines that gives about five."""
+    # Equal scores are no distance apart, and 0 has no logarithm.
     rough = max(high - low, 0.02) / 5
     power = 10.0 ** math.floor(math.log10(rough))
+    # A power of ten may come out a little too small: a step that just fits is still taken.
     return next(step * power for step in (1, 2, 5, 10) if step * power >= rough - 1e-12)
 
 

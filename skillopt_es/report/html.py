@@ -16,6 +16,7 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _VOID = frozenset({"br", "col", "hr", "link", "meta"})
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SPECIAL = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
+# Controls, marks that hide or turn what is read, and halves of characters, which no page can hold.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u200b\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb\ufffe\uffff\ud800-\udfff"
     "\U000e0000-\U000e007f]"

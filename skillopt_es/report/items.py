@@ -16,6 +16,7 @@ from skillopt_es.report.html import Html, el, fold, join, note, section
 
 _MOST_ITEMS = 300
 _LONGEST = 18  # characters of an id that its column has room for
+# A rate is a mean of floats: a full one may come out a little lower.
 _FULL = 1 - 1e-9
 
 

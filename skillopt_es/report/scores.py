@@ -19,6 +19,7 @@ def scores_section(found: Headlines, looks: str = "") -> Html | None:
     """
     if not found.scores:
         return None
+    # What floats leave of equal means is no difference.
     soft = any(abs(each.hard - each.soft) > 1e-9 for each in found.scores)
     typed = any(each.by_family is not None for each in found.scores)
     headers = [

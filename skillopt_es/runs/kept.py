@@ -57,6 +57,7 @@ def read_kept(path: Path) -> Json:
 
 
 OVERVIEW_FILE = "overview.json"
+# Raised when what is kept changes: a file of another format is made anew.
 OVERVIEW_FORMAT = 4
 
 converter = strict_converter(detailed=False)

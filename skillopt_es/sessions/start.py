@@ -21,6 +21,7 @@ from skillopt_es.ports import Splits
 from skillopt_es.prompts import LATEST
 from skillopt_es.version import software_version
 
+# How the original names its released skills, and those in its result folders.
 _RELEASED = re.compile(r"(?P<model>.+)_skill\.md")
 _STEP = re.compile(r"skill_v0*(?P<step>\d+)\.md")
 

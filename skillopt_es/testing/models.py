@@ -131,6 +131,7 @@ def a_cancelled_call_leaves_no_task(case: ModelCase) -> None:
 
     async def scenario(model: ChatModel) -> None:
         before = asyncio.all_tasks()
+        # Cancelled before it begins, and then one turn of the loop later each time.
         for turns in range(8):
             call = asyncio.ensure_future(model.complete(question(turns)))
             for _ in range(turns):

@@ -129,6 +129,7 @@ def the_same_answers_give_the_same_log(case: ProgramCase, folder: Path) -> None:
         events = case.trained(folder / str(workers), *settings)
         logs[workers] = [encode(event) for event in events if not isinstance(event, RunStarted)]
     for workers in _WORKERS[1:]:
+        # Lengths come after that: which event differs says more.
         pairs = zip(logs[_WORKERS[0]], logs[workers], strict=False)
         wrong = next((seq for seq, (one, other) in enumerate(pairs, start=2) if one != other), None)
         assert wrong is None, f"event {wrong} depends on how many calls are in flight"

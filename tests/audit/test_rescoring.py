@@ -258,7 +258,7 @@ def test_a_world_that_is_part_of_the_grade_is_refused(tmp_path: Path, environmen
 def test_only_how_it_is_graded_can_be_asked(demo_run: Path) -> None:
     """Not what decides, and not another environment."""
     for key in ("evaluation.gate_metric=soft", "train.seed=3", "env.name=searchqa"):
-        with pytest.raises(ConfigError, match="only how an answer is graded"):
+        with pytest.raises(ConfigError, match="only how answers are graded"):
             asyncio.run(rescored(demo_run, (key,)))
 
 

@@ -17,8 +17,7 @@ def picture(outcomes: Sequence[Outcome]) -> str:
     """All worlds side by side, as SVG."""
     programs = list(outcomes[0].curves)
     panels = "".join(_panel(outcome, at) for at, outcome in enumerate(outcomes))
-    across = min(ACROSS, len(outcomes))
-    wide = LEFT + across * (WIDTH + GAP)
+    wide = LEFT + min(ACROSS, max(3, len(outcomes))) * (WIDTH + GAP)  # the legend needs three
     high = TOP + -(-len(outcomes) // ACROSS) * (HEIGHT + TOP + GAP) + 20
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" font-family="sans-serif" font-size="11">'

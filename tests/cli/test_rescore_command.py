@@ -63,7 +63,7 @@ def test_a_missing_tail_is_told(cli: Cli, tmp_path: Path) -> None:
     [
         (["nope"], "no run nope"),
         (["demo", "--set", "evaluation.gate_metric=soft"], "`skillopt-es regate`"),
-        (["demo", "--set", "env.name=searchqa"], "only how an answer is graded"),
+        (["demo", "--set", "env.name=searchqa"], "only how answers are graded"),
         (["demo", "--set", "env.gradr=f1"], "did you mean env.grader"),
         (["demo", "--set", "env.grader=nope"], "env.grader"),
         (["demo", "--set", "env.system=other"], "asked something else"),

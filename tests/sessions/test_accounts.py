@@ -67,4 +67,4 @@ def test_a_file_that_is_not_what_was_written_is_refused(run: Path, content: byte
     """In a sentence with the place and what to do: a budget must not forget what was paid for."""
     with pytest.raises(LogDamaged, match=rf"^line {number} of .*in-flight\.jsonl is not what was written") as refused:
         lost(run, content)
-    assert "remove it and go on" in refused.value.hint
+    assert "remove it and continue" in refused.value.hint

@@ -18,6 +18,7 @@ from skillopt_es.adapters.environments.alfworld.world import View, WorldError
 
 _CHILD = ("-m", "skillopt_es.adapters.environments.alfworld.textworld_child")
 _ENVIRONMENT = ("PATH", "LANG", "LC_ALL")  # no key of a model is among them
+# asyncio alone would stop at 64 KiB, and a view of a game may be longer.
 _LONGEST_LINE = 4 * 1024 * 1024
 _LAST_WORDS = 2000
 

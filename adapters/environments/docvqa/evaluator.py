@@ -8,6 +8,7 @@ from typing import Literal
 
 Scoring = Literal["upstream", "extended"]
 
+# As ANLS is defined: what is less alike counts as not alike at all.
 THRESHOLD = 0.5
 WHOLE = 0.999
 _OPENING, _CLOSING = "<answer>", "</answer>"

@@ -75,6 +75,7 @@ class SearchEngine:
                 status, data = response.status_code, await _bounded(response)
         except (httpx.RequestError, TimeoutError) as error:
             raise _Again(type(error).__name__) from None
+        # These may pass; any other answer would be the same again.
         if status in (408, 429) or status >= 500:
             raise _Again(f"HTTP {status}")
         if status in _REFUSED_QUERY:

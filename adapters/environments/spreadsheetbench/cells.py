@@ -10,8 +10,10 @@ from attrs import frozen
 
 Scoring = Literal["upstream", "extended"]
 
+# Excel takes 1900 for a leap year: with this day as 0, all days from March 1900 on agree.
 _EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 -- cells know no time zones
 _HALF_CENT = 0.005 + 1e-9
+# A serial number counts days.
 _SECOND = 1 / 86_400
 _WORDS = {"true": 1.0, "false": 0.0}
 

@@ -14,6 +14,7 @@ from skillopt_es.adapters.environments.tasks.verdicts import GraderError, Judge,
 
 _ESCAPES_AND_SETS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
 _REPEATED_GROUP = re.compile(r"\)[*+{]")
+# The `?` of a group such as `(?:` is none.
 _REPEAT = re.compile(r"(?<!\()[*+?{]")
 _INLINE_STEPS = 10_000_000
 _CHILD = "import json, re, sys; job = json.load(sys.stdin); print(int(any(re.search(p, job[1]) for p in job[0])))"
@@ -31,6 +32,7 @@ class _Patterns:
         if all(quick(pattern.pattern, len(answer)) for pattern in self.patterns):
             return solved(any(pattern.search(answer) for pattern in self.patterns))
         job = json.dumps([[pattern.pattern for pattern in self.patterns], answer]).encode()
+        # Isolated and without site: no module that lies around can take the place of `re`.
         argv = (sys.executable, "-I", "-S", "-c", _CHILD)
         try:
             output = await run_command(argv, folder=Path("/"), stdin=job, seconds=self.timeout)

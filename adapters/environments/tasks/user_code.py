@@ -88,6 +88,7 @@ def _module(name: str, folder: Path) -> ModuleType:
             "env.grader", f": there is no module {name!r}", hint=f"put it at {file}, or install its package"
         ) from error
     except BaseException as error:
+        # A module may raise anything while it is imported, SystemExit included; Ctrl-C is the user's own.
         if isinstance(error, KeyboardInterrupt):
             raise
         raise SettingRefused("env.grader", f": {name} cannot be imported: {type(error).__name__}: {error}") from error

@@ -12,6 +12,7 @@ from skillopt_es.adapters.environments.tasks.verdicts import Inline, Judge, Key,
 from skillopt_es.adapters.environments.text import overlap_f1
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
+# Only before three digits: the comma of 1,5 is none of these.
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 # A mark inside or before a number is part of it: 1.5 is not 15, and -3 is not 3.
 _IN_NUMBER = re.compile(r"(?<=\d)[.:/,-](?=\d)|(?<!\w)-(?=\d)|(?<!\w)\.(?=\d)")

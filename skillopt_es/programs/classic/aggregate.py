@@ -55,6 +55,7 @@ def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: Recordings
 
     def answered(consulted: Consulted[MergeReply]) -> PatchesMerged:
         nothing = MergeReply(reasoning="")
+        # Only an unusable answer has the inputs joined; where nobody was reached the question is asked again.
         reply = consulted.value or (nothing if consulted.failed else _joined(job.merge, tuple(labels.values())))
         return PatchesMerged(
             merge=job.merge,
@@ -84,6 +85,7 @@ def _groups(job: MergeJob, step: StepState) -> list[Group]:
         for proposal in proposals_in(made):
             number += 1
             labelled.append((f"E{number}", proposal))
+        # The last merge has the merged failures first, and then the merged successes.
         title = ("failures", "successes")[position] if job.group == "final" else f"proposal {position + 1}"
         groups.append((title, labelled))
     return groups

@@ -51,6 +51,7 @@ def _edited(
     candidate, applied = apply_edits(current, [edit for edit in edits if edit.id not in leaks], close_gaps=close_gaps)
     reports = {report.edit: report for report in applied}
     refused = {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
+    # In the order in which they were chosen, whatever came of each.
     return candidate, tuple({**reports, **refused}[edit.id] for edit in edits)
 
 

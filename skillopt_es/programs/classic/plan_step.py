@@ -58,6 +58,7 @@ def _collected(run: RunData, step: StepState, place: Place) -> Task | None:
     """What the patches of a step lead to besides their edits; None when it is time for the edits."""
     patches = [*step.patches.values()]
     nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
+    # First of all: that nobody could be reached must not look as if there were nothing to fix.
     if nobody or unanswered(step):
         return Decide("pause_for_optimizer")
     about_notes = notes_task(run, step, place)
@@ -79,6 +80,7 @@ def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, plac
     if not drafts and optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
         return Questions((LearningRateJob(slot=place / "learning-rate", pool=pool),))
     budget = budget_of(state, run, step, len(pool))
+    # Where all are taken, or none, there is nothing to ask.
     if drafts or len(pool) <= budget or budget == 0:
         return Decide("choose_first")
     return Questions((RankJob(slot=place / "rank", pool=pool, budget=budget),))

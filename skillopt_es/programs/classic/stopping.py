@@ -18,6 +18,7 @@ def should_stop(state: ClassicState, run: RunData) -> bool:
     if train.patience is None and train.target_score is None and not train.no_progress:
         return False
     over = state.stopped is not None or state.program.epochs_done == train.num_epochs
+    # A step that has begun, and notes that follow its verdict, come to their end first.
     if over or state.program.unwritten or under_way(state):
         return False
     return _stop(state, run) is not None

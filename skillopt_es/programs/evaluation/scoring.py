@@ -69,6 +69,7 @@ class Scoring:
             await self._trainer.append([_paused(error, reached)])
             await self._trainer.settled()
             if reached is not None:
+                # The pause is on the disk by now: the error may end the process.
                 raise BudgetReached(reached.message, key=reached.key) from None
             raise
         except Unanswered as waiting:
