@@ -171,7 +171,7 @@ def _refused(section: str, name: str, instead: str) -> ConfigError:
     if name not in known and section != "env":  # an environment has keys of its own
         return ConfigError(f"--set {section}.{name}: unknown key", hint=nearest(name, known, section))
     return ConfigError(
-        f"--set {section}.{name}: a run that has begun keeps it; only what never decides anything can change",
+        f"--set {section}.{name}: a run that has begun keeps it; only settings that decide nothing can change",
         hint=instead,
     )
 

@@ -202,13 +202,13 @@ def _installed(name: str) -> Program[Any]:
     found = {point.name: point for point in entry_points(group=PROGRAMS)}
     if name not in found:
         raise ConfigError(
-            f"train.program is {name!r}, and no installed package brings a program of that name",
+            f"train.program is {name!r}, and no installed package provides a program of that name",
             hint=f"installed: {', '.join(sorted(found))}",
         )
     program = found[name].load()
     if not isinstance(program, Program):
         raise ConfigError(
-            f"train.program is {name!r}, and what is installed under that name is no Program",
+            f"train.program is {name!r}, and what is installed under that name is not a Program",
             hint=f"its entry point has to name a value of that class: {found[name].value}",
         )
     return program
