@@ -19,7 +19,15 @@ from skillopt_es.presenting.palette import verdict_words
 if TYPE_CHECKING:
     from skillopt_es.projections.lineage import Lineage, Node
 
-_MARKS = {"": "?", "reject": "x", "too_large": "x", "untrusted_only": "x", "indecisive": "~", "unchanged": "="}
+_MARKS = {
+    "": "?",
+    "reject": "x",
+    "too_large": "x",
+    "untrusted_only": "x",
+    "no_edit_chosen": "x",
+    "indecisive": "~",
+    "unchanged": "=",
+}
 _HASH = 8
 
 

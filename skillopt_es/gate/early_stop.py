@@ -56,6 +56,8 @@ def cannot_win(rule: Rule, current: Side, candidate: Side, begun: Begun, items: 
     rows = [_most(item, theirs, ours, begun, bonus, worth) for item in items]
     known = [row for row in rows if row is not None]
     most = math.fsum(known)
+    if rule.kind.takes_ties:
+        return most < -2 * _ROUNDING * len(known)
     if rule.kind.pools:
         return most < 0 or (most == 0 and bonus <= 0)
     if _adds_up_exactly(theirs, begun, bonus, worth):
@@ -104,5 +106,5 @@ def lost_early(
     seen = compare(theirs, (*ours, begun.measured), current.bonus, candidate.bonus, worth)
     most = evolve(bound.candidate, measured=seen.candidate.measured)
     comparison: Comparison = evolve(bound, items=seen.items, candidate=most, error=None, won=seen.won, lost=seen.lost)
-    verdict, reason = rule.kind.lost_later if candidate.draws else ("reject", "not_better")
+    verdict, reason = rule.kind.lost_later if candidate.draws else rule.kind.lost_first
     return Ruling(verdict=verdict, reason=reason, comparison=comparison, exact=False)

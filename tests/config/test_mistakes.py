@@ -106,8 +106,8 @@ def test_the_last_budget_above_the_first(tmp_path: Path) -> None:
             "sage",
             "_base_ is 'sage', but there is no such preset",
             (
-                "presets: alfworld, docvqa, livemathematicianbench, officeqa, paper, safe, searchqa, spreadsheetbench, "
-                "upstream"
+                "presets: alfworld, docvqa, livemathematicianbench, officeqa, paper, safe, search, searchqa, "
+                "spreadsheetbench, upstream"
             ),
         ),
         ("/dev/null", "/dev/null is not a plain file", "YAML file"),
