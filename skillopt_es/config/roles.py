@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from skillopt_es.config.adapter_names import KNOWN_BACKENDS, Label
 from skillopt_es.config.backends import (
+    KNOWN_BACKENDS,
     NOT_AZURE,
     OWN_NAMES,
     ROLES,
     Backend,
+    Label,
     backend_of,
     family_of,
     first,

@@ -20,7 +20,7 @@ from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig
-from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.errors import ConfigError, SettingRefused

@@ -15,9 +15,9 @@ from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig
 from skillopt_es.engine import programs
-from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.programs import program_named
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event
 from skillopt_es.programs.classic.program import CLASSIC

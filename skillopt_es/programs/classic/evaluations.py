@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import missing, selection
+from skillopt_es.engine.evaluations import comparison_seed, missing, selection
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.sampling import comparison_seed
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Task, Unit
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, step_after
