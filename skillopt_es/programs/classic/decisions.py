@@ -38,7 +38,7 @@ from skillopt_es.programs.classic.epoch_end import (
     skip_first_memory,
 )
 from skillopt_es.programs.classic.leaks import guard_of_step
-from skillopt_es.programs.classic.plan_step import budget_of, pool_of
+from skillopt_es.programs.classic.planner import budget_of, pool_of
 from skillopt_es.programs.classic.prompt_text import called
 from skillopt_es.programs.classic.state import Classic, ClassicState, StepState, open_step, proposals_of, unanswered
 from skillopt_es.programs.classic.stopping import stop_training

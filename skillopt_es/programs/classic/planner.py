@@ -1,21 +1,39 @@
 """
 What comes next: a pure function of the state. The same state always has the same next task.
 
-A task names only what is still missing, so a run that stopped anywhere goes on exactly there.
+A task names only what is still missing, so a run that stopped anywhere goes on exactly there. Here are the whole run, an
+open step (rollouts, analysts, merges, a choice, a candidate, its verdict), the end of an epoch (the comparison, guidance,
+a memory, and what earlier epochs are still owed), and what the gate compares for them.
 """
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import measure, selection
+from skillopt_es.engine.evaluations import Contest, measure, selection, unmeasured
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Task
-from skillopt_es.events.places import BASELINE
-from skillopt_es.gate.verdicts import final_task
-from skillopt_es.programs.classic.evaluations import told_evaluation
-from skillopt_es.programs.classic.plan_epoch_end import epoch_end_task, late_advice_task
-from skillopt_es.programs.classic.plan_step import step_task
-from skillopt_es.programs.classic.state import ClassicState, EpochState
+from skillopt_es.engine.tasks import AddUp, Decide, Questions, Task
+from skillopt_es.events.catalog import PatchesMerged, PatchProposed
+from skillopt_es.events.places import BASELINE, Place
+from skillopt_es.events.values import GateVerdict, PatchSource, SkillTree
+from skillopt_es.gate.draws import draw_task, too_large
+from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, final_task, weighed
+from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
+from skillopt_es.programs.classic.epoch_end import more_to_compare
+from skillopt_es.programs.classic.evaluations import comparison_evaluations, told_evaluation, train_evaluations
+from skillopt_es.programs.classic.jobs import (
+    AnalyseJob,
+    Job,
+    LearningRateJob,
+    MergeJob,
+    MetaSkillJob,
+    RankJob,
+    RewriteJob,
+    SlowUpdateJob,
+)
+from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, at_owed_epoch, is_train, unanswered
 from skillopt_es.programs.classic.stopping import should_stop
+from skillopt_es.programs.classic.taint import untrusted_guidance, untrusted_parts
+from skillopt_es.projections.state import proposals_in
+from skillopt_es.skill.schedule import edit_budget
 
 
 def next_task(state: ClassicState, run: RunData) -> Task | None:
@@ -49,3 +67,279 @@ def _epoch_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task:
         return Decide("write_appendix")
     step = state.program.step
     return epoch_end_task(state, run, epoch) if step is None else step_task(state, run, epoch, step)
+
+
+def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepState) -> Task:
+    """The next thing that the open step needs."""
+    place = Place.of_step(epoch.number, step.number)
+    if step.groups is None:
+        assert state.current is not None
+        rollouts = measure(state, train_evaluations(place, step, state.current))
+        if rollouts is None and _nothing_allowed(state, run, step):
+            return Decide("skip:no_edit_chosen")
+        return rollouts or Decide("plan_minibatches")
+    waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
+    if waiting:
+        return Questions(waiting)
+    if state.built is None and (step.ranked is None or step.ranked.failed):
+        return _collected(run, step, place) or _selection_of_edits(state, run, step, place)
+    if state.built is None:
+        return _candidate_task(run, step, place)
+    return _gate_task(state, run, step, place)
+
+
+def _candidate_task(run: RunData, step: StepState, place: Place) -> Task:
+    chosen = step.ranked.chosen if step.ranked is not None else ()
+    rewrites = run.config.optimizer.skill_update_mode == "rewrite_from_suggestions"
+    if chosen and rewrites and step.rewritten is None:
+        return Questions((RewriteJob(slot=place / "rewrite", chosen=chosen),))
+    if unanswered(step):
+        return Decide("pause_for_optimizer")
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    if not chosen and run.config.evaluation.skip_unchanged:
+        return Decide("skip:no_edit_chosen")
+    failed = step.rewritten is not None and step.rewritten.result != "written"
+    return Decide("skip:no_rewrite" if failed else "build_candidate")
+
+
+def _collected(run: RunData, step: StepState, place: Place) -> Task | None:
+    """What the patches of a step lead to besides their edits; None when it is time for the edits."""
+    patches = [*step.patches.values()]
+    nobody = bool(patches) and all(patch.result == "failed" for patch in patches)
+    # First of all: that nobody could be reached must not look as if there were nothing to fix.
+    if nobody or unanswered(step):
+        return Decide("pause_for_optimizer")
+    about_notes = notes_task(run, step, place)
+    if about_notes is not None or any(map(proposals_in, patches)):
+        return about_notes
+    if notes_for_candidate(step):
+        return Decide("build_candidate")
+    broken = any(patch.result in ("unusable", "failed") for patch in patches)
+    return Decide("skip:no_usable_patch" if broken else "skip:nothing_to_fix")
+
+
+def _selection_of_edits(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:
+    """Which of the pool to apply: a question where there are more than the step may apply."""
+    merges, _ = merge_plan(step, place, run.config.gradient.merge_batch_size)
+    if merges:
+        return Questions(merges)
+    pool, optimizer = pool_of(run, step, place), run.config.optimizer
+    drafts = optimizer.skill_update_mode == "full_rewrite_minibatch"
+    if not drafts and optimizer.lr_control_mode == "autonomous" and pool and step.learning_rate is None:
+        return Questions((LearningRateJob(slot=place / "learning-rate", pool=pool),))
+    budget = budget_of(state, run, step, len(pool))
+    # Where all are taken, or none, there is nothing to ask.
+    if drafts or len(pool) <= budget or budget == 0:
+        return Decide("choose_first")
+    return Questions((RankJob(slot=place / "rank", pool=pool, budget=budget),))
+
+
+def pool_of(run: RunData, step: StepState, place: Place) -> tuple[str, ...]:
+    """What a step may choose from once its merges are made, by id."""
+    _, top = merge_plan(step, place, run.config.gradient.merge_batch_size)
+    return tuple(proposal.id for proposal in proposals_in(_node(step, top))) if top else ()
+
+
+def _nothing_allowed(state: ClassicState, run: RunData, step: StepState) -> bool:
+    """Whether a step may change nothing, whatever analysts would say: then none of them is asked."""
+    optimizer = run.config.optimizer
+    # Reminder notes are no edits; without an exact budget, 0 takes one edit.
+    if optimizer.use_skill_aware_reflection or not optimizer.exact_budget:
+        return False
+    if optimizer.skill_update_mode == "full_rewrite_minibatch":  # which has no learning rate
+        return False
+    by_schedule = optimizer.lr_control_mode == "fixed" and budget_of(state, run, step, 0) == 0
+    return optimizer.learning_rate == 0 or by_schedule
+
+
+def budget_of(state: ClassicState, run: RunData, step: StepState, available: int) -> int:
+    """How many edits a step may apply: as decided, without a cap, or by the schedule."""
+    optimizer = run.config.optimizer
+    if optimizer.skill_update_mode == "full_rewrite_minibatch":
+        return 1  # drafts exclude each other; there is no learning rate over them
+    if step.learning_rate is not None:
+        return step.learning_rate.budget if optimizer.exact_budget else max(1, step.learning_rate.budget)
+    if optimizer.lr_control_mode == "autonomous" or (optimizer.lr_control_mode == "none" and optimizer.exact_budget):
+        return available
+    return edit_budget(
+        optimizer.lr_scheduler,
+        highest=optimizer.learning_rate,
+        lowest=optimizer.min_learning_rate,
+        step=step.number if optimizer.schedule_by == "step" else state.counts.selections + 1,
+        total_steps=run.started.total_steps,
+    )
+
+
+def merge_plan(step: StepState, place: Place, batch_size: int) -> tuple[tuple[Job, ...], str]:
+    """The merges that can be made now; when none are left, the patch or merge that holds the pool ("" for none)."""
+    jobs: list[Job] = []
+    tops: list[str] = []
+    for kind in ("failure", "success"):
+        waiting, top = _group_plan(step, kind, place, batch_size)
+        jobs += waiting
+        if top and proposals_in(_node(step, top)):
+            tops.append(top)
+    if jobs or len(tops) < 2:
+        return tuple(jobs), tops[0] if tops else ""
+    final = place.last_merge
+    if final in step.merges:
+        return (), final
+    return (MergeJob(merge=final, group="final", level=0, inputs=tuple(tops)),), ""
+
+
+def _group_plan(step: StepState, kind: PatchSource, place: Place, batch_size: int) -> tuple[list[Job], str]:
+    """One group's merges that can be made now, level by level; and its one remaining node when it is done."""
+    assert step.groups is not None
+    nodes = [group.id for group in step.groups if group.kind == kind and proposals_in(step.patches[group.id])]
+    level = 0
+    while len(nodes) > 1:
+        level += 1
+        waiting: list[Job] = []
+        merged: list[str] = []
+        for position in range(0, len(nodes), batch_size):
+            inputs = tuple(nodes[position : position + batch_size])
+            # What is left over goes up to the next level as it is.
+            if len(inputs) == 1:
+                merged.append(inputs[0])
+                continue
+            name = place.merge(kind, level, position // batch_size)
+            merged.append(name)
+            if name not in step.merges:
+                waiting.append(MergeJob(merge=name, group=kind, level=level, inputs=inputs))
+        if waiting:
+            return waiting, ""
+        nodes = merged
+    return [], nodes[0] if nodes else ""
+
+
+def _node(step: StepState, name: str) -> PatchProposed | PatchesMerged:
+    return step.merges[name] if name in step.merges else step.patches[name]
+
+
+def _gate_task(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:
+    assert state.built is not None
+    assert state.current is not None
+    candidate = state.built.candidate
+    if candidate.hash == state.built.parent and run.config.evaluation.skip_unchanged:
+        return Decide("skip:unchanged")
+    if counts_as_measured(state, run, state.current, candidate):
+        return Decide("gate_candidate")
+    if run.config.evaluation.use_gate and too_large(run, candidate):
+        return Decide("skip:too_large")
+    if run.config.evaluation.use_gate and untrusted_parts(state, run):
+        return Decide("skip:untrusted_only")
+    if run.config.evaluation.use_gate and not state.current.stale_from:
+        drawing = draw_task(state, run, candidate_contest(state))
+    else:
+        drawing = measure(state, unmeasured(state, run, [(place.gate, candidate)]))
+    return drawing or Decide("gate_candidate")
+
+
+def epoch_end_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task:
+    """The next thing that the end of an epoch needs."""
+    optimizer = run.config.optimizer
+    slow = optimizer.use_slow_update and epoch.applied is None
+    meta = optimizer.use_meta_skill and epoch.meta is None
+    # Nothing stands before the first epoch that it could be compared with.
+    if epoch.number == 1:
+        if slow:
+            return Decide("place_slow_block")
+        return Decide("skip_first_memory") if meta else Decide("complete_epoch")
+    if not (slow or meta):
+        return Decide("complete_epoch")
+    return _advice_task(state, run, epoch, slow=slow, meta=meta)
+
+
+def _advice_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
+    if epoch.comparison is None:
+        return Decide("draw_comparison")
+    if epoch.proposed is None and epoch.meta is None:
+        compared = _compare_task(state, run, epoch)
+        if compared is not None:
+            return compared
+    jobs: list[Job] = []
+    if slow and epoch.proposed is None:
+        jobs.append(SlowUpdateJob(epoch.number))
+    if meta and not (slow and run.config.optimizer.notes_after_guidance):
+        jobs.append(MetaSkillJob(epoch.number))
+    if jobs:
+        return Questions(tuple(jobs))
+    return _slow_gate_task(state, run, epoch) or Decide("apply_slow_update")
+
+
+def late_advice_task(state: ClassicState, run: RunData) -> Task | None:
+    """
+    What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
+
+    The next epoch's own advice takes its place. After the last epoch there is one more try.
+    """
+    owed = state.program.owed
+    if owed is None or state.program.unwritten or not run.config.optimizer.ask_again:
+        return None
+    if owed.epoch.proposed is not None:
+        gate = _slow_gate_task(at_owed_epoch(state), run, owed.epoch)
+        return gate or Decide("apply_late_slow_update")
+    here = state.steps_done
+    over = state.program.epochs_done == run.config.train.num_epochs
+    # Not where it has just been asked in vain, and not in the middle of a step.
+    if not over and (here == owed.epoch.number * run.started.steps_per_epoch or _step_has_begun(state)):
+        return None
+    jobs: list[Job] = []
+    if owed.slow and owed.slow_asked != here:
+        jobs.append(SlowUpdateJob(owed.epoch.number, after=here))
+    if owed.memory and owed.memory_asked != here:
+        jobs.append(MetaSkillJob(owed.epoch.number, after=here))
+    return Questions(tuple(jobs)) if jobs else None
+
+
+def _step_has_begun(state: ClassicState) -> bool:
+    """Whether anything of the open step has happened."""
+    step = state.program.step
+    if step is None:
+        return False
+    return step.groups is not None or any(is_train(place, step.number) for place in state.rollouts)
+
+
+def _compare_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task | None:
+    """The comparison's rollouts, then more items if the policy wants them, then the sums."""
+    task = measure(state, comparison_evaluations(state, run, epoch))
+    # All of it is run and nothing summed up yet: the last moment at which items can be added.
+    if isinstance(task, AddUp) and more_to_compare(state, run):
+        return Decide("extend_comparison")
+    return task
+
+
+def _slow_gate_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task | None:
+    """What must be measured before an epoch's guidance can be judged; None when nothing is missing."""
+    assert epoch.proposed is not None
+    assert state.current is not None
+    candidate = epoch.proposed.candidate
+    unchanged = candidate is None or candidate.hash == state.current.skill.hash
+    if candidate is None or unchanged or not run.config.optimizer.slow_update_gate_with_selection:
+        return None
+    if too_large(run, candidate) or untrusted_guidance(state, run):
+        return None
+    if state.current.stale_from:
+        return measure(state, unmeasured(state, run, [(Place.of_epoch(epoch.number).slow.gate, candidate)]))
+    return draw_task(state, run, guidance_contest(state, candidate))
+
+
+def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
+    """The open epoch's guidance against the current skill."""
+    assert state.program.epoch is not None
+    assert state.current is not None
+    place = Place.of_epoch(state.program.epoch.number).slow
+    return Contest(
+        candidate=candidate,
+        standing=state.current,
+        candidate_place=place.gate,
+        current_place=place.standing,
+    )
+
+
+def judged_guidance(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
+    """The verdict over the open epoch's guidance, where it has to pass the gate."""
+    assert state.best is not None
+    contest = guidance_contest(state, candidate)
+    return weighed(state, run, contest, contest.against(state.best), use_gate=True)

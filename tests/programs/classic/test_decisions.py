@@ -32,7 +32,7 @@ from skillopt_es.events.values import Edit, Measured, Minibatch, Score
 from skillopt_es.ports import ChatRequest
 from skillopt_es.presenting.event_lines import milestone
 from skillopt_es.programs.classic.jobs import MergeJob
-from skillopt_es.programs.classic.plan_step import merge_plan
+from skillopt_es.programs.classic.planner import merge_plan
 from skillopt_es.programs.classic.state import StepState
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.sessions.session import start
