@@ -461,7 +461,7 @@ class TrainingStopped(Event):
     """
 
     step: int
-    reason: Literal["patience", "target_score", "no_progress"]
+    reason: Literal["patience", "target_score", "no_progress", "budget"]
     best_value: float | None
     since: int
     limit: float | None = None

@@ -22,10 +22,10 @@ from skillopt_es.events.codec import encode
 from skillopt_es.events.erasures import erasures_in
 from skillopt_es.events.errors import LogError, RunExists
 from skillopt_es.events.faults import sqlite_fault, system_fault
-from skillopt_es.events.group import event_row
 from skillopt_es.events.lock import LOCK_FILE, marked_lock
 from skillopt_es.events.log import EventLog, RunInfo
 from skillopt_es.events.schema import LOG_FILE, TABLES, connect, create_tables, prepare_writer
+from skillopt_es.events.store import event_row
 from skillopt_es.events.tail import TAIL_FILE
 from skillopt_es.events.values import hex_digest, raw_digest, text_digest
 

@@ -14,14 +14,14 @@ _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 
 
 class NotPlainError(OSError):
-    """What is there is no plain file; `strerror` says what, after the name."""
+    """What is there is not a plain file; `strerror` says what, after the name."""
 
 
 def open_plain(path: Path, *, follow: bool = False) -> BinaryIO:
     """
     The file, open for reading; with `follow` also behind a symbolic link.
 
-    Raises NotPlainError for anything that is no plain file, and OSError as `open` does.
+    Raises NotPlainError for anything that is not a plain file, and OSError as `open` does.
     """
     try:
         number = os.open(path, _AT_ONCE | (0 if follow else _NO_LINKS))

@@ -33,8 +33,8 @@ Priority = Literal["high", "medium", "low"]
 PatchSource = Literal["failure", "success"]
 Trust = Literal["trusted", "untrusted"]
 GateMetric = Literal["hard", "soft", "mixed"]
-GateRule = Literal["strict", "confirm", "paired"]
-DRAWS_ONCE: frozenset[str] = frozenset({"strict"})  # the rules that never draw a text twice
+GateRule = Literal["strict", "confirm", "paired", "no_loss"]
+DRAWS_ONCE: frozenset[str] = frozenset({"strict", "no_loss"})  # the rules that never draw a text twice
 GateNoise = Literal["items", "families"]
 GateAction = Literal["accept_new_best", "accept", "reject", "indecisive", "force_accept"]
 Ungated = Literal["placeholder", "unchanged", "postponed", "no_content"]
@@ -216,7 +216,12 @@ class SkillTree:
 
 @frozen
 class Edit:
-    """One change to a skill, with the edits or trajectories it came from."""
+    """
+    One change to a skill, with the edits or trajectories it came from.
+
+    Where it was asked for, `claims` are the tasks that it is to fix, and `hypothesis` says in a line why it would. They
+    are `claims_assumed` where it named none: then they are those that it speaks of.
+    """
 
     id: str
     op: EditOp
@@ -227,6 +232,9 @@ class Edit:
     source: PatchSource = "failure"
     origins: tuple[str, ...] = ()
     origins_assumed: bool = False
+    claims: tuple[str, ...] = ()
+    claims_assumed: bool = False
+    hypothesis: str = ""
 
 
 @frozen

@@ -26,12 +26,11 @@ from skillopt_es.events.codec import encode
 from skillopt_es.events.create import Contents, ForkPoint, create_log
 from skillopt_es.events.errors import WrongExpectedSeq
 from skillopt_es.events.faults import system_fault
-from skillopt_es.events.group import Append, Record, Result, Write, timestamp
 from skillopt_es.events.journal import CallRow, FinishedCall, Journal
 from skillopt_es.events.lock import RunLock
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE, check_file
-from skillopt_es.events.store import Store
+from skillopt_es.events.store import Append, Record, Result, Store, Write, timestamp
 from skillopt_es.events.values import digest_of, text_digest
 
 GROUP = 64

@@ -31,7 +31,7 @@ from skillopt_es.events.values import TAKEN, Decided, GateVerdict
 from skillopt_es.projections.standings import moved
 
 Kind = Literal["initial", "candidate", "guidance", "notes"]
-Verdict = Literal[Decided, "", "too_large", "untrusted_only", "written"]
+Verdict = Literal[Decided, "", "too_large", "untrusted_only", "no_edit_chosen", "written"]
 
 
 @frozen(kw_only=True)
@@ -173,7 +173,7 @@ def _skipped(growing: _Growing, event: Event, seq: int) -> None:
     if name not in growing.nodes:
         return
     match event.reason:
-        case "unchanged" | "too_large" | "untrusted_only" as verdict:
+        case "unchanged" | "too_large" | "untrusted_only" | "no_edit_chosen" as verdict:
             growing.nodes[name] = evolve(growing.nodes[name], verdict=verdict)
 
 

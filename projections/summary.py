@@ -40,6 +40,7 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
     names_of,
 )
+from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, Score
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
@@ -194,6 +195,8 @@ def _planned(summary: Summary, event: EpochPlanned) -> Summary:
 
 
 def _scored(summary: Summary, event: SkillScored) -> Summary:
+    if event.purpose == "train" and Place(event.place).batch is None:  # edits that were tried, not the current skill
+        return summary
     if event.purpose == "train":
         return evolve(summary, open=evolve(summary.open, train=(*summary.open.train, event.score)))
     line = EvaluationLine(

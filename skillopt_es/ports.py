@@ -263,6 +263,8 @@ class Unanswered(BaseException):  # control flow, not an error
         self.questions = questions
 
 
+HANDED_OVER = "python"
+"""The backend of a model that a Python caller handed over: a log has its name, and no config can name it."""
 AnswerFunction = Callable[[ChatRequest], str | ChatReply | Awaitable[str | ChatReply]]
 """A function that is a model: from a request to its answer."""
 GraderFunction = Callable[[str, dict[str, Json]], object]
@@ -430,6 +432,7 @@ class Ask(Protocol):
         ...
 
 
+@runtime_checkable
 class Environment(Protocol):
     """A benchmark: items, how a skill is put before the target, and how an answer is graded."""
 

@@ -131,7 +131,7 @@ NOT_PURE = {
     "skillopt_es/engine/programs.py": {"pathlib"},  # names a folder, opens none
     "skillopt_es/engine/purse.py": {"asyncio"},
     "skillopt_es/engine/run_data.py": {"pathlib"},
-    "skillopt_es/engine/sampling.py": {"random"},  # by the run's seed, as all that follow
+    "skillopt_es/engine/evaluations.py": {"random"},  # by the run's seed, as all that follow
     "skillopt_es/gate/calibration.py": {"random"},
     "skillopt_es/gate/flips.py": {"random"},
     "skillopt_es/gate/power.py": {"random"},

@@ -55,6 +55,8 @@ def _lines(file: Path) -> Iterator[tuple[str, object]]:
                     yield f"{file}:{number}", json.loads(line)
                 except json.JSONDecodeError as error:
                     raise DataError(f"{file}:{number}: not JSON: {error.msg}", hint="download the file again") from None
+                except RecursionError:
+                    raise DataError(f"{file}:{number}: nested too deep", hint="download the file again") from None
 
 
 def _csv(file: Path) -> Iterator[tuple[str, object]]:

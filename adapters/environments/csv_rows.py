@@ -78,5 +78,7 @@ def _literal(cell: str) -> object:
     cell = cell.strip()
     try:
         return cast(object, json.loads(cell)) if cell.startswith("[") else None
+    except RecursionError:  # nested too deep to be a list of answers
+        return None
     except json.JSONDecodeError:
         return cast(object, ast.literal_eval(cell)) if _PYTHON_LIST.fullmatch(cell) else None

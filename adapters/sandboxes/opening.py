@@ -25,7 +25,7 @@ async def open_sandbox(mode: Mode, *, at_once: int | None = None) -> Sandbox:
         raise ConfigError(
             f"generated code cannot be confined here: {problem}",
             hint="allow user namespaces on this machine, run on one that has them (Linux), or set "
-            "env.sandbox: unconfined, which lets that code do whatever you may do",
+            "env.sandbox: unconfined, which lets that code do whatever you can do",
         )
     return new_sandbox(mode, at_once=at_once)
 

@@ -28,12 +28,12 @@ from skillopt_es.engine.differences import (
     mapping_differences,
     mismatch,
 )
-from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.perform import Ports, perform
 from skillopt_es.engine.programs import Program, program_of
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Rollouts, Unit
+from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import (
     Event,
     EvidenceRetracted,
@@ -234,13 +234,13 @@ class _Walk:
         event = recorded.event
         match due:
             case None:
-                return mismatch(recorded, "stands where nothing was left to do")
+                return mismatch(recorded, "is recorded where nothing was left to do")
             case Unit() as unit if isinstance(event, RolloutCompleted):
                 self.rollouts += 1
                 wanted = {"place": unit.place, "item": unit.item, "purpose": unit.purpose, "skill": unit.skill.hash}
                 return self._compared(recorded, wanted)
             case Unit() as unit:
-                return mismatch(recorded, f"stands where {unit.item} was to be tried at {unit.place}")
+                return mismatch(recorded, f"is recorded where {unit.item} should have been tried at {unit.place}")
             case derived if type(event) is type(derived) and self.program.unreached(event):
                 # That the optimizer was not there is evidence; asked again later, the same slot has an answer too.
                 answered = self.program.answers[type(event)]
@@ -278,7 +278,7 @@ class _Walk:
             self._fold(recorded.event)
             return None
         if type(recorded.event) is not type(derived):
-            return mismatch(recorded, f"stands where a {type(derived).__name__} follows from the evidence")
+            return mismatch(recorded, f"is recorded where a {type(derived).__name__} follows from the evidence")
         return came_out_otherwise(recorded, differences(recorded.event, derived))
 
     def _compared(self, recorded: Recorded, wanted: Mapping[str, object]) -> Mismatch | None:

@@ -90,7 +90,7 @@ class Erased:
     def lines(self) -> Iterator[str]:
         """For people."""
         if self.seq is None:
-            yield f"erased      nothing more in {self.run}: it has no text of it that is not erased already"
+            yield f"erased      nothing more in {self.run}: all its texts are erased already"
         else:
             own = counted(self.own, "text")
             yield (
@@ -112,7 +112,7 @@ class Erased:
             yield f"left        {name} in the run's folder says parts of it: remove it"
         for name in self.relatives:
             yield f"left        {name} is a fork or a parent of this run and has its own copies: erase there, too"
-        yield "not found   what says the same in other words, and copies outside this run: data files, backups, logs"
+        yield "not found   the same in other words, and copies outside this run: data files, backups, logs"
 
 
 def erase_evidence(

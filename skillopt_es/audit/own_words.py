@@ -139,22 +139,22 @@ def _lines(text: str) -> Iterator[str]:
     """The lines of a text; of one that is JSON (a trajectory, an agent's steps), those of the texts in it."""
     try:
         values: Json = json.loads(text) if text[:1] in ("{", "[") else text
-    except ValueError:
+    except (ValueError, RecursionError):  # what is nested too deep for the reader is searched as it stands
         values = text
     for each in _strings(values):
         yield from filter(None, (line.strip() for line in each.splitlines()))
 
 
 def _strings(value: Json) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for each in value:
-                yield from _strings(each)
-        case dict():
-            for each in value.values():
-                yield from _strings(each)
+    left = [value]  # not by recursion: what a model wrote may be nested as deep as it can be read
+    while left:
+        match left.pop():
+            case str() as text:
+                yield text
+            case list() as values:
+                left += reversed(values)
+            case dict() as fields:
+                left += reversed(fields.values())
 
 
 def _pieces(lines: Iterable[str], shortest: int) -> list[str]:

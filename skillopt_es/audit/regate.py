@@ -14,11 +14,10 @@ from typing import Literal
 from attrs import define, evolve, field
 
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
-from skillopt_es.engine.evaluations import Contest
+from skillopt_es.engine.evaluations import Contest, mean_score, most_score
 from skillopt_es.engine.fold import evolve as after
 from skillopt_es.engine.programs import Judging, program_at
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.scores import mean_score, most_score
 from skillopt_es.events.catalog import (
     AppendixWritten,
     BestPromoted,
@@ -40,9 +39,7 @@ from skillopt_es.events.values import Outcome, SkillTree
 from skillopt_es.gate.draws import judged, too_large
 from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.rules import MoreDraws
-from skillopt_es.gate.stale import counts_as_measured
-from skillopt_es.gate.steps import candidate_contest, candidate_gated, final_contest
-from skillopt_es.gate.verdicts import is_better
+from skillopt_es.gate.verdicts import candidate_contest, candidate_gated, counts_as_measured, final_contest, is_better
 from skillopt_es.projections.standings import placed
 from skillopt_es.projections.state import AnyState, RunState
 

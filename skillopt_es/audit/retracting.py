@@ -67,7 +67,7 @@ def _check_splits(evidence: Evidence, parent: Path, state: AnyState) -> None:
         return
     splits = state.started.splits
     if evidence.item not in (*splits.train, *splits.val, *splits.test):
-        raise ConfigError(f"{evidence.item} is retracted in {parent.name} already")
+        raise ConfigError(f"{evidence.item} is already retracted in {parent.name}")
     for name, ids in (("train", splits.train), ("validation", splits.val)):
         if ids == (evidence.item,):
             raise ConfigError(
@@ -113,8 +113,8 @@ def trajectory_named(named: str, reading: Reading) -> Evidence:
     if len(evidence) > 1:
         numbers = ", ".join(str(row.seq) for row in found[:5])
         raise NotInRun(
-            f"{named} is what {len(evidence)} results of {name} left: events {numbers}",
-            hint="say the event's number instead, or retract the item",
+            f"{named} belongs to {len(evidence)} results of {name}: events {numbers}",
+            hint="give the event's number instead, or retract the item",
         )
     return evidence.pop()
 

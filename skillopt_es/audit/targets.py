@@ -72,7 +72,7 @@ def target_of(named: Named, value: str, reading: Reading) -> Target:
         return EpochTarget(epoch, about=value)
     raise NotInRun(
         f"{name} has nothing called {value}",
-        hint="say `step 3`, `epoch 1`, an event's number, the id of a patch or an edit, or how a skill's hash begins",
+        hint="say `step 3`, `epoch 1`, an event's number, the id of a patch or an edit, or the start of a skill's hash",
     )
 
 
@@ -115,7 +115,7 @@ def _of_hash(start: str, reading: Reading) -> Target:
         raise NotInRun(f"{name} has no skill whose hash begins with {start}", hint="`skillopt-es lineage` has them all")
     if len({node.skill for node in nodes}) > 1:
         raise NotInRun(
-            f"{start} is the beginning of {len({node.skill for node in nodes})} skills", hint="give more of it"
+            f"{start} is the beginning of {len({node.skill for node in nodes})} skills", hint="give more of the hash"
         )
     made = [node for node in nodes if node.kind != "initial"]
     if len(made) > 1:

@@ -160,10 +160,10 @@ def _unpacked(path: Path, raw: bytes) -> bytes:
     if len(plain) > most:
         raise CassetteDamaged(
             f"{path} unpacks to more than {most // 2**20} MiB, which no cassette of its size does",
-            hint="do not use it: it is made to fill your memory, or is something else",
+            hint="do not use it: it was made to fill your memory, or is not a cassette",
         )
     if not inflate.eof or inflate.unused_data:
-        raise _damaged(path, "it is not whole" if not inflate.eof else "something follows its end")
+        raise _damaged(path, "it is incomplete" if not inflate.eof else "there is something after its end")
     return plain
 
 

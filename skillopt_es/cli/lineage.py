@@ -19,7 +19,15 @@ from skillopt_es.presenting.palette import verdict_words
 if TYPE_CHECKING:
     from skillopt_es.projections.lineage import Lineage, Node
 
-_MARKS = {"": "?", "reject": "x", "too_large": "x", "untrusted_only": "x", "indecisive": "~", "unchanged": "="}
+_MARKS = {
+    "": "?",
+    "reject": "x",
+    "too_large": "x",
+    "untrusted_only": "x",
+    "no_edit_chosen": "x",
+    "indecisive": "~",
+    "unchanged": "=",
+}
 _HASH = 8
 
 
@@ -35,7 +43,7 @@ def lineage_command(run: str | None, form: str, directory: Path, as_json: bool) 
     """
     Which skill came from which, how each was judged, and which is the best. RUN defaults to the newest.
 
-    The line on the left is the current skill through the run; what was refused hangs beside it.
+    The line on the left is the current skill through the run; refused texts hang beside it.
     """
     from skillopt_es.cli.printing import as_found
     from skillopt_es.errors import NotInRun
@@ -93,7 +101,7 @@ def _origin(found: Lineage) -> str:
     fork = found.forks[-1]
     shared = [node.name for node in found.nodes if node.seq <= fork.seq]
     without = f", without {', '.join(fork.without)}" if fork.without else ""
-    return f"; forked of {fork.parent} at event {fork.seq:,}, which it shares up to {shared[-1]}{without}"
+    return f"; forked from {fork.parent} at event {fork.seq:,}, which it shares up to {shared[-1]}{without}"
 
 
 def dot(run: str, found: Lineage) -> str:

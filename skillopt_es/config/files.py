@@ -65,7 +65,7 @@ def _text_of(file: Path) -> str:
             hint = f"name the YAML file in it, such as {file}/config.yaml"
             raise ConfigError(f"{file} is a folder", hint=hint) from None
         if isinstance(error, NotPlainError):  # a device may have no end, a pipe no writer
-            raise ConfigError(f"{file} is no plain file", hint="name a YAML file, such as config.yaml") from None
+            raise ConfigError(f"{file} is not a plain file", hint="name a YAML file, such as config.yaml") from None
         raise ConfigError(f"{file}: cannot be read: {error.strerror}") from None
 
 
@@ -76,13 +76,13 @@ def _parsed(text: str, source: str) -> object:
         raise ConfigError(f"{source}: nested too deeply, or within itself") from None
     except TooLarge:
         raise ConfigError(
-            f"{source}: its references stand for more than {MOST_NODES} keys and values",
-            hint="write out what is meant instead of referring to references (`*name`, `<<`)",
+            f"{source}: its references expand to more than {MOST_NODES} keys and values",
+            hint="write the values out instead of nesting references (`*name`, `<<`)",
         ) from None
     except GivenTwice as twice:
         raise ConfigError(
             f"{source}, line {twice.line}: {twice.key} was given already, in line {twice.first}",
-            hint="keep one of them: what stands below one would silently replace what stands below the other",
+            hint="keep one of them: the second would silently replace the first",
         ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)

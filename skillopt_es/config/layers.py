@@ -52,12 +52,22 @@ def config_of(
 def _loaded(
     chain: Sequence[tuple[str, Tree]], folder: Path, overrides: Sequence[str], environ: Mapping[str, str]
 ) -> RunConfig:
+    given = [*chain, *((ASKED, _parse_override(text)) for text in overrides)]
     layers = _Layers()
-    for source, layer in (read_yaml(packaged("base.yaml")), *chain):
+    for source, layer in (read_yaml(packaged("base.yaml")), *_defaults_of_program(given), *given):
         layers.add(layer, source)
-    for text in overrides:
-        layers.add(_parse_override(text), ASKED)
     return layers.settled(folder, environ)
+
+
+def _defaults_of_program(given: Sequence[tuple[str, Tree]]) -> list[tuple[str, Tree]]:
+    """The preset of the chosen program's own name, which stands below all that was given; many have none."""
+    layers = _Layers()
+    for source, layer in given:
+        layers.add(copy.deepcopy(layer), source)
+    name = cast(Tree, layers.tree.get("train", {})).get("program")
+    preset = packaged(f"presets/{name}.yaml")
+    known = isinstance(name, str) and _PRESET.fullmatch(name) and preset.is_file()
+    return [read_yaml(preset)] if known else []
 
 
 def demos() -> tuple[str, ...]:
@@ -161,7 +171,7 @@ def _refused(section: str, name: str, instead: str) -> ConfigError:
     if name not in known and section != "env":  # an environment has keys of its own
         return ConfigError(f"--set {section}.{name}: unknown key", hint=nearest(name, known, section))
     return ConfigError(
-        f"--set {section}.{name}: a run that has begun keeps it; only what never decides anything can change",
+        f"--set {section}.{name}: a run that has begun keeps it; only settings that decide nothing can change",
         hint=instead,
     )
 

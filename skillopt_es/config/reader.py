@@ -152,7 +152,7 @@ class _Reader:
             name = key.removeprefix("model.")
             raise ConfigError(
                 f"{place}{key} does not look like the name of an environment variable",
-                hint=f"export the key (`export MY_KEY=…`) and write {name}: MY_KEY; a key itself is never config",
+                hint=f"export the key (`export MY_KEY=…`) and write {name}: MY_KEY; a config never holds the key",
             )
         inside = value if isinstance(value, dict) and key.endswith(("extra_headers", "extra_body")) else {}
         for name, content in inside.items():
@@ -245,7 +245,7 @@ def _check_model(name: str, row: Json) -> None:
         if value and not _LEAST <= value <= _MOST:
             raise ConfigError(
                 f"{name}.{key} is {value!r}, which cannot be a price {UNIT} (0, or {_LEAST:g} to {_MOST:g})",
-                hint="a price per thousand tokens times 1000, or one per token times 1000000, is meant here",
+                hint="multiply a price per thousand tokens by 1000, or one per token by 1000000",
             )
     for key in ("input", "output"):
         if key not in row:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from skillopt_es.config.adapter_names import KNOWN_BACKENDS, Label
 from skillopt_es.config.backends import (
+    KNOWN_BACKENDS,
     NOT_AZURE,
     OWN_NAMES,
     ROLES,
     Backend,
+    Label,
     backend_of,
     family_of,
     first,
@@ -39,7 +40,7 @@ def name_from_environment(draft: Draft, role: Role, environ: Mapping[str, str]) 
         if said.lower() in KNOWN_BACKENDS:
             draft.take(f"{role}_backend", name, environ)
         else:  # the name of the variable is such that it may be somebody else's
-            draft.notices.append(f"the environment variable {name} is ignored: {said!r} is no backend")
+            draft.notices.append(f"the environment variable {name} is ignored: {said!r} is not a backend")
     if is_blank(draft.model.get(role)):
         draft.take(role, f"{role.upper()}_DEPLOYMENT", environ)
 

@@ -100,7 +100,7 @@ def _file_problems(document: Provenance, there: Mapping[str, bytes | None]) -> I
 
 
 def _files(folder: Path) -> Iterator[tuple[str, bytes | None]]:
-    """All files but those of the export itself; None for what is no plain file."""
+    """All files but those of the export itself; None for what is not a plain file."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if name in (FILE, RECEIPT) or (path.is_dir() and not path.is_symlink()):

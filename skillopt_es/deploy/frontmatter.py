@@ -187,4 +187,4 @@ def _check_text(found: Mapping[str, object], key: str, longest: int | None, hint
 
 def _notes(found: Mapping[str, object]) -> tuple[str, ...]:
     unknown = sorted(set(found) - set(_KNOWN))
-    return (f"the Agent Skills format does not know {', '.join(unknown)}; kept as it stands",) if unknown else ()
+    return (f"the Agent Skills format does not know {', '.join(unknown)}; kept as it is",) if unknown else ()

@@ -97,7 +97,7 @@ def read_provenance(content: bytes, place: str) -> Provenance:
     try:
         plain = json.loads(content)
     except (ValueError, RecursionError):
-        raise DataError(f"{place} is no JSON", hint="export the skill again") from None
+        raise DataError(f"{place} is not JSON", hint="export the skill again") from None
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise DataError(f"{place} was not written by skillopt-es", hint="`skillopt-es export` writes such a folder")
     version = plain.get("version")

@@ -15,16 +15,13 @@ from skillopt_es.config import RunConfig, config_of, load_config, with_overrides
 from skillopt_es.engine.programs import Program, hand_over
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.values import Json, Role
-from skillopt_es.ports import AnswerFunction, ChatModel, Environment, GraderFunction
+from skillopt_es.ports import HANDED_OVER, AnswerFunction, ChatModel, Environment, GraderFunction
 from skillopt_es.sessions.wiring import REAL_WORLD, World, function_model, open_environment
 
 Config = str | os.PathLike[str] | Mapping[str, Json] | RunConfig | None
 Settings = Mapping[str, Json] | Sequence[str]
 """Config keys by their dotted names; or texts as `--set` takes them, such as `train.seed=7`."""
 Model = ChatModel | AnswerFunction
-
-BACKEND = "python"
-"""What a log says of a model that was handed over: no config can name it."""
 
 
 @frozen(kw_only=True)
@@ -43,6 +40,14 @@ class Given:
     grader: GraderFunction | None = None
     program: Program[Any] | None = None
 
+    def __attrs_post_init__(self) -> None:
+        for role, model in self.models().items():
+            _require(callable(model) or isinstance(model, ChatModel), role, model, "a ChatModel or a function")
+        for name, given in (("environment", self.environment), ("program", self.program)):
+            kind: type = Environment if name == "environment" else Program
+            _require(given is None or isinstance(given, kind), name, given, f"{_AN[name]} {kind.__name__}")
+        _require(self.grader is None or callable(self.grader), "grader", self.grader, "a function")
+
     def models(self) -> Mapping[Role, Model]:
         """The models that were handed over, by role."""
         named: Mapping[Role, Model | None] = {"target": self.target, "optimizer": self.optimizer}
@@ -55,7 +60,7 @@ class Given:
             hand_over(self.program)
             found["train.program"] = self.program.name
         for role, model in self.models().items():
-            found[f"model.{role}_backend"] = BACKEND
+            found[f"model.{role}_backend"] = HANDED_OVER
             found[f"model.{role}"] = name_of(model)
         if self.environment is not None:
             found["env.name"] = self.environment.name
@@ -81,6 +86,15 @@ class Given:
         if self.grader is not None:
             raise ConfigError("an environment grades for itself", hint="hand over `environment` or `grader`, not both")
         return self.environment
+
+
+_AN = {"environment": "an", "program": "a"}
+
+
+def _require(right: bool, name: str, given: object, wanted: str) -> None:
+    """Raises ConfigError for what cannot be what it was handed over as, before anything begins."""
+    if not right:
+        raise ConfigError(f"{name} is {given!r:.60}, but must be {wanted}")
 
 
 def settings_texts(settings: Settings) -> tuple[str, ...]:

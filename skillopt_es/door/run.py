@@ -14,7 +14,7 @@ from attrs import asdict, frozen
 from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
 from skillopt_es.engine.fold import fold_log
 from skillopt_es.errors import ConfigError, NotInRun
-from skillopt_es.events.catalog import Recorded, RolloutCompleted, RunCompleted, RunPaused
+from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunCompleted, RunPaused
 from skillopt_es.events.errors import RunNotFound
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Measured, Score, SkillTree
@@ -57,6 +57,12 @@ class Run:
         """`new`, `running` (or killed while it was), `paused` or `completed`."""
         return self.state().status
 
+    @property
+    def pause(self) -> str:
+        """Why the run is paused, in a sentence; empty when it is not."""
+        paused = self.state().paused
+        return "" if paused is None else paused.message
+
     def state(self, at: Moment = None) -> AnyState:
         """Everything that the trainer knew at a moment, folded from the log; raises NotInRun for one it has not."""
         with self._log() as log:
@@ -66,7 +72,14 @@ class Run:
     def events(
         self, types: Collection[str] | None = None, *, after: int = 0, until: Moment = None
     ) -> Iterator[Recorded]:
-        """What happened, in order: each event with its number, time and hash; of some types, if you name them."""
+        """
+        What happened, in order: each event with its number, time and hash; of some types, if you name them.
+
+        Raises NotInRun for a type that no event has.
+        """
+        unknown = [name for name in types or () if name not in BY_NAME]
+        if unknown:
+            raise NotInRun(f"there is no event of type {unknown[0]}", hint=f"the types are {', '.join(BY_NAME)}")
         with self._log() as log:
             yield from log.read(after, _seq(log, until), types)
 

@@ -16,7 +16,7 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.config import EMPTY, RunConfig
 from skillopt_es.door.given import Config, Given, Model, Settings, config_from, settings_texts, stem_of
-from skillopt_es.door.run import Run
+from skillopt_es.door.run import Run, open_run
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer
 from skillopt_es.engine.programs import Program
@@ -166,7 +166,7 @@ async def aresume(
     watch: Watch = _NOBODY,
 ) -> Run:
     """`resume`, for those who have an event loop of their own."""
-    folder = run.folder if isinstance(run, Run) else Path(run)
+    folder = run.folder if isinstance(run, Run) else open_run(run).folder
     given = Given(target=target, optimizer=optimizer, environment=environment, grader=grader, program=program)
     with _told(folder):
         await session.resume(
@@ -198,7 +198,7 @@ def resume(
     Go on with a run from exactly where it stopped; a complete one is left as it is.
 
     Args:
-        run: a `Run`, or its folder.
+        run: a `Run`, its folder, or its name under `runs/`.
         settings: what may change without changing a decision, such as `{"budget.max_calls": 500}`.
         ask_again: where a recorded answer is to another request, or was cut off, ask again.
         accept_loss: go on from what is left of a log whose end is missing.

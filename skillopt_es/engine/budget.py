@@ -1,5 +1,5 @@
 """
-Budgets: what a call may come to at worst is set aside before it starts, and replaced afterwards by what it came to.
+Budgets: the most that a call may cost is set aside before it starts, and replaced afterwards by its real cost.
 
 Pure: no clock, no waiting. What a provider did not report stays charged at the worst that it can have been.
 """
@@ -108,7 +108,7 @@ class Account:
         return True
 
     def settle(self, held: Amount, came_to: Amount) -> None:
-        """What was set aside for a call is free again, and what it came to is spent."""
+        """Frees what was set aside for a call, and spends its real cost."""
         self.reserved -= held
         self.spent += came_to
 

@@ -296,7 +296,7 @@ class LiveCalls:
         if own and not self._ask_again:
             raise Divergence(
                 f"at {slot} the journal holds the answer to another request ({own[-1].call.request_digest[:12]}, "
-                f"model {own[-1].call.model}) than is asked now ({digest[:12]})",
+                f"model {own[-1].call.model}) than the one asked now ({digest[:12]})",
                 hint="a prompt, a model or the data changed since; `--ask-again` asks again from here on",
             )
         return None

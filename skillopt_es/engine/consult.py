@@ -34,7 +34,7 @@ class Consulted(Generic[V]):
 @frozen(kw_only=True)
 class Asking(Generic[V]):
     """
-    A question to the optimizer: what is sent, how a reply is read, and the event that states what it came to.
+    A question to the optimizer: what is sent, how a reply is read, and the event that states the result.
 
     With `silence_fails` a reply without a word is as good as none: where nobody says anything, nobody is there.
     """

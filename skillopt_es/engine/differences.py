@@ -111,7 +111,7 @@ ILLEGAL = (AssertionError, LookupError, ValueError, TypeError, AttributeError)
 def cannot_go_on(recorded: Recorded, error: Exception) -> Mismatch:
     """That what follows an event cannot be told, because the state that it leads to makes no sense."""
     why = f" ({error})" if str(error) else ""
-    return mismatch(recorded, f"leads to no state that a run can continue from{why}: what follows it was not looked at")
+    return mismatch(recorded, f"leads to no state that a run can continue from{why}: what follows it was not checked")
 
 
 def step_of(event: Event) -> int | None:

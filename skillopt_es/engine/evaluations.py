@@ -1,18 +1,28 @@
-"""The evaluations that a run makes, and what is still missing of them: pure functions of the state."""
+"""
+The evaluations that a run makes, and what is still missing of them: pure functions of the state.
+
+Adding up an evaluation: its score, or a pause when too much of it was not measured.
+
+Random draws, each from its own seed: batches, minibatches and comparison samples.
+
+Python's Mersenne Twister and its shuffle, so that the same seed draws the same items as the original trainer. What is
+drawn goes into an event; nothing is drawn twice.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
+from skillopt_es.engine import tasks
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.sampling import draw_seed
 from skillopt_es.engine.tasks import AddUp, Evaluation, Rollouts, Task, Unit
-from skillopt_es.events.catalog import RolloutCompleted
+from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.places import FINAL_TEST, Place
-from skillopt_es.events.values import SkillTree
-from skillopt_es.projections.state import AnyState, Partial, Standing
+from skillopt_es.events.values import Batch, Measured, Outcome, Score, SkillTree
+from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent
 
 
 @frozen(kw_only=True)
@@ -116,3 +126,135 @@ def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:
         )
         for name, skill in texts.values()
     ]
+
+
+def score(evaluation: tasks.Evaluation, state: AnyState, run: RunData) -> Event:
+    """The sum of an evaluation, or a pause when too much of it was not measured."""
+    rows, begun = rows_of(state, evaluation), begun_draw(state, evaluation)
+    not_run = tuple(item for item in evaluation.items if item not in rows) if evaluation.stopped else ()
+    outcomes = [rows[item].outcome for item in evaluation.items if not not_run or item in rows]
+    total = mean_score(outcomes) if not not_run else most_score(outcomes, len(not_run))
+    rollout = run.config.rollout
+    most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
+    measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
+    nothing = measured == 0 and not not_run
+    if nothing or len(outcomes) - measured > most * len(evaluation.items):
+        return _unmeasured_pause(evaluation, rows, total)
+    silent = [item for item in evaluation.items if item in rows and is_silent(rows[item])]
+    if len(silent) > 1 and len(silent) > rollout.max_unanswered_share * measured:
+        return _unanswered_pause(evaluation, rows[silent[0]], len(silent), measured)
+    by_type: dict[str, list[Outcome]] = {}
+    # Where not all items were run only the bound is known, and no type's own mean.
+    for item in () if not_run else evaluation.items:
+        by_type.setdefault(rows[item].task_type or "other", []).append(rows[item].outcome)
+    return SkillScored(
+        place=evaluation.place,
+        purpose=evaluation.purpose,
+        split=evaluation.split,
+        skill=evaluation.skill.hash,
+        score=total,
+        value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
+        by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
+        draw=evaluation.draw,
+        # The first draw has the run's seed, which older events do not say either.
+        seed=None if evaluation.draw == 1 else evaluation.seed,
+        exact=not not_run,
+        not_run=not_run,
+        begun_at="" if begun is None else begun.place,
+    )
+
+
+def _unmeasured_pause(evaluation: tasks.Evaluation, rows: Mapping[str, RolloutCompleted], total: Score) -> RunPaused:
+    kinds: dict[str, int] = {}
+    example = ""
+    for item in (item for item in evaluation.items if item in rows):
+        outcome = rows[item].outcome
+        if not isinstance(outcome, Measured):
+            kind = getattr(outcome, "kind", "not_run")
+            kinds[kind] = kinds.get(kind, 0) + 1
+            example = example or f"{item}: {getattr(outcome, 'message', '')}"
+    what = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return RunPaused(
+        reason="unmeasured",
+        message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
+        f"({what}); first, {example}",
+    )
+
+
+def _unanswered_pause(evaluation: tasks.Evaluation, first: RolloutCompleted, silent: int, tried: int) -> RunPaused:
+    """One item without a word is the model's own 0; when nearly all are, nobody can tell it from a broken endpoint."""
+    return RunPaused(
+        reason="unanswered",
+        message=f"{silent} of {tried} items at {evaluation.place} had no answer in them (first, {first.item}: "
+        f"{first.detail or first.failure}): the endpoint does not work, or the skill silences the model. These items "
+        "are tried again; with `--set rollout.max_unanswered_share=1` what is still empty then counts as the model's 0",
+    )
+
+
+def most_score(outcomes: list[Outcome], not_run: int) -> Score:
+    """The most that the means can be where so many items were not run."""
+    known = mean_score(outcomes)
+    measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
+    hard, soft = ((measured * value + not_run) / (measured + not_run) for value in (known.hard, known.soft))
+    return Score(hard=hard, soft=soft, measured=measured, unmeasured=known.unmeasured)
+
+
+def mean_score(outcomes: list[Outcome]) -> Score:
+    """The means over what was measured; all zero with `measured` 0 when nothing was."""
+    measured = [outcome for outcome in outcomes if isinstance(outcome, Measured)]
+    count = len(measured)
+    return Score(
+        hard=sum(outcome.hard for outcome in measured) / count if count else 0.0,
+        soft=sum(outcome.soft for outcome in measured) / count if count else 0.0,
+        measured=count,
+        unmeasured=len(outcomes) - count,
+    )
+
+
+def shuffled(items: Sequence[str], seed: int) -> list[str]:
+    """A copy in the order that this seed gives."""
+    order = list(items)
+    random.Random(seed).shuffle(order)  # noqa: S311  # reproducible draws, not secrets
+    return order
+
+
+def epoch_batches(items: Sequence[str], *, epoch: int, seed: int, batch_size: int, batches: int) -> tuple[Batch, ...]:
+    """An epoch's batches: consecutive slices of the shuffled items; a slice that would be empty is drawn anew."""
+    # The original's numbers, here and below: the same seed must draw the same items.
+    epoch_seed = seed + epoch * 1000
+    order = shuffled(items, epoch_seed)
+    planned = []
+    for index in range(batches):
+        batch_seed = epoch_seed + index + 1
+        chosen = order[index * batch_size : (index + 1) * batch_size]
+        if not chosen:
+            chosen = shuffled(order, batch_seed)[:batch_size]
+        planned.append(Batch(seed=batch_seed, items=tuple(chosen)))
+    return tuple(planned)
+
+
+def comparison_seed(seed: int, epoch: int) -> int:
+    """The seed of everything that is drawn for an epoch's comparison."""
+    return seed + epoch * 2000
+
+
+def draw_seed(seed: int, draw: int) -> int:
+    """The seed of one of a text's draws on the validation items; the first one's is the run's, as it always was."""
+    # Far away from all other seeds of a run, which are some thousands apart.
+    return seed + (draw - 1) * 10_000_000
+
+
+def comparison_sample(items: Sequence[str], *, epoch: int, seed: int, count: int) -> tuple[str, ...]:
+    """The items on which an epoch's first and last skill are compared."""
+    return tuple(shuffled(items, comparison_seed(seed, epoch))[:count])
+
+
+def comparison_candidates(items: Sequence[str], *, epoch: int, seed: int, compared: Sequence[str]) -> tuple[str, ...]:
+    """The items not compared yet, in the order in which they are drawn when more are wanted."""
+    seen = set(compared)
+    return tuple(item for item in shuffled(items, comparison_seed(seed, epoch)) if item not in seen)
+
+
+def chunks(items: Sequence[str], size: int) -> list[tuple[str, ...]]:
+    """Consecutive groups of at most `size`."""
+    return [tuple(items[start : start + size]) for start in range(0, len(items), size)]

@@ -53,4 +53,4 @@ def fold_log(log: Iterable[Recorded], state: AnyState | None = None) -> tuple[An
         return fold(passing(), state), seq
     # The fold asserts what must stand before an event.
     except (AssertionError, LookupError) as error:
-        raise LogDamaged(f"what stands before event {seq} of the log cannot lead to it", seq=seq) from error
+        raise LogDamaged(f"the log before event {seq} cannot lead to it", seq=seq) from error

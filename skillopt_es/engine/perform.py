@@ -8,14 +8,14 @@ from typing import Any
 
 from attrs import frozen
 
-from skillopt_es.engine import scores
 from skillopt_es.engine.calls import Calls
 from skillopt_es.engine.consult import consult
-from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.evaluations import score
 from skillopt_es.engine.programs import Program
 from skillopt_es.engine.rollout import Emission, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import AddUp, Decide, Questions, Rollouts, Task
+from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import Event
 from skillopt_es.ports import AsyncCall as Work
 from skillopt_es.ports import Executor
@@ -49,7 +49,7 @@ async def perform(
                 async for events in stream:
                     yield Emission(events, [])
         case AddUp(evaluation):
-            yield Emission([scores.score(evaluation, state, run)], [])
+            yield Emission([score(evaluation, state, run)], [])
         case Decide(name):
             yield Emission([program.decisions[name](state, run, ports.evidence)], [])
 

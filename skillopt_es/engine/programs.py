@@ -20,9 +20,9 @@ from skillopt_es.engine.consult import Asking
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
 from skillopt_es.engine.evaluations import Contest
-from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Task, Unit
+from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RunStarted
 from skillopt_es.events.errors import SkillOptError
@@ -209,13 +209,13 @@ def _installed(name: str, place: str = "") -> Program[Any]:
         ways = [each for each in sorted(found) if _trains(found[each])]
         close = get_close_matches(name, ways, n=1)
         raise ConfigError(
-            f"{place}train.program is {name!r}, and no installed package brings a program of that name",
+            f"{place}train.program is {name!r}, and no installed package provides a program of that name",
             hint=f"did you mean {close[0]}?" if close else f"installed: {', '.join(ways)}",
         )
     program = found[name].load()
     if not isinstance(program, Program):
         raise ConfigError(
-            f"{place}train.program is {name!r}, and what is installed under that name is no Program",
+            f"{place}train.program is {name!r}, and what is installed under that name is not a Program",
             hint=f"its entry point has to name a value of that class: {found[name].value}",
         )
     return program

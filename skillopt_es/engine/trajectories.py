@@ -5,6 +5,8 @@ A trajectory's blob names what went over the wire by its place in the unit's cal
 what is nowhere else stands in it as text. The same answer to the same task is thus one blob, under whatever skill.
 
 What is shown is bounded: of long records the head and the tail are kept and the cut is marked.
+
+What a run has recorded of the world, read back: texts by digest, and whole exchanges with a model by reference.
 """
 
 from __future__ import annotations
@@ -13,14 +15,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from attrs import frozen
+from attrs import field, frozen
 
-from skillopt_es.engine.call_records import Exchange, shown_step
-from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
+from skillopt_es.engine.calls import AllCalls, Texts
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
-from skillopt_es.events.values import Failed, Measured
+from skillopt_es.events.errors import LogDamaged
+from skillopt_es.events.values import CallRef, Failed, Measured
 from skillopt_es.ports import Episode, TrajectoryRecord
 
 _UNTRUSTED = (
@@ -166,3 +169,46 @@ def _share(lengths: Sequence[int], most: int) -> int:
             return share
         left -= length
     return left
+
+
+_KEPT = 128
+_MOST_CHARS = 65_536
+
+
+@frozen
+class RecordedTexts:
+    """The texts and calls of one log; the last calls are kept, for a step asks for those that it has just made."""
+
+    texts: Texts
+    journal: AllCalls
+    _last: dict[CallRef, Exchange] = field(factory=dict, init=False, repr=False, eq=False)
+
+    def text(self, digest: str) -> str:
+        """The text with this digest."""
+        return self.texts.text(digest)
+
+    def exchange(self, ref: CallRef) -> Exchange:
+        """The call that an event refers to; raises LogDamaged when the journal has no such call."""
+        found = self._last.get(ref)
+        if found is None:
+            found = self._read(ref)
+            self.keep(ref, found)
+        return found
+
+    def keep(self, ref: CallRef, exchange: Exchange) -> None:
+        """Have a call at hand that the log holds too; very long ones are read again when they are wanted."""
+        if sum(map(len, exchange.sent)) > _MOST_CHARS:
+            return
+        if len(self._last) >= _KEPT:
+            # A dict keeps its order: this is the oldest.
+            self._last.pop(next(iter(self._last)))
+        self._last[ref] = exchange
+
+    def _read(self, ref: CallRef) -> Exchange:
+        for row in self.journal.attempts(ref.slot):
+            if row.digest == ref.digest:
+                recorded = "" if row.call.response is None else self.text(row.call.response)
+                answer, _ = read_answer(recorded, row.call.finish) if recorded else ("", ())
+                steps = () if row.call.trace is None else steps_of(self.text(row.call.trace))
+                return Exchange(tuple(self.text(digest) for _, digest in row.call.request.messages), answer, steps)
+        raise LogDamaged(f"the journal has no call {ref.digest[:12]} at {ref.slot}")

@@ -39,7 +39,9 @@ def traces_url(endpoint: str) -> str:
     """Where spans go: an address that has a path of its own as it is, any other with OTLP's path for traces."""
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise OutputRefused(f"{parts.hostname or 'the endpoint'} is no address of a collector", hint="http://host:4318")
+        raise OutputRefused(
+            f"{parts.hostname or 'the endpoint'} is not the address of a collector", hint="http://host:4318"
+        )
     return endpoint if parts.path.strip("/") else endpoint.rstrip("/") + _TRACES
 
 

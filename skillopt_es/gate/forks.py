@@ -48,7 +48,7 @@ def contradiction(state: AnyState, old: RunConfig, new: RunConfig) -> str:
         return ""
     begun = program_at(state).under_way(state)
     if begun:
-        return f"{begun} under way, and one half of it cannot be decided by other settings than the other"
+        return f"{begun} under way, and the same settings must decide both halves of it"
     assert state.started is not None
     items = len(state.started.splits.val)
     return _against_the_start(old, new, items) or (_against_what_was_measured(old, new) if state.measured else "")

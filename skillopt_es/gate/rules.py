@@ -4,7 +4,8 @@ The rules of the gate: what the draws of two texts say about them. Pure: a rule 
 A draw is one evaluation of a text, item by item. `strict` compares one draw of each text, as the paper does. `confirm`
 wants an apparent win to happen again in fresh draws of both. `paired` wants the mean difference over several draws to
 exceed the noise of drawing, which is measured as the scatter of each item over its draws, or of each family of items
-that flip together: where no item ever flips, it is zero.
+that flip together: where no item ever flips, it is zero. `no_loss` takes what is not worse in one draw of each: a
+candidate has then won elsewhere already, on training items.
 
 `KINDS` has all that is asked of a rule by its name. A new rule is a name in `GateRule`, a value in `KINDS`, and a word
 about it in `configs/base.yaml`.
@@ -24,13 +25,24 @@ from skillopt_es.gate.compare import NO_FAMILIES, Comparison, Draw, Worth, compa
 
 Verdict = Literal["accept", "reject", "indecisive"]
 Reason = Literal[
-    "better", "confirmed", "beyond_noise", "not_better", "not_confirmed", "within_noise", "items_lost", "few_items"
+    "better",
+    "confirmed",
+    "beyond_noise",
+    "not_worse",
+    "not_better",
+    "not_confirmed",
+    "within_noise",
+    "worse",
+    "items_lost",
+    "few_items",
 ]
 
 REASONS: Mapping[str, str] = {
     "better": "better than current",
     "confirmed": "better than current, and once more in fresh draws",
     "beyond_noise": "better than current by more than noise",
+    "not_worse": "not worse than current",
+    "worse": "worse than current",
     "not_better": "not better than current",
     "not_confirmed": "better than current, but not once more in fresh draws",
     "within_noise": "not better than current by more than noise",
@@ -165,6 +177,15 @@ def _won_once(rule: Rule, current: Side, candidate: Side, worth: Worth, known: K
     return _won_again(1, _oldest(current), _oldest(candidate), worth)
 
 
+def _not_worse(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known) -> Ruling | MoreDraws:
+    """By the first draw of each text: what is gained makes up for what is lost."""
+    ours, theirs = _oldest(candidate), _oldest(current)
+    seen = compare(theirs.draws, ours.draws, theirs.bonus, ours.bonus, worth)
+    if seen.gain < -_ROUNDING:
+        return Ruling(verdict="reject", reason="worse", comparison=seen)
+    return Ruling(verdict="accept", reason="not_worse", comparison=seen)
+
+
 def _oldest(side: Side) -> Side:
     return Side(draws=side.draws[:1], bonus=side.bonus)
 
@@ -284,17 +305,19 @@ class RuleKind:
 
     `heeds` are the settings that say something to it. Where a candidate's next draw ends early, `opposed` is what that
     is compared with, and together with which of its own draws; `stated` the draws whose means are stated beside the
-    verdict. A candidate that loses a later round is `lost_later`. A rule that `pools` its draws compares their means,
-    where a gain as small as a rounding is none. `needs` says what so few items cannot carry; `usual` are the forms of
-    the rule that others are measured by.
+    verdict. A candidate that loses its first round is `lost_first`, a later one `lost_later`. A rule that `pools` its
+    draws compares their means, where a gain as small as a rounding is none; by one that `takes_ties` a tie wins.
+    `needs` says what so few items cannot carry; `usual` are the forms of the rule that others are measured by.
     """
 
     heeds: tuple[Heeded, ...] = ()
     judged: Callable[[Rule, Side, Side, Worth, Known], Ruling | MoreDraws]
     opposed: Callable[[Side, Side], Opposed]
     stated: Callable[[Side, Side], Opposed]
+    lost_first: tuple[Verdict, Reason] = ("reject", "not_better")
     lost_later: tuple[Verdict, Reason] = ("reject", "not_better")
     pools: bool = False
+    takes_ties: bool = False
     needs: Callable[[Rule, int], SettingRefused | None] = _carries_any
     usual: tuple[Rule, ...]
 
@@ -320,6 +343,14 @@ KINDS: Mapping[GateRule, RuleKind] = {
             Rule(name="paired", draws=2, standard_errors=1.0),
             Rule(name="paired", draws=3, standard_errors=1.5),
         ),
+    ),
+    "no_loss": RuleKind(
+        judged=_not_worse,
+        opposed=_first_draws,
+        stated=_first_draws,
+        lost_first=("reject", "worse"),
+        takes_ties=True,
+        usual=(),  # alone it refuses no text that is as good as another: measured beside the others it says nothing
     ),
 }
 

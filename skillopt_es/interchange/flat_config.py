@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import cast
 
-from skillopt_es.config.adapter_names import role_backend
-from skillopt_es.config.backends import OWN_KEYS
+from skillopt_es.config.backends import OWN_KEYS, role_backend
 from skillopt_es.config.original import MOVED, READ, RENAMED
 from skillopt_es.events.values import Json
 

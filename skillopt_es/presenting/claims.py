@@ -32,18 +32,18 @@ def _difference(each: Difference, judged: int) -> str:
     lead = f"On {each.split}, {names} against {listed(list(each.before.names))}: {change(each.change)}"
     pair = each.paired
     if pair is None:
-        return f"{lead}; the log has no results of single items, so whether that is more than noise cannot be told."
+        return f"{lead}; the log has no results of single items, so it cannot be told whether that is more than noise."
     turned = f"{len(pair.won)} won and {len(pair.lost)} lost of {counted(pair.items, 'item')}"
     if each.after.chosen and not pair.within_noise:
         among = f"among {counted(judged, 'text')}" if judged > 1 else "by a gate"
-        return f"{lead}, {turned}. These items chose it {among}, so no test of chance on them says anything of it."
+        return f"{lead}, {turned}. These items chose it {among}, so no test of chance on them says anything about it."
     return f"{lead}, {turned}: {noise_words(pair)}."
 
 
 def noise_words(pair: Paired) -> str:
     """Whether chance alone explains a difference, and by which count."""
     if not pair.resolvable:
-        return "within noise, as anything would be with so few items"
+        return "within noise: with so few items, any difference would be"
     together = pair.by_family
     if together is None:
         return f"{'within' if pair.within_noise else 'more than'} noise ({chance(pair.probability)})"
@@ -61,25 +61,23 @@ def _accepted(found: Headlines) -> str:
     taken = "its predecessor" if len(found.accepted) == 1 else "the text before it"
     if not noise:
         some = "The" if len(found.accepted) == 1 else "Each of the"
-        many = (
-            f"The gate compared {counted(found.judged, 'text')} on the same items, so this is no test of any of them."
-        )
+        many = f"The gate compared {counted(found.judged, 'text')} on the same items, so this tests none of them."
         return f"{some} {whole} turned more items against {taken} than chance does in one comparison. {many}"
     if len(noise) == len(found.accepted):
         none = "The accepted text won by no" if len(noise) == 1 else f"None of the {whole} won by"
-        return f"{none} more than {by} against {taken}; the gate's rule takes it all the same."
+        return f"{none} more than {by} against {taken}; the gate's rule accepts it anyway."
     names = [f"step {each.step}" if each.epoch is None else f"guidance of epoch {each.epoch}" for each in noise]
     rest = len(names) - _MOST_NAMES
     shown = listed(names if rest <= 0 else [*names[:_MOST_NAMES], f"{rest} more"])
     lead = f"Of {whole}, {len(noise)} won by no more than {by.rstrip(',')} ({shown})"
-    return f"{lead}, each against {taken}; the gate's rule takes it all the same."
+    return f"{lead}, each against {taken}; the gate's rule accepts it anyway."
 
 
 def _missing(found: Headlines) -> Iterator[str]:
     if found.judged and not any(each.split == "test" for each in found.scores):
-        yield "Nothing was measured on test items: what the best is worth on items that nobody chose by is not known."
+        yield "Nothing was measured on test items, so the best skill's worth on other items is unknown."
     lost = [each for each in found.scores if each.unmeasured]
     if lost:
-        yield "Items that could not be measured are in no score: where the table says “of”, some are left out."
+        yield "Items that could not be measured count in no score: where the table says “of”, some are left out."
     if any(not each.exact for each in found.scores):
-        yield "A score with ≤ is an upper bound: not every item was run, for the verdict was certain without them."
+        yield "A score with ≤ is an upper bound: not every item was run, because the verdict was already certain."

@@ -40,9 +40,9 @@ def not_as_wanted(spent: Spent) -> list[str]:
     ahead, lines = spent.ahead, []
     if ahead.made.calls:
         lost = shown_usage(ahead.wasted, spent.currency)
-        lines.append(f"{ahead.made.calls:,} calls were made ahead of a verdict; of no use in the end: {lost}")
+        lines.append(f"{ahead.made.calls:,} calls were made ahead of a verdict; not used in the end: {lost}")
     if ahead.repeats:
-        lines.append(f"{ahead.repeats:,} further calls were not made: the same request had been answered before")
+        lines.append(f"{ahead.repeats:,} more calls were not needed: the same request had been answered before")
     return lines
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 
-LATEST = 2
+LATEST = 3
 """What new runs begin with."""
 
 

@@ -8,10 +8,10 @@ A schema goes with each reader, for endpoints that can be held to one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from skillopt_es.events.values import Draft, Edit, EditOp, FailurePattern, Json, PatchSource, Suggestion
 from skillopt_es.replies.envelope import read_envelope
@@ -29,6 +29,7 @@ from skillopt_es.replies.parts import (
 )
 
 _OPS = ("append", "insert_after", "replace", "delete")
+_MOST_HYPOTHESIS = 300
 
 
 @frozen(kw_only=True)
@@ -80,9 +81,20 @@ class AdviceReply:
 
 
 def read_patch(
-    text: str, *, patch: str, kind: PatchSource, support: int, most: int, most_notes: int = 0
+    text: str,
+    *,
+    patch: str,
+    kind: PatchSource,
+    support: int,
+    most: int,
+    most_notes: int = 0,
+    claimable: Collection[str] = (),
 ) -> PatchReply | Unusable:
-    """An analyst's reply: at most `most` edits, each standing on the whole minibatch, and `most_notes` notes."""
+    """
+    An analyst's reply: at most `most` edits, each standing on the whole minibatch, and `most_notes` notes.
+
+    With `claimable` items an edit says which of them it is for, and stands on those.
+    """
     reply = read_envelope(text, "edits", support=support, most_notes=most_notes)
     if isinstance(reply, Unusable):
         return reply
@@ -91,8 +103,17 @@ def read_patch(
         edit = _edit(row, name=f"{patch}#{position}", origins=(patch,), support=support, source=kind)
         if isinstance(edit, Unusable):
             return edit
-        edits.append(edit)
+        edits.append(_claiming(edit, cast(Mapping[str, Json], row), claimable) if claimable else edit)
     return PatchReply(edits=tuple(edits), patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes)
+
+
+def _claiming(edit: Edit, row: Mapping[str, Json], claimable: Collection[str]) -> Edit:
+    """The edit with its one-line hypothesis and the items that it names; a single name may stand without a list."""
+    said = row.get("items", row.get("claims"))
+    named = said if isinstance(said, list) else [said]
+    claims = tuple(dict.fromkeys(name for name in named if isinstance(name, str) and name in claimable))
+    hypothesis = " ".join(text_in(row, "hypothesis").split())[:_MOST_HYPOTHESIS]
+    return evolve(edit, claims=claims, hypothesis=hypothesis, support=len(claims) or edit.support)
 
 
 def _useful(rows: Sequence[Json]) -> list[Json]:
@@ -216,6 +237,10 @@ FAILURE_SCHEMA = object_of(failure_summary=FAILURES, patch=_PATCH)
 SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH)
 NOTED_FAILURE_SCHEMA = object_of(failure_summary=JUDGED_FAILURES, patch=_PATCH, appendix_notes=list_of(STRING))
 NOTED_SUCCESS_SCHEMA = object_of(success_patterns=list_of(STRING), patch=_PATCH, appendix_notes=list_of(STRING))
+CLAIMED_SCHEMA = object_of(
+    reasoning=STRING,
+    edits=list_of(object_of(hypothesis=STRING, items=list_of(STRING), op=_OP, target=STRING, content=STRING)),
+)
 CONSOLIDATION_SCHEMA = object_of(reasoning=STRING, appendix_notes=list_of(STRING))
 MERGE_SCHEMA = object_of(
     reasoning=STRING,

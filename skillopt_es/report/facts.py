@@ -177,7 +177,7 @@ def _sessions(records: Sequence[Recorded]) -> Iterator[Session]:
             case RunStarted():
                 how = "began"
             case RunForked():
-                how = f"forked of {event.parent} after event {event.seq:,}"
+                how = f"forked from {event.parent} after event {event.seq:,}"
             case RunResumed():
                 how = "went on"
             case _:

@@ -158,7 +158,7 @@ def _kind(rate: float | None, outcomes: Sequence[Outcome]) -> str:
 
 
 def _legend() -> Html:
-    keys = (("p", "passed"), ("h", "in part, or not in each draw"), ("f", "failed"), ("u", "not measured"))
+    keys = (("p", "passed"), ("h", "partly, or not in every draw"), ("f", "failed"), ("u", "not measured"))
     parts = [
         el("span", el("span", _CELLS[kind], class_=f"cell {kind}", aria_hidden="true"), words, class_="key")
         for kind, words in keys

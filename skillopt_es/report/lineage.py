@@ -110,14 +110,14 @@ def tree_section(facts: Facts) -> Html | None:
     last = max(index for index, node in enumerate(tree.nodes) if node.taken)
     rows = [_row(node, tree, goes_on=index < last) for index, node in enumerate(tree.nodes)]
     forks = [
-        note(f"Forked of {fork.parent} after event {fork.seq:,}; what was made up to there is that run's.")
+        note(f"Forked from {fork.parent} after event {fork.seq:,}; everything up to there belongs to that run.")
         for fork in tree.forks
     ]
     return section(
         "Lineage",
-        note("The line on the left is the current skill through the run; what was refused hangs beside it."),
+        note("The line on the left is the current skill through the run; refused texts hang beside it."),
         *forks,
-        table("Every text of the run, in the order of their making", headers, rows, kind="tree"),
+        table("Every text of the run, in the order they were made", headers, rows, kind="tree"),
         name="lineage",
     )
 

@@ -198,7 +198,7 @@ def used(total: UsageSums, currency: str) -> list[Html]:
     if total.input.known is not None or total.output.known is not None:
         more = "+" if total.input.silent or total.output.silent else ""
         tokens = total.input.reported + total.output.reported
-        written = "nobody said how many were written"
+        written = "the number written is unknown"
         if total.output.known is not None:
             written = f"{total.output.known:,} of them written"
         tiles.append(_tile("tokens", f"{tokens:,}{more}", written))

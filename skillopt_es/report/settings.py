@@ -82,7 +82,7 @@ def config_section(facts: Facts) -> Html | None:
     added = [_line(facts, key, None) for key in facts.settings if key not in known]
     if added:
         parts.append(fold("added later", _settings("Settings that were added later", added)))
-    said = f"{counted(changed, 'key')} changed after the start; these say so." if changed else "As the run recorded it."
+    said = f"{counted(changed, 'key')} changed after the start (marked)." if changed else "As the run recorded it."
     return section("Config", note(f"{said} Keys and passwords are never part of it."), *parts, name="config")
 
 

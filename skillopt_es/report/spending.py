@@ -34,14 +34,14 @@ def spending_section(facts: Facts) -> Html | None:
     said += map(_sentence, (*not_as_wanted(spent), *not_counted(spent)))
     if spent.inherited:
         said.append(
-            note(f"A fork: what came along from its parent ({counted(spent.inherited, 'call')}) is not counted.")
+            note(f"A fork: what it copied from its parent ({counted(spent.inherited, 'call')}) is not counted.")
         )
     times = {} if facts.durations is None else facts.durations.by_stage
     if facts.durations is not None:
         said.append(
             note(
-                "A stage's time is that in which its results were waited for; calls run side by side. What no stage "
-                "explains (planning, gates, start-up) is only in the total; pauses are in neither."
+                "A stage's time is the time spent waiting for its results; calls run side by side. Time outside "
+                "all stages (planning, gates, start-up) is only in the total; pauses are in neither."
             )
         )
     return section("Calls, tokens, money and time", _table(spent, times, facts), *said, name="spending")
@@ -97,7 +97,7 @@ def _there(there: UsageThere, facts: Facts) -> list[Html]:
     rows = [row(stage.replace("_", " "), _numbers_there(usage)) for stage, usage in there.by_stage.items()]
     rows.append(row("all", _numbers_there(together(there.by_stage.values())), class_="total"))
     headers = [("stage", False), ("calls", True), ("tokens in", True), ("tokens out", True)]
-    said = note("As the trainer that made this run counted; what it did not count is a dash, not 0.")
+    said = note("As counted by the trainer that made this run; a dash means not counted, not 0.")
     part = [] if there.whole else [note("Of the recorded steps only: there is no summary of the whole run.")]
     if WHOLE_RUN in times:
         part.append(note(f"The run took {shown_seconds(times[WHOLE_RUN])}."))

@@ -91,11 +91,11 @@ def _numbers(facts: Facts, line: StepLine, chain: Chain | None) -> Html:
 def _gate(gate: GateVerdict) -> str:
     """The verdict's evidence, and how often chance alone would turn items so unevenly."""
     if gate.alone:
-        return f"{gate.metric}; not compared: the text that it met was never measured"
+        return f"{gate.metric}; not compared: the text it was compared with was never measured"
     if gate.compared is None or gate.current_score is None:
         return f"{gate.metric}; how many items were compared is not known"
     by_chance = chance(sign_test(len(gate.won), len(gate.lost)))
-    same = f"; this very text had been measured in {gate.known_from}" if gate.known_from else ""
+    same = f"; this text had already been measured in {gate.known_from}" if gate.known_from else ""
     return f"{gate.metric} on {counted(gate.compared, 'item')}; {by_chance} if no other had been compared{same}"
 
 

@@ -65,7 +65,7 @@ def find(what: str, log: EventLog, journal: Journal) -> Found:
         raise NotInRun(f"{what} is the beginning of {len(found)} skills and calls of {log.run.name}", hint="say more")
     raise NotInRun(
         f"{log.run.name} has no event, call or skill {what}",
-        hint=f"say an event's number (1 to {head}), a call's slot as events name it, or how a skill's hash begins",
+        hint=f"give an event's number (1 to {head}), a call's slot as events name it, or the start of a skill's hash",
     )
 
 
@@ -154,4 +154,4 @@ def _not_reached(log: Events, kind: Literal["step", "epoch"], number: int, last:
     if number > total or number < 1:
         return NotInRun(f"{log.run.name} has no {kind} {number}: it is a run of {counted(total, kind)}")
     far = f"the last {kind} that ended is {last} of {total}" if last else f"no {kind} of its {total} has ended"
-    return NotInRun(f"{log.run.name} has not come to the end of {kind} {number}: {far}")
+    return NotInRun(f"{log.run.name} has not reached the end of {kind} {number}: {far}")

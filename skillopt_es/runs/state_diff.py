@@ -115,7 +115,7 @@ def _scores(which: str, known: Mapping[str, Measurement], left: Standing | None,
 
 
 def _value(standing: Standing | None, measured: Measurement | None) -> float | None:
-    """What a skill counted then; of one that was only measured at another time, what it came to."""
+    """What a skill counted then; for one that was only measured at another time, its score."""
     if standing is None or standing.value is not None or measured is None:
         return None if standing is None else standing.value
     return measured.value

@@ -146,9 +146,9 @@ def check_bounded(config: RunConfig, models: Mapping[Role, ChatModel]) -> None:
     for role, model in models.items():
         if key and is_unbounded(model):
             raise ConfigError(
-                f"{config.place(f'budget.{key}')}budget.{key} cannot be promised: the {role} is a coding agent "
+                f"{config.place(f'budget.{key}')}budget.{key} cannot be kept: the {role} is a coding agent "
                 f"({config.role(role).backend}), which asks its model as often as it likes",
-                hint="budget.max_calls (questions to the agent) and budget.max_minutes hold for it",
+                hint="budget.max_calls (questions to the agent) and budget.max_minutes work for it",
             )
 
 
@@ -165,7 +165,7 @@ def _check_left(config: RunConfig, before: Spent) -> None:
         place = "" if asked else config.place(f"budget.max_{over}")
         raise ConfigError(
             f"{place}budget.max_{over} is {getattr(budget, f'max_{over}'):g}, with {used_words(over, shown)} so far",
-            hint=f"give more than that: `--max-{over} N`",
+            hint=f"set a higher limit: `--max-{over} N`",
         )
 
 
@@ -268,7 +268,7 @@ def _structured(path: Path, number: int, line: bytes, kind: type[T]) -> T:
         return _CONVERTER.structure(json.loads(line), kind)
     except MISFITS as error:
         raise LogDamaged(
-            f"line {number} of {path} is not what was written: which calls were in flight when the run was killed "
-            "cannot be told",
+            f"line {number} of {path} was changed: it cannot be told which calls were in flight when the run was "
+            "killed",
             hint="restore the file from a copy; or remove it and continue: the budget then does not count these calls",
         ) from error

@@ -110,7 +110,7 @@ async def _check_grader(environment: Environment, splits: Splits) -> Check:
     why = await _why_not_graded(environment, splits)
     if not why:
         return Check("grader", "ok", "made-up answers get a grade")
-    return Check("grader", "problem", why, "correct this first: as it is, no answer of the target gets a score")
+    return Check("grader", "problem", why, "fix this first: until then, no answer of the target gets a score")
 
 
 def _check_beginning(config: RunConfig, splits: Splits) -> Iterator[Check]:
@@ -122,7 +122,7 @@ def _check_beginning(config: RunConfig, splits: Splits) -> Iterator[Check]:
         yield Check("data", "warning", note, "`--set train.train_size=0` says that this is meant")
     if any(isinstance(why, DataError) for why in refused):
         return
-    told = [Check("data", "warning", note, "drop one of each") for note in shared_notes(splits)]
+    told = [Check("data", "warning", note, "remove one of each") for note in shared_notes(splits)]
     yield from told or _check_twins(splits)
 
 
@@ -174,7 +174,7 @@ def _tried(probe: Path, base: Path) -> Check:
         except RunBusy:
             return Check("folder", "ok", f"{base} takes a write-ahead log and a lock")
     return Check(
-        "folder", "problem", f"{base} does not honour locks: two writers could meet", "keep runs on a local disk"
+        "folder", "problem", f"{base} does not honour locks: two writers could collide", "keep runs on a local disk"
     )
 
 

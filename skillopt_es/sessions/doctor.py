@@ -161,7 +161,7 @@ async def _check_answers(config: RunConfig, models: Mapping[Role, ChatModel], ru
         for note in notes:
             yield Check(role, "warning", note, "set model.agent_answers: hidden")
         if isinstance(model, Onlooker) and not notes:
-            yield Check(role, "ok", "does not see the data, the runs, and what lies beside them")
+            yield Check(role, "ok", "cannot see the data, the runs, or anything beside them")
 
 
 async def _examine_all(config: RunConfig, models: dict[Role, ChatModel]) -> AsyncIterator[Check]:
@@ -255,7 +255,7 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
             if not unreached:
                 yield Check("endpoint", "ok", f"{urlsplit(base_url).hostname or base_url} answers")
         if isinstance(each.answer, Unanswered):
-            yield Check(each.role, "ok", "its questions wait for whoever answers them (`skillopt-es handoff`)")
+            yield Check(each.role, "ok", "its questions wait for somebody to answer them (`skillopt-es handoff`)")
         elif isinstance(each.answer, CallFailed):
             name = "endpoint" if unreached else each.role
             yield Check(name, "problem", said_of(each.answer), fix_for(each.answer, each.role, own))
@@ -281,7 +281,7 @@ def said_of(failure: CallFailed) -> str:
 def _measures(reply: ChatReply) -> str:
     read, written = reply.usage.input, reply.usage.output
     tokens = "tokens are not reported" if None in (read, written) else f"{read} tokens in, {written} out"
-    cut = f"; cut at {_TOKENS} tokens, as models that think are" if reply.finish == "length" else ""
+    cut = f"; cut at {_TOKENS} tokens, as is usual for models that think" if reply.finish == "length" else ""
     return f"answered in {reply.latency_ms} ms, {tokens}{cut}"
 
 
@@ -315,12 +315,12 @@ def fix_for(failure: CallFailed, role: Role, own: RoleConfig) -> str:
         "config": f"check model.{role} (now {own.model!r}) and {where}",
         "quota": "the account has no credit left: top it up",
         "rate_limit": "wait a little, or set model.requests_per_minute",
-        "server": "the endpoint is in trouble: try again later",
+        "server": "the endpoint has a problem: try again later",
         "transport": f"is the endpoint up? check {where}",
         "timeout": f"is the endpoint up? check {where}, and model.timeout_seconds",
         "empty": f"is model.{role} (now {own.model!r}) a chat model?",
         "invalid_reply": f"{where} must be an endpoint of {own.backend}",
-        "bad_request": "the endpoint takes other questions, but not this one: its own words say why",
+        "bad_request": "the endpoint accepts other questions, but not this one: its message says why",
         "context_length": f"model.{role} (now {own.model!r}) takes too little text for this work",
     }
     return failure.hint or fixes[failure.kind]

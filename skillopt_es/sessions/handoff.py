@@ -112,7 +112,7 @@ def record_answer(folder: Path, key: str, text: str, now: Callable[[], datetime]
     # Editors end a file with a line break that nobody means.
     answer = clean_text(text.rstrip("\r\n"))
     if not answer.strip():
-        raise DataError("an empty answer is none", hint="to let the question wait, do not answer it")
+        raise DataError("an answer must not be empty", hint="to let the question wait, do not answer it")
     question = _named(key, questions(folder), folder)
     writer = RunWriter.open(folder, now=now)
     try:

@@ -46,7 +46,7 @@ def check_walls(environment: Environment, config: RunConfig, run: Path) -> None:
         raise ConfigError(
             f"answers cannot be kept from code behind walls: {problem}",
             hint="keep config, data and runs in a folder of their own, or set env.sandbox: unconfined, which lets that "
-            "code do whatever you may do",
+            "code do whatever you can do",
         )
 
 

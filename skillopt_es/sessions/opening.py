@@ -20,13 +20,13 @@ from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
-from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Trainer, Work
 from skillopt_es.engine.perform import Ports
 from skillopt_es.engine.purse import Purse
 from skillopt_es.engine.rollout import RolloutPorts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.errors import SkillOptError

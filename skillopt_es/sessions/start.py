@@ -103,13 +103,13 @@ def _shared(splits: Splits) -> _Shared:
 def _what_splits_share(config: RunConfig, found: _Shared) -> Iterator[DataError]:
     if found.ids:
         yield DataError(
-            f"{len(found.ids)} items stand in two splits: first, {found.ids[0]}",
-            hint="keep each in one split: what was trained on must not be scored",
+            f"{len(found.ids)} items are in two splits: first, {found.ids[0]}",
+            hint="keep each in one split: a score must not use items that were trained on",
         )
     elif found.inputs and config.env.same_input == "refuse":
         yield DataError(
             _same_inputs(found),
-            hint="drop one of each; or set env.same_input: warn, and scores count what was trained on",
+            hint="remove one of each; or set env.same_input: warn, and scores count what was trained on",
         )
 
 
@@ -130,7 +130,7 @@ def _another_size(config: RunConfig, size: int) -> Iterator[ConfigError]:
         yield ConfigError(
             f"{config.place('train.train_size')}train.train_size is {configured}, "
             f"but the train split has {counted(size, 'item')}",
-            hint="set train.train_size to 0: then it is as many as there are",
+            hint="set train.train_size to 0 to use all of them",
         )
 
 
@@ -166,7 +166,7 @@ def _nothing_to_trust(config: RunConfig) -> Iterator[ConfigError]:
         yield ConfigError(
             f"{config.place('evaluation.no_untrusted_only')}evaluation.no_untrusted_only refuses whatever comes from "
             "untrusted attempts, and env.trust says that all of them are",
-            hint="turn it off, or say of each untrusted item that it is (its field `trust`)",
+            hint="turn it off, or mark each untrusted item in its field `trust`",
         )
 
 

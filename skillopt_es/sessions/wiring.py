@@ -20,13 +20,14 @@ from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig
-from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.values import Role
 from skillopt_es.ports import (
+    HANDED_OVER,
     MODELS,
     AgentSettings,
     AnswerFunction,
@@ -91,6 +92,11 @@ def holds_answer(environment: str) -> Callable[[str, Sequence[str]], bool] | Non
 def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> ChatModel:
     """One role's model; raises ConfigError for a setting it cannot work with."""
     own = config.role(role)
+    if own.backend == HANDED_OVER:
+        raise ConfigError(
+            f"the {role} of this run is a Python function, {own.model}: a log has its name alone",
+            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…)",
+        )
     named = f"model.{written_as(config, role, 'backend')}"
     opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
     _refuse_secrets(config, role)

@@ -20,6 +20,7 @@ from skillopt_es.audit.blame import blame
 from skillopt_es.audit.check import check
 from skillopt_es.audit.descent import Evidence, descent
 from skillopt_es.audit.erasing import Erased, erase_evidence
+from skillopt_es.audit.own_words import _lines
 from skillopt_es.audit.retracting import retracted
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.errors import BackendError
@@ -325,3 +326,12 @@ def test_a_log_that_was_cut_off_can_be_erased_from(run: Path, tmp_path: Path) ->
     erased(part)
     assert_whole(part)
     assert not says(part, "kind: apple id: t0")
+
+
+def test_a_text_that_is_nested_too_deep_is_searched_as_it_stands() -> None:
+    """What a model wrote may be anything; finding an item's words in it must not break off."""
+    deep = "[" * 5000
+    assert list(_lines(deep)) == [deep]
+    nested = "[" * 900 + '"a word"' + "]" * 900
+    assert list(_lines(nested)) in (["a word"], [nested])
+    assert list(_lines('{"b": ["x", {"c": "y"}], "a": "z\\nw"}')) == ["x", "y", "z", "w"]

@@ -73,7 +73,7 @@ def test_with_too_few_items_everything_is_noise() -> None:
     """And that is said."""
     results = results_of(old=[0] * 5, new=[1] * 5)
     found = headlines(SUMMARY, [scored("old", 0, 5), scored("new", 5, 5)], results, {}, NONE)
-    assert "within noise, as anything would be with so few items" in "".join(said(found))
+    assert "within noise: with so few items, any difference would be" in "".join(said(found))
 
 
 def test_without_single_results_nothing_is_claimed() -> None:
@@ -154,7 +154,7 @@ def test_the_best_on_validation_has_no_interval_there_and_no_claim() -> None:
     assert (best.chosen, best.interval, best.by_family) == (True, None, None)
     assert _plain(said(found))[0] == (
         "On validation, best and current against initial: +0.7500, 9 won and 0 lost of 12 items. "
-        "These items chose it among 3 texts, so no test of chance on them says anything of it."
+        "These items chose it among 3 texts, so no test of chance on them says anything about it."
     )
 
 

@@ -144,7 +144,7 @@ def test_where_nothing_met_it_there_is_nothing_to_rebuild(tmp_path: Path, parent
     with pytest.raises(ConfigError, match="nothing to rebuild"):
         without(tmp_path / "run", Evidence("x1"))
     fork = without(parent, Evidence("t3")).fork.folder
-    with pytest.raises(ConfigError, match="retracted in without already"):
+    with pytest.raises(ConfigError, match="already retracted in without"):
         without(fork, Evidence("t3"), "again")
 
 

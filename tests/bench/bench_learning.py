@@ -228,7 +228,7 @@ def measured(world: str, programs: Sequence[str], seeds: Sequence[int], mapped: 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--worlds", default=",".join(WORLDS), help="names, with commas; by default all")
+    parser.add_argument("--worlds", default=",".join(WORLDS), help=f"with commas; by default all: {', '.join(WORLDS)}")
     parser.add_argument(
         "--programs", default="classic,gepa", help="gepa, safe, or names of train.program; NAME:key=value sets keys"
     )

@@ -7,7 +7,7 @@ from html import escape
 
 from learning_curves import Curve, Outcome, quartiles
 
-WIDTH, HEIGHT, LEFT, TOP, GAP, ACROSS = 230, 150, 46, 34, 44, 4
+WIDTH, HEIGHT, LEFT, TOP, GAP, ACROSS = 230, 150, 46, 34, 44, 5
 POINTS = 100
 COLOURS = {"classic": "#7f7f7f", "gepa": "#d95f02", "search": "#1b6ca8"}
 MORE_COLOURS = ("#7570b3", "#66a61e", "#e7298a")

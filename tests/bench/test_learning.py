@@ -38,7 +38,20 @@ def test_a_world_is_the_same_for_the_same_seed_and_leaves_something_to_learn(nam
     world, again, other = WORLDS[name](1), WORLDS[name](1), WORLDS[name](2)
     assert world == again
     assert world.truth != other.truth
-    assert world.floor + 0.2 < world.ceiling <= 1
+    if name == "null":
+        assert world.floor == world.ceiling == world.score(world.start + "\nTake care with kind KAVO.")
+    else:
+        assert world.floor + 0.2 < world.ceiling <= 1
+
+
+def test_useless_lines_cost_more_the_more_there_are() -> None:
+    world = WORLDS["clutter"](1)
+    rules = "\n".join(sentence(f"kind {part.kind}", op, random.Random(0)) for part, op in world.truth.items())
+    scores = [
+        world.score("\n".join([rules, *(f"Mind kind {name}." for name in ["BABA", "BEBE", "BIBI", "BOBO"][:many])]))
+        for many in (0, 2, 4)
+    ]
+    assert scores[0] == 1.0 > scores[1] > scores[2]
 
 
 def test_every_wording_of_a_rule_is_read_as_that_rule() -> None:

@@ -162,7 +162,7 @@ def rewritten_end(raw: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [
-        (cut, "it is not whole"),
+        (cut, "it is incomplete"),
         (other_answer, "it is not what was written"),
         (rewritten_end, "its chain does not end where it says"),
         (lambda raw: b"", "is not"),
@@ -170,7 +170,7 @@ def rewritten_end(raw: bytes) -> bytes:
         (lambda raw: b"\0" + raw[1:], "is not a cassette, or its beginning is damaged"),
         (lambda raw: raw[:2] + b"\xff" + raw[3:], "is damaged: it cannot be unpacked"),
         (other_checksum, "is damaged: it cannot be unpacked"),
-        (lambda raw: raw + raw, "is damaged: something follows its end"),
+        (lambda raw: raw + raw, "is damaged: there is something after its end"),
         (lambda raw: gzip.compress(bytes(200_000_000)), "unpacks to more than 73 MiB"),
         (lambda raw: gzip.compress(b"a text"), "it is not what was written"),
     ],

@@ -46,7 +46,7 @@ def test_a_budget_that_cannot_be_promised(tmp_path: Path) -> None:
     """As a run would say it: an agent asks its model as often as it likes."""
     done = doctor(beside_a_project("codex", tmp_path), "--no-calls", "--set", "budget.max_tokens=1000")
     assert done.code == 1, done.out
-    assert "budget.max_tokens cannot be promised: the target is a coding agent" in done.out
+    assert "budget.max_tokens cannot be kept: the target is a coding agent" in done.out
 
 
 def test_an_agent_that_is_not_there(agent: InstalledAgent) -> None:

@@ -44,7 +44,7 @@ def test_a_fork_is_a_run_like_any_other(cli: Cli, runs: Path) -> None:
     assert status["status"] == "completed"
     assert status["forked_from"]["run"] == "demo"
     assert (status["usage"]["calls"], status["usage"]["inherited"]) == (0, 938)
-    assert "forked of demo" in cli("lineage", "soft").out
+    assert "forked from demo" in cli("lineage", "soft").out
     assert [fork["parent"] for fork in cli("lineage", "soft", "--json").json["forks"]] == ["demo"]
     assert "a fork" in cli("verify", "soft").out
     assert cli("verify", "soft", "--json").json["parent"] == status["forked_from"]["run_id"]

@@ -116,7 +116,7 @@ def test_a_moment_to_come_says_how_far_the_run_is(cli: Cli, demo_run: Path, tmp_
     cut = cut_off(demo_run, tmp_path / "cut", seq)
     done = cli("replay", cut, "--until", "step", 6)
     assert done.code == 2
-    assert "cut has not come to the end of step 6: the last step that ended is 5 of 12" in done.err
+    assert "cut has not reached the end of step 6: the last step that ended is 5 of 12" in done.err
     young = cut_off(demo_run, tmp_path / "young", 3)
     assert "no epoch of its 3 has ended" in cli("replay", young, "--until", "epoch", 1).err
 

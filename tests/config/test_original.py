@@ -10,8 +10,7 @@ import yaml
 from support.agents import AGENTS, installed
 
 from skillopt_es.config import RunConfig, load_config
-from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
-from skillopt_es.config.backends import OWN_KEYS
+from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, OWN_KEYS
 from skillopt_es.config.original import FATES, FLAT, KNOWN, MOVED, ElsewhereNamed, Retired, Secret
 from skillopt_es.config.sections import MODEL_KEYS
 from skillopt_es.errors import ConfigError

@@ -234,7 +234,7 @@ def test_a_role_without_a_backend_may_have_one_from_the_environment(tmp_path: Pa
     assert (config.target_model.backend, config.target_model.model) == ("qwen_chat", "mine")
     assert config.optimizer_model.backend == "openai"
     assert config.notices == (
-        'the environment variable OPTIMIZER_BACKEND is ignored: "somebody else\'s" is no backend',
+        'the environment variable OPTIMIZER_BACKEND is ignored: "somebody else\'s" is not a backend',
     )
     assert theirs(environ=environ).target_model.backend == "azure_openai"
 

@@ -71,7 +71,7 @@ def test_a_name_and_a_description_that_are_given_replace_those_of_the_skill() ->
 def test_what_other_clients_know_is_kept_and_told() -> None:
     """Keys beyond the format are nobody's loss."""
     head = completed("---\nname: a\ndescription: b\nmodel: opus\n---\n" + TEXT, "a", None)
-    assert head.notes == ("the Agent Skills format does not know model; kept as it stands",)
+    assert head.notes == ("the Agent Skills format does not know model; kept as it is",)
     assert "model: opus" in head.text
 
 

@@ -270,7 +270,7 @@ def test_a_folder_that_was_renamed_is_told(cli: Cli, folder: Path) -> None:
     ("content", "said"),
     [
         (None, "has no PROVENANCE.json that can be read"),
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ("[]", "was not written by skillopt-es"),
         ('{"format": "skillopt-es provenance", "version": 2}', "has version 2, and this software knows 1"),
         ('{"format": "skillopt-es provenance", "version": 1}', "is not what was written"),

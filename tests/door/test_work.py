@@ -106,8 +106,9 @@ def test_a_run_that_was_stopped_goes_on(folder: Path) -> None:
     assert stopped.value.__notes__ == ["the run is in runs/cut"]
     run = so.open_run("cut")
     assert run.status == "paused"
-    with pytest.raises(so.ConfigError, match="python"):  # nobody handed it over
-        so.resume(run)
+    assert "stopped as asked" in run.pause
+    with pytest.raises(so.ConfigError, match=r"a Python function, tests.+counted"):  # nobody handed it over
+        so.resume("cut")
     assert so.resume(run, target=counted, optimizer=teaches).status == "completed"
     assert run.skill().text.strip() == "Say the number."
 
@@ -122,6 +123,25 @@ def test_a_program_that_is_handed_over_trains(folder: Path) -> None:
         so.train(SMALL, target=knows, optimizer=teaches, program=evolve(CLASSIC))
 
 
+def test_a_lambda_grades(folder: Path) -> None:
+    """A function that no config could name is named in the log all the same."""
+    run = so.train(
+        SMALL, name="own", target=knows, optimizer=teaches, grader=lambda answer, item: answer == item["expected"]
+    )
+    started = run.state().started
+    assert started is not None
+    assert "<lambda>" in str(started.config["env"])
+    assert run.status == "completed"
+
+
+@pytest.mark.parametrize("what", ["target", "optimizer", "environment", "grader", "program"])
+def test_what_is_of_the_wrong_kind_is_told_before_a_run_begins(folder: Path, what: str) -> None:
+    """Not by a run that measures nothing."""
+    with pytest.raises(so.ConfigError, match=f"{what} is 3, but must be"):
+        so.train(SMALL, **{what: 3})  # type: ignore[arg-type]
+    assert not (folder / "runs").exists()
+
+
 def test_what_cannot_be_is_said_before_anything_is_paid_for(folder: Path) -> None:
     """A grader for an environment that grades for itself, a moment that has not been, a run that is not there."""
     with pytest.raises(so.ConfigError, match="grades for itself"):
@@ -131,6 +151,8 @@ def test_what_cannot_be_is_said_before_anything_is_paid_for(folder: Path) -> Non
     run = so.train(SMALL, name="own", target=knows, optimizer=teaches)
     with pytest.raises(so.NotInRun, match="no moment"):
         run.state("lunch")
+    with pytest.raises(so.NotInRun, match="no event of type Nope"):
+        list(run.events(["Nope"]))
     with pytest.raises(so.NotInRun, match="no step 9"):
         run.state("step 9")
 

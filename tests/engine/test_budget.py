@@ -254,7 +254,7 @@ def test_an_agent_cannot_have_a_budget_of_tokens(tmp_path: Path) -> None:
     """It asks its model as often as it likes."""
     world = ScriptedWorld()
     world.target.unbounded = True  # type: ignore[attr-defined]
-    with pytest.raises(ConfigError, match="cannot be promised: the target is a coding agent"):
+    with pytest.raises(ConfigError, match="cannot be kept: the target is a coding agent"):
         asyncio.run(start(config(tmp_path, ["budget.max_tokens=1000"]), tmp_path / "run", world.session()))
     assert not (tmp_path / "run").exists()
 

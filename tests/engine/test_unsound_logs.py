@@ -94,7 +94,7 @@ def test_a_history_that_cannot_be_is_no_bug(finished: Path, tmp_path: Path) -> N
         started, scored = (next(log.read(types=(name,))).event for name in ("RunStarted", "RolloutCompleted"))
     with RunWriter.create(tmp_path / "odd", run_id="odd", name="odd", now=lambda: NOON) as writer:
         asyncio.run(writer.append([started, scored, scored], expected=0))
-    with pytest.raises(LogDamaged, match="what stands before event 3 of the log cannot lead to it"):
+    with pytest.raises(LogDamaged, match="the log before event 3 cannot lead to it"):
         read_state(tmp_path / "odd")
 
 

@@ -1,4 +1,4 @@
-"""What is no plain file is told at once, wherever a file of a run is read."""
+"""What is not a plain file is told at once, wherever a file of a run is read."""
 
 from __future__ import annotations
 

@@ -6,9 +6,8 @@ import pytest
 from attrs import evolve
 from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_of
 
-from skillopt_es.engine.evaluations import Contest
+from skillopt_es.engine.evaluations import Contest, draw_seed
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.sampling import draw_seed
 from skillopt_es.engine.tasks import AddUp, Rollouts, Task
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome

@@ -8,7 +8,7 @@ from support.tamper import cut_off, seqs_of
 
 from skillopt_es.events.catalog import CandidateBuilt
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL
-from skillopt_es.gate.steps import candidate_contest, final_contest
+from skillopt_es.gate.verdicts import candidate_contest, final_contest
 from skillopt_es.sessions.session import read_state
 
 

@@ -386,7 +386,7 @@ def test_an_input_that_no_merged_edit_repeats_may_be_in_any() -> None:
     assert (of_nothing.origins, of_nothing.origins_assumed) == ((), False)
 
 
-# --- what is no plain file, and a writer that is killed -------------------------------------------------------------
+# --- what is not a plain file, and a writer that is killed ------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", ["steps/step_0001/candidate_skill.md", "steps", "history.json"])

@@ -16,8 +16,8 @@ from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig, demo_config, load_config
 from skillopt_es.engine import programs
-from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import Event
 from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.programs.classic.state import ClassicState
@@ -47,7 +47,7 @@ def leave_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return site
 
 
-def small(program: str, skill: str, *more: str) -> ProgramCase:
+def small(program: str, skill: str, *more: str, train: int = 2) -> ProgramCase:
     """A case of a few dozen events in the scripted world."""
 
     def configured(folder: Path, settings: Sequence[str]) -> RunConfig:
@@ -57,7 +57,7 @@ def small(program: str, skill: str, *more: str) -> ProgramCase:
         return config(folder, chosen)
 
     def session() -> Session:
-        return ScriptedWorld(environment=ScriptedEnvironment(train=2, val=3, test=2)).session()
+        return ScriptedWorld(environment=ScriptedEnvironment(train=train, val=3, test=2)).session()
 
     return ProgramCase(config=configured, session=session)
 
@@ -72,6 +72,13 @@ def test_the_program_of_the_page_is_a_program(name: str, leave_out: Path, tmp_pa
 def test_classic_is_a_program(name: str, tmp_path: Path) -> None:
     """A step an epoch, with guidance and a memory."""
     PROGRAM_CHECKS[name](small("classic", "", "train.batch_size=2"), tmp_path)
+
+
+@pytest.mark.parametrize("name", PROGRAM_CHECKS)
+def test_search_is_a_program(name: str, tmp_path: Path) -> None:
+    """Two questions a step, edits that the screen drops, a second look, verdicts, and an end by the budget."""
+    settings = ("train.batch_size=4", "gradient.minibatch_size=2", "budget.max_calls=60")
+    PROGRAM_CHECKS[name](small("search", "- know apple\n", *settings, train=6), tmp_path)
 
 
 TIMES = count()

@@ -65,6 +65,6 @@ def test_calls_are_counted_with_their_tries(run: Path) -> None:
 )
 def test_a_file_that_is_not_what_was_written_is_refused(run: Path, content: bytes, number: int) -> None:
     """In a sentence with the place and what to do: a budget must not forget what was paid for."""
-    with pytest.raises(LogDamaged, match=rf"^line {number} of .*in-flight\.jsonl is not what was written") as refused:
+    with pytest.raises(LogDamaged, match=rf"^line {number} of .*in-flight\.jsonl was changed") as refused:
         lost(run, content)
     assert "remove it and continue" in refused.value.hint

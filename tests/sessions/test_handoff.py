@@ -122,7 +122,7 @@ def test_what_cannot_be_an_answer_is_refused(tmp_path: Path) -> None:
 
     folder, _ = begun(tmp_path, world(target=Handoff("t")))
     key = questions(folder)[0].key
-    with pytest.raises(DataError, match="an empty answer is none"):
+    with pytest.raises(DataError, match="an answer must not be empty"):
         record_answer(folder, key, " \n", now)
     with pytest.raises(NotInRun, match="no question zzz waits in run"):
         record_answer(folder, "zzz", "right", now)

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import yaml
 
-from skillopt_es.config.adapter_names import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
 from skillopt_es.config.original import ALIASES, FATES, KNOWN, MOVED, ElsewhereNamed, Retired, Secret
 from skillopt_es.config.sections import SECTIONS, RoleConfig
 from skillopt_es.config.values import described

@@ -17,4 +17,7 @@ def open_environment(settings: EnvironmentSettings) -> Environment:
 
 def open_graded_by(function: GraderFunction, settings: EnvironmentSettings) -> Environment:
     """The same, graded by a function that the caller handed over."""
-    return Tasks(settings, evolve(read_options(TaskOptions, settings), grader=GivenCode(function)))
+    # What the config says of the grader is its name: a closure or a lambda has one that no config could use.
+    others = {key: value for key, value in settings.options.items() if key != "grader"}
+    options = read_options(TaskOptions, evolve(settings, options=others))
+    return Tasks(settings, evolve(options, grader=GivenCode(function)))

@@ -91,7 +91,7 @@ def _printed(output: str) -> object:
 
 _MAX_OUTPUT = 65_536
 _MOST_BYTES = 64 * MIB
-_UNCONFINED = "env.sandbox: unconfined, which lets it do whatever you may do"
+_UNCONFINED = "env.sandbox: unconfined, which lets it do whatever you can do"
 
 
 def confined(argv: Sequence[str], options: TaskOptions, folder: Path) -> Callable[[bytes], Awaitable[str]]:

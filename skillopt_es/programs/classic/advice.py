@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import fenced, shown
+from skillopt_es.engine.trajectories import RecordedTexts, fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.events.places import Place
 from skillopt_es.programs.classic.comparison import Compared, selected_pairs

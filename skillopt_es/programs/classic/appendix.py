@@ -12,7 +12,7 @@ from skillopt_es.engine.tasks import Decide, Questions
 from skillopt_es.events.catalog import AppendixExtended, AppendixWritten
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import SkillTree
-from skillopt_es.gate.stale import kept_score
+from skillopt_es.gate.verdicts import kept_score
 from skillopt_es.programs.classic.jobs import ConsolidateJob
 from skillopt_es.programs.classic.state import ClassicState, StepState
 from skillopt_es.skill.appendix import Proposed, appendix_notes, extended, with_appendix

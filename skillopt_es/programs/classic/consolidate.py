@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import AppendixConsolidated
 from skillopt_es.programs.classic.jobs import ConsolidateJob
 from skillopt_es.programs.classic.prompt_text import question

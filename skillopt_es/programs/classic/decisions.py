@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal, get_args
 
-from skillopt_es.engine import sampling
-from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.evaluations import chunks, epoch_batches, shuffled
 from skillopt_es.engine.programs import Decision
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import (
     EditsRanked,
     EpochPlanned,
@@ -25,7 +25,7 @@ from skillopt_es.events.catalog import (
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, PatchSource
 from skillopt_es.gate.draws import too_large
-from skillopt_es.gate.steps import FINAL_DECISIONS, candidate_gated
+from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated
 from skillopt_es.programs.classic.appendix import extension, fate_of_notes, written
 from skillopt_es.programs.classic.candidate import built_candidate
 from skillopt_es.programs.classic.epoch_end import (
@@ -59,7 +59,7 @@ SkipReason = Literal[
 def _plan_epoch(state: ClassicState, run: RunData) -> Event:
     train = run.config.train
     epoch = state.program.epochs_done + 1
-    batches = sampling.epoch_batches(
+    batches = epoch_batches(
         run.started.splits.train,
         epoch=epoch,
         seed=train.seed,
@@ -86,16 +86,16 @@ def _plan_minibatches(state: ClassicState, run: RunData) -> Event:
         measured = [(item, outcome) for item in batch.items if isinstance(outcome := rows[item].outcome, Measured)]
         failures = [item for item, outcome in measured if not run.passes(outcome)]
         successes = [item for item, outcome in measured if run.passes(outcome)]
-        groups += _groups(at, "failure", sampling.shuffled(failures, batch.seed), run)
+        groups += _groups(at, "failure", shuffled(failures, batch.seed), run)
         if not run.config.gradient.failure_only:
-            groups += _groups(at, "success", sampling.shuffled(successes, batch.seed + 1), run)
+            groups += _groups(at, "success", shuffled(successes, batch.seed + 1), run)
     return MinibatchesPlanned(step=step.number, groups=tuple(groups))
 
 
 def _groups(place: Place, kind: PatchSource, items: list[str], run: RunData) -> list[Minibatch]:
     return [
         Minibatch(id=place.analyst(kind, index), kind=kind, place=place, items=chunk)
-        for index, chunk in enumerate(sampling.chunks(items, run.config.gradient.minibatch_size))
+        for index, chunk in enumerate(chunks(items, run.config.gradient.minibatch_size))
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from skillopt_es.engine import sampling
+from skillopt_es.engine.evaluations import comparison_candidates, comparison_sample
 from skillopt_es.engine.programs import Judging
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.catalog import (
@@ -17,7 +17,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.values import GateVerdict, SkillTree
 from skillopt_es.gate.draws import too_large
-from skillopt_es.gate.stale import kept_score
+from skillopt_es.gate.verdicts import kept_score
 from skillopt_es.programs.classic.comparison import selected_pairs
 from skillopt_es.programs.classic.contests import guidance_contest, judged_guidance
 from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch
@@ -61,7 +61,7 @@ def draw_comparison(state: ClassicState, run: RunData) -> Event:
     """The tasks on which an epoch's first and last skill are compared."""
     assert state.program.epoch is not None
     assert state.current is not None
-    items = sampling.comparison_sample(
+    items = comparison_sample(
         run.started.splits.train,
         epoch=state.program.epoch.number,
         seed=run.config.train.seed,
@@ -91,7 +91,7 @@ def more_to_compare(state: ClassicState, run: RunData) -> tuple[str, ...]:
     if optimizer.longitudinal_pair_policy != "changed" or one_text:
         return ()
     missing = optimizer.slow_update_samples - len(selected_pairs(state, run))
-    candidates = sampling.comparison_candidates(
+    candidates = comparison_candidates(
         run.started.splits.train, epoch=state.program.epoch.number, seed=run.config.train.seed, compared=drawn.items
     )
     return candidates[: max(0, missing)]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import missing, selection
+from skillopt_es.engine.evaluations import comparison_seed, missing, selection
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.sampling import comparison_seed
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Task, Unit
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, step_after
-from skillopt_es.projections.state import Standing
+from skillopt_es.projections.state import AnyState, Standing
 
 
-def told_evaluation(state: ClassicState, run: RunData) -> list[Evaluation]:
+def told_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
     """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
     current = state.current
     assert current is not None

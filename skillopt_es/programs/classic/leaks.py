@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import unpacked
+from skillopt_es.engine.trajectories import RecordedTexts, unpacked
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import SkillTree
 from skillopt_es.programs.classic.state import ClassicState

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import RecordedTexts
+from skillopt_es.engine.evaluations import mean_score
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.scores import mean_score
+from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import LearningRateChosen
 from skillopt_es.events.values import Measured
 from skillopt_es.programs.classic.jobs import LearningRateJob

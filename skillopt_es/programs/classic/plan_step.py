@@ -9,8 +9,7 @@ from skillopt_es.events.catalog import PatchesMerged, PatchProposed
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import PatchSource
 from skillopt_es.gate.draws import draw_task, too_large
-from skillopt_es.gate.stale import counts_as_measured
-from skillopt_es.gate.steps import candidate_contest
+from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
 from skillopt_es.programs.classic.evaluations import train_evaluations
 from skillopt_es.programs.classic.jobs import AnalyseJob, Job, LearningRateJob, MergeJob, RankJob, RewriteJob

@@ -10,7 +10,7 @@ from skillopt_es.engine.evaluations import measure, selection
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Decide, Task
 from skillopt_es.events.places import BASELINE
-from skillopt_es.gate.steps import final_task
+from skillopt_es.gate.verdicts import final_task
 from skillopt_es.programs.classic.evaluations import told_evaluation
 from skillopt_es.programs.classic.plan_epoch_end import epoch_end_task, late_advice_task
 from skillopt_es.programs.classic.plan_step import step_task

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Literal
 
 from skillopt_es.engine.consult import Asking, Consulted
-from skillopt_es.engine.evidence import RecordedTexts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import shown
+from skillopt_es.engine.trajectories import RecordedTexts, shown
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
 from skillopt_es.ports import ChatRequest

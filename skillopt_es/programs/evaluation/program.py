@@ -11,7 +11,6 @@ from pathlib import Path
 
 from attrs import evolve as changed
 
-from skillopt_es.engine import scores
 from skillopt_es.engine.differences import (
     ILLEGAL,
     CheckReport,
@@ -22,6 +21,7 @@ from skillopt_es.engine.differences import (
     differences,
     mismatch,
 )
+from skillopt_es.engine.evaluations import score
 from skillopt_es.engine.fold import evolve
 from skillopt_es.engine.programs import Program, Refusal, Words
 from skillopt_es.engine.run_data import RunData, recorded_run
@@ -89,7 +89,7 @@ def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | No
             evaluation = Evaluation(
                 place=event.place, purpose="test", split=event.split, items=items, skill=skill, seed=0
             )
-            derived = scores.score(evaluation, state, run)
+            derived = score(evaluation, state, run)
             if derived == event:
                 return None
             if isinstance(derived, SkillScored):

@@ -6,10 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from skillopt_es.engine import scores
 from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import RecordedCalls
-from skillopt_es.engine.evaluations import units_of
+from skillopt_es.engine.evaluations import mean_score, score, units_of
 from skillopt_es.engine.loop import Work, waiting_for
 from skillopt_es.engine.rollout import run_rollouts
 from skillopt_es.engine.run_data import RunData
@@ -90,7 +89,7 @@ class Scoring:
         rows, texts = await (self._graded(evaluation, standing) if standing else self._tried(evaluation, progress))
         evaluation = evolve(evaluation, place=await self._recorded(evaluation.place, rows, texts))
         state = self._trainer.state
-        event = scores.score(evaluation, state, self._run)
+        event = score(evaluation, state, self._run)
         scored = isinstance(event, SkillScored)
         if scored and evaluation.place not in state.scored:
             await self._trainer.append([event])
@@ -98,7 +97,7 @@ class Scoring:
         return SplitResult(
             split=evaluation.split,
             place=first,
-            score=scores.mean_score([row.outcome for row in rows]),
+            score=mean_score([row.outcome for row in rows]),
             by_type=event.by_type if isinstance(event, SkillScored) else {},
             pause=event if isinstance(event, RunPaused) else None,
             rows=tuple(rows),
@@ -185,7 +184,7 @@ def standing_rows(state: AnyState, run: RunData, evaluation: Evaluation) -> tupl
     for place in reversed(passes(state, evaluation.place)):
         rows = state.rollouts[place]
         if place in state.scored and tuple(rows) == evaluation.items:
-            found = scores.score(evolve(evaluation, place=place), state, run)
+            found = score(evolve(evaluation, place=place), state, run)
             return tuple(rows.values()) if isinstance(found, SkillScored) else ()
     return ()
 

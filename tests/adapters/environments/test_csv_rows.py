@@ -40,7 +40,7 @@ def test_a_file_that_is_wrong_says_where(tmp_path: Path, text: str, said: str) -
 @pytest.mark.parametrize(
     ("cell", "texts"),
     [('["a", "b"]', ["a", "b"]), ("['a', \"b\"]", ["a", "b"]), (["a"], ["a"]), ("a", None), ("[]", None),
-     ("[1]", None), ("['a' 'b']", None), ("1,000", None), ("[open('x')]", None)],
+     ("[1]", None), ("['a' 'b']", None), ("1,000", None), ("[open('x')]", None), ("[" * 5000, None)],
 )  # fmt: skip
 def test_a_list_in_a_cell_is_read_and_nothing_is_evaluated(cell: object, texts: list[str] | None) -> None:
     """JSON, or Python's way to print a list of texts."""

@@ -122,6 +122,12 @@ def followed(skill: str, part: Part) -> Op | None:
     return op_in(lines[-1]) if lines else None
 
 
+def useless_lines(skill: str) -> int:
+    """How many lines of a skill name a kind and say nothing that can be done."""
+    lines = {line.strip() for line in skill.splitlines()}
+    return sum(bool(re.search(r"\bkind [A-Z]{4}\b", line)) and op_in(line) is None for line in lines)
+
+
 @frozen
 class Item:
     """A task: each of its parts has a rule of its own, and all rules work on the one number."""

@@ -12,9 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from attrs import evolve, frozen
 
-from worlds.language import OPS, Item, Op, Part, answer, followed, sentence
+from worlds.language import OPS, Item, Op, Part, answer, followed, sentence, useless_lines
 
 START = "Answer each task by the rules below. Give the kind, an equals sign and the number, as in KIND=1234."
+NUMBERS = {"train": range(1000, 4000), "val": range(4000, 7000), "test": range(7000, 10000)}
+"""Which numbers a split asks about: no question stands in two of them."""
 
 
 @frozen(kw_only=True)
@@ -31,6 +33,10 @@ class World:
     """The share of questions that the target answers by the toss of a coin, whatever its skill says."""
     wrong: float = 0.2
     """How often a proposal of the optimizer is useless or harmful."""
+    bad: tuple[float, ...] = (0.3, 0.3, 0.15, 0.25)
+    """Of these, by weight: too vague, wrong for its kind, for all kinds with its first letter, for every kind."""
+    clutter: float = 0.0
+    """The share of tasks that the target overlooks for each useless line of its skill."""
     budgets: tuple[int, ...] = (100, 200, 350, 500, 700)
     """The calls at which scores are told; the last is what a run may take."""
 
@@ -43,6 +49,11 @@ class World:
         """Whether the target answers this question by the toss of a coin."""
         return random.Random(f"tossed: {question}").random() < self.flaky
 
+    def overlooks(self, skill: str, question: str) -> bool:
+        """Whether useless lines keep the target from this question; more of them keep it from more questions."""
+        attention = (1 - self.clutter) ** useless_lines(skill)
+        return random.Random(f"overlooked: {question}").random() >= attention
+
     def score(self, skill: str) -> float:
         """What the target is expected to score with a skill on the test items; exact, nothing is drawn."""
         return sum(self._expected(skill, item) for item in self.test) / len(self.test)
@@ -50,6 +61,8 @@ class World:
     def _expected(self, skill: str, item: Item) -> float:
         if self.tosses(item.question):
             return 0.5
+        if self.overlooks(skill, item.question):
+            return 0.0
         right = [followed(skill, part) == self.truth[part] for part in item.parts]
         return sum(right) / len(right)
 
@@ -94,11 +107,10 @@ def _op(draw: random.Random, families: Sequence[str]) -> Op:
 def _items(
     draw: random.Random, split: str, parts: Sequence[tuple[Part, ...]], truth: Mapping[Part, Op]
 ) -> tuple[Item, ...]:
-    return tuple(_item(draw, f"{split}-{at}", each, truth) for at, each in enumerate(parts))
+    return tuple(_item(draw.choice(NUMBERS[split]), f"{split}-{at}", each, truth) for at, each in enumerate(parts))
 
 
-def _item(draw: random.Random, name: str, parts: tuple[Part, ...], truth: Mapping[Part, Op]) -> Item:
-    number = draw.randrange(1000, 9999)
+def _item(number: int, name: str, parts: tuple[Part, ...], truth: Mapping[Part, Op]) -> Item:
     return Item(name, parts, number, answer([(part, truth[part].of(number)) for part in parts]))
 
 
@@ -214,6 +226,18 @@ def wrong_half(seed: int) -> World:
     return evolve(_by_kind("wrong half", seed, 60, 30), wrong=0.5)
 
 
+def clutter(seed: int) -> World:
+    """24 independent rules, many useless proposals, and a target that overlooks more with each useless line."""
+    return evolve(_by_kind("clutter", seed, 60, 30), wrong=0.4, bad=(0.7, 0.15, 0.05, 0.1), clutter=0.03)
+
+
+def null(seed: int) -> World:
+    """Nothing to learn: the start has every rule, a fifth of the questions is tossed, and no proposal says anything."""
+    world, draw = _by_kind("null", seed, 60, 30), random.Random(f"null start {seed}")
+    lines = [sentence(f"kind {part.kind}", op, draw) for part, op in world.truth.items()]
+    return evolve(world, start="\n".join([START, *lines]), flaky=0.2, wrong=1.0, bad=(1.0, 0.0, 0.0, 0.0))
+
+
 WORLDS: Mapping[str, Callable[[int], World]] = {
     "rules": rules,
     "larger": larger,
@@ -222,5 +246,7 @@ WORLDS: Mapping[str, Callable[[int], World]] = {
     "good-start": good_start,
     "soft": soft,
     "wrong-half": wrong_half,
+    "clutter": clutter,
+    "null": null,
 }
-"""By the name that `--worlds` takes."""
+"""By the name that `--worlds` takes; in `null` every change of the text is one too many."""

@@ -20,8 +20,6 @@ from worlds.made import World
 
 AT_ONCE = 6
 """Most rules that it works out in one reply."""
-BAD = (0.3, 0.3, 0.15, 0.25)
-"""Of its bad proposals: too vague, wrong for their kind, wrong for all with its first letter, wrong for every kind."""
 LABEL = re.compile(
     r"\b(?:(?P<wanted>(?:expected|accepted|correct|right|reference|wanted|should)(?: answers?)?)"
     r"|answer(?:s|ed)?|said|got|now|was|were|agent|response|generated|outputs?)\b",
@@ -137,7 +135,8 @@ class Optimizer:
     def _bad(self, part: Part, draw: random.Random) -> str:
         """A proposal that helps nobody: too vague to follow, wrong, or wrong for other kinds as well."""
         op = draw.choice((Op("backwards"), Op("sum"), Op("plus", draw.randrange(11, 100)), Op("times", 7)))
-        whom = draw.choices(("", f"kind {part.kind}", f"kinds that begin with {part.kind[0]}", "every kind"), BAD)[0]
+        whoms = ("", f"kind {part.kind}", f"kinds that begin with {part.kind[0]}", "every kind")
+        whom = draw.choices(whoms, self.world.bad)[0]
         return sentence(whom, op, draw) if whom else f"Take care with kind {part.kind}: check your answer twice."
 
 

@@ -33,6 +33,8 @@ class Target:
         _, _, parts, number = found
         if self.world.tosses(question.strip()):
             return self._tossed(skill, question, parts, number)
+        if self.world.overlooks(skill, question.strip()):
+            return answer([(part, number) for part in parts])
         return answer([(part, (followed(skill, part) or Op("as it is")).of(number)) for part in parts])
 
     def _tossed(self, skill: str, question: str, parts: tuple[Part, ...], number: int) -> str:

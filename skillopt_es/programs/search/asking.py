@@ -1,0 +1,156 @@
+"""The question of a search: failing tasks beside a few that pass, and what was tried in vain; edits that say why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import evolve as replace
+from attrs import frozen
+
+from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.trajectories import RecordedTexts, fenced, shown, unpacked
+from skillopt_es.events.catalog import PatchProposed
+from skillopt_es.events.values import Edit, Measured, Minibatch, SkillTree
+from skillopt_es.ports import ChatRequest
+from skillopt_es.programs.classic.prompt_text import described, guide_section, question, skill_section
+from skillopt_es.programs.search.credit import spoken_of
+from skillopt_es.programs.search.state import SearchState, Tried
+from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, read_patch
+from skillopt_es.replies.json_reader import Unusable
+from skillopt_es.replies.proposals import placed_in
+
+
+@frozen
+class SearchJob:
+    """One question, about the tasks of one group."""
+
+    group: Minibatch
+
+
+def ask_for_edits(job: SearchJob, state: SearchState, run: RunData, evidence: RecordedTexts) -> Asking[PatchReply]:
+    """The question about one group, and how its answer is read."""
+    assert state.current is not None
+    group, step = job.group, state.program.step
+    assert step is not None
+    failing, passing = _parted(group, state, run)
+    rows, skill = state.rollouts[group.place], state.current.skill
+    tasks = {item: unpacked(rows[item], evidence).task for item in group.items if rows[item].trajectory}
+
+    def read(text: str) -> PatchReply | Unusable:
+        most = most_edits(len(failing))
+        found = read_patch(text, patch=group.id, kind="failure", support=len(failing), most=most, claimable=failing)
+        if isinstance(found, Unusable):
+            return found
+        edits = (_with_claims(each, failing, tasks) for edit in found.edits for each in moved(edit, skill))
+        named = tuple(replace(edit, id=f"{group.id}#{number}") for number, edit in enumerate(edits, start=1))
+        return replace(found, edits=named)
+
+    def answered(consulted: Consulted[PatchReply]) -> PatchProposed:
+        return _proposal(group, step.number, consulted)
+
+    return Asking(
+        request=_request(group, failing, passing, state, run, evidence),
+        read=placed_in(skill, read) if run.config.optimizer.ask_again else read,
+        event=answered,
+        silence_fails=True,
+    )
+
+
+def moved(edit: Edit, skill: SkillTree) -> tuple[Edit, ...]:
+    """The edit; where it appends what stands in the skill already, that is taken out first, so that it comes last."""
+    content, text = edit.content.strip(), skill.files.get(edit.file or skill.main, "")
+    if edit.op != "append" or not content or f"\n{content}\n" not in f"\n{text}\n" or text.rstrip().endswith(content):
+        return (edit,)
+    return replace(edit, op="delete", target=content, content=""), edit
+
+
+def _with_claims(edit: Edit, failing: Sequence[str], tasks: Mapping[str, str]) -> Edit:
+    """An edit that names no task claims those that it speaks of."""
+    if edit.claims:
+        return edit
+    spoken = tuple(item for item in spoken_of(edit.content or edit.target, tasks) if item in failing)
+    return replace(edit, claims=spoken, claims_assumed=bool(spoken))
+
+
+def _parted(group: Minibatch, state: SearchState, run: RunData) -> tuple[list[str], list[str]]:
+    """The items of a group that failed, and those that passed."""
+    rows = state.rollouts[group.place]
+    failing = [item for item in group.items if not _passed(rows[item].outcome, run)]
+    return failing, [item for item in group.items if item not in failing]
+
+
+def _passed(outcome: object, run: RunData) -> bool:
+    return isinstance(outcome, Measured) and run.passes(outcome)
+
+
+def _request(
+    group: Minibatch,
+    failing: Sequence[str],
+    passing: Sequence[str],
+    state: SearchState,
+    run: RunData,
+    evidence: RecordedTexts,
+) -> ChatRequest:
+    assert state.current is not None
+    skill, rows = state.current.skill, state.rollouts[group.place]
+    most = run.config.gradient.max_trajectory_chars
+
+    def blocks(title: str, items: Sequence[str]) -> str:
+        texts = [shown(rows[item], evidence, most_chars=most, skill=skill.text, run=run) for item in items]
+        return f"## {title} trajectories ({len(texts)})\n" + "\n\n".join(texts) if texts else ""
+
+    return question(
+        run,
+        slot=group.id,
+        stage="analyst",
+        prompt="search",
+        sections=(
+            skill_section(skill),
+            tried_section(state.program.tried),
+            guide_section(run.started.guide),
+            blocks("Successful", passing),
+            blocks("Failed", failing),
+            f"At most {most_edits(len(failing))} edits: one for each kind of failure.",
+        ),
+        schema=CLAIMED_SCHEMA,
+    )
+
+
+def most_edits(failing: int) -> int:
+    """How many edits an answer about so many failing tasks may have."""
+    return max(2, failing)
+
+
+def tried_section(tried: Sequence[Tried]) -> str:
+    """What did not get into the skill, and why; or nothing."""
+    if not tried:
+        return ""
+    lines = [f"- step {each.step}: {described(each.edit)}\n  refused: {each.why}" for each in tried]
+    return "## Edits that were refused before\nDo not give them again as they are.\n" + fenced(
+        "refused", "\n".join(lines)
+    )
+
+
+def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
+    reply = consulted.value
+    if reply is None:
+        return PatchProposed(
+            patch=group.id,
+            step=step,
+            kind=group.kind,
+            items=group.items,
+            result="failed" if consulted.failed else "unusable",
+            note=consulted.why,
+            calls=consulted.calls,
+        )
+    return PatchProposed(
+        patch=group.id,
+        step=step,
+        kind=group.kind,
+        items=group.items,
+        result="edits" if reply.edits else "nothing",
+        edits=reply.edits,
+        reasoning=reply.reasoning,
+        calls=consulted.calls,
+    )

@@ -1,0 +1,75 @@
+"""How large a step may be, so that the run ends within its calls: pure functions of the state."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.places import FINAL_TEST
+from skillopt_es.events.values import DRAWS_ONCE
+from skillopt_es.programs.search.state import SearchState
+
+_SHARE_OF_TESTS = 3
+LEAST = 2
+"""Training items with which a step is worth its gate."""
+
+
+def most_calls(state: SearchState) -> int | None:
+    """The calls that the run may make, as it was started or resumed; None for any number."""
+    assert state.started is not None
+    budget = state.started.config.get("budget")
+    first = budget.get("max_calls") if isinstance(budget, dict) else None
+    most = state.overrides.get("budget.max_calls", first)
+    return most if isinstance(most, int) else None
+
+
+def gate_items(run: RunData) -> int:
+    """How many results the verdict over one candidate may need."""
+    evaluation, items = run.config.evaluation, len(run.selection_items)
+    draws = 1 if evaluation.gate_rule in DRAWS_ONCE else 2 * evaluation.gate_draws - 1
+    return items * (draws + evaluation.fresh_score)
+
+
+def most_tries(size: int) -> int:
+    """How many results the screen of a step may take that has a batch of this size."""
+    return size + size // 4
+
+
+def step_size(state: SearchState, run: RunData) -> int:
+    """How many training items the next step can try with the calls that are left; 0 when it is not worth it."""
+    wanted, most = run.config.train.batch_size, most_calls(state)
+    if most is None:
+        return wanted
+    left = _left(state, most) - _set_aside(state, run, most)
+    while wanted >= min(LEAST, run.config.train.batch_size):
+        tries = wanted + most_tries(wanted) + gate_items(run)
+        questions = 2 * ceil(wanted / run.config.gradient.minibatch_size)  # each may be asked once more
+        if _a_try(state) * tries + questions <= left:
+            return wanted
+        wanted -= 1
+    return 0
+
+
+def tests_fit(state: SearchState, run: RunData) -> bool:
+    """Whether the calls that are left pay for the tests that are not made yet; those that have begun are finished."""
+    most = most_calls(state)
+    if most is None or any(FINAL_TEST.holds(place) for place in state.rollouts):
+        return True
+    assert state.best is not None
+    texts = len({run.started.skill.hash, state.best.skill.hash})
+    return _a_try(state) * texts * len(run.test_items) <= _left(state, most)
+
+
+def _left(state: SearchState, most: int) -> int:
+    return most - state.program.calls - state.program.questions
+
+
+def _set_aside(state: SearchState, run: RunData, most: int) -> int:
+    """What the tests of the first text and the best one take, unless the search would have too little left."""
+    tests = _a_try(state) * 2 * len(run.test_items)
+    return tests if tests <= most // _SHARE_OF_TESTS else 0
+
+
+def _a_try(state: SearchState) -> int:
+    """How many calls one result has taken so far, at most on average."""
+    return max(1, ceil(state.program.calls / state.program.tries)) if state.program.tries else 1

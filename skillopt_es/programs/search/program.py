@@ -1,0 +1,239 @@
+"""The search as a program: small batches, edits that say what they fix, a screen before a liberal gate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from math import ceil
+
+from skillopt_es.config import TrainConfig
+from skillopt_es.engine.evaluations import chunks
+from skillopt_es.engine.programs import Answered, Decision, Program, Words
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Unit
+from skillopt_es.engine.trajectories import RecordedTexts
+from skillopt_es.events import catalog as events
+from skillopt_es.events.values import REFUSED_LEAK, Batch, Edit, EditReport, Json, Measured, Minibatch
+from skillopt_es.gate.draws import too_large
+from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated
+from skillopt_es.programs.classic.leaks import guard
+from skillopt_es.programs.search import state as search
+from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
+from skillopt_es.programs.search.credit import Screened
+from skillopt_es.programs.search.estimate import kind_of, plan_of
+from skillopt_es.programs.search.planner import credit, drawn_batch, next_task, stop, untrusted_parts
+from skillopt_es.programs.search.state import Search, SearchState, kept_edits, open_step
+from skillopt_es.skill.edits import apply_edits
+
+_PASSING = 2  # solved tasks beside the failing ones of a question
+
+
+def _stop(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    stopped = stop(state, run)
+    assert stopped is not None
+    return stopped
+
+
+def _plan_step(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    number = state.steps_done + 1
+    seed = run.config.train.seed + number * 1000
+    return events.EpochPlanned(epoch=number, batches=(Batch(seed=seed, items=drawn_batch(state, run, seed)),))
+
+
+def _plan_questions(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """The failing tasks in groups of about the same size, a few solved ones beside each."""
+    step = open_step(state)
+    at = step.place.in_batch(0)
+    rows: Mapping[str, events.RolloutCompleted] = state.rollouts.get(at, {})
+    measured = {item: row.outcome for item, row in rows.items() if isinstance(row.outcome, Measured)}
+    items = [item for item in step.batch.items if item in measured]
+    # Tasks of one type stand together: several examples say more of a rule than one.
+    failing = sorted((item for item in items if not run.passes(measured[item])), key=lambda item: rows[item].task_type)
+    passing = [item for item in items if run.passes(measured[item])][:_PASSING]
+    size = run.config.gradient.minibatch_size
+    even = ceil(len(failing) / ceil(len(failing) / size)) if failing else size
+    groups = [
+        Minibatch(id=at.analyst("failure", index), kind="failure", place=at, items=(*chunk, *passing))
+        for index, chunk in enumerate(chunks(failing, even))
+    ]
+    return events.MinibatchesPlanned(step=step.number, groups=tuple(groups))
+
+
+def _build_alone(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    step = open_step(state)
+    return _built(state, run, evidence, step.changes[len(step.alone)])
+
+
+def _build_kept(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return _built(state, run, evidence, kept_edits(open_step(state)))
+
+
+def _built(state: SearchState, run: RunData, evidence: RecordedTexts, edits: tuple[Edit, ...]) -> events.CandidateBuilt:
+    """The current skill with these edits; what copies a tried item is left out."""
+    assert state.current is not None
+    step, current = open_step(state), state.current.skill
+    rows = [state.rollouts[group.place][item] for group in step.groups or () for item in group.items]
+    watch = guard(rows, current, run, evidence)
+    leaks = {edit.id: leak for edit in edits if (leak := watch.leak(edit.content))}
+    close_gaps = run.config.optimizer.close_gaps
+    candidate, applied = apply_edits(current, [each for each in edits if each.id not in leaks], close_gaps=close_gaps)
+    reports = {each.edit: each for each in applied}
+    reports |= {name: EditReport(name, REFUSED_LEAK, leak) for name, leak in leaks.items()}
+    return events.CandidateBuilt(
+        step=step.number,
+        parent=current.hash,
+        candidate=candidate,
+        reports=tuple(reports[edit.id] for edit in edits),
+        gaps_closed=close_gaps,
+    )
+
+
+def _screen(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    """The edits that have alone made more tasks better than worse."""
+    step = open_step(state)
+    found = credit(state, run, step)
+    pool = tuple(edit.id for edit in step.edits if edit.id in found)
+    said = [f"{name} {_done(found[name])}" for name in pool]
+    kept = tuple(name for name in pool if found[name].won)
+    return events.EditsRanked(step=step.number, budget=None, pool=pool, chosen=kept, reasoning="; ".join(said))
+
+
+def _done(found: Screened) -> str:
+    fixed = f"fixed {', '.join(sorted(found.better))}" if found.better else "fixed nothing"
+    return f"{fixed}, broke {', '.join(sorted(found.worse))}" if found.worse else fixed
+
+
+def _skip(reason: str, state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    step = open_step(state)
+    notes = "; ".join(f"{patch.patch}: {patch.note}" for patch in step.patches.values() if patch.note)
+    reports = () if state.built is None else state.built.reports
+    details = {
+        "nothing_to_fix": "nothing was proposed" if step.patches else "no task of the batch failed",
+        "no_usable_patch": notes,
+        "no_edit_chosen": "" if step.ranked is None else f"screen: {step.ranked.reasoning}",
+        "unchanged": "; ".join(f"{report.edit}: {report.status}" for report in reports),
+        "too_large": "" if state.built is None else too_large(run, state.built.candidate),
+        "untrusted_only": untrusted_parts(state, run) if state.built is not None else "",
+    }
+    return events.StepSkipped(step=step.number, reason=reason, detail=details[reason])  # type: ignore[arg-type]
+
+
+_SKIPS = ("nothing_to_fix", "no_usable_patch", "no_edit_chosen", "unchanged", "too_large", "untrusted_only")
+
+
+def _gate_candidate(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    return candidate_gated(state, run)
+
+
+def _pause(state: SearchState, run: RunData, evidence: RecordedTexts) -> events.Event:
+    notes = [patch.note for patch in open_step(state).patches.values()]
+    return events.RunPaused(
+        reason="optimizer", message=f"none of the {len(notes)} questions of the step was answered; first, {notes[0]}"
+    )
+
+
+DECISIONS: Mapping[str, Decision[Search]] = {
+    **FINAL_DECISIONS,
+    "stop": _stop,
+    "plan_step": _plan_step,
+    "plan_questions": _plan_questions,
+    "build_alone": _build_alone,
+    "build_kept": _build_kept,
+    "screen": _screen,
+    "gate_candidate": _gate_candidate,
+    "pause_for_optimizer": _pause,
+    **{f"skip:{reason}": partial(_skip, reason) for reason in _SKIPS},
+}
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
+
+
+def _position(state: SearchState) -> str:
+    if state.completed is not None or state.stopped is not None:
+        why = "" if state.stopped is None else f", stopped by {state.stopped.reason}"
+        return f"at the end, after {state.steps_done} steps{why}"
+    step = state.program.step
+    if step is None:
+        return f"after step {state.steps_done}" if state.program.tries else "before the first step"
+    if step.groups is None:
+        return f"tasks of step {step.number}"
+    if not step.alone:
+        return f"questions of step {step.number}"
+    return f"{'screen' if step.ranked is None else 'gate'} of step {step.number}"
+
+
+def _where(state: SearchState) -> str:
+    return "" if state.program.step is None else f"step {state.program.step.number}"
+
+
+def _trying(unit: Unit) -> str:
+    if unit.purpose == "test":
+        return "scoring on the test items"
+    if unit.purpose == "selection":
+        return "scoring on the validation items"
+    return "trying each edit alone" if unit.place.stage == "screen" else "trying training items"
+
+
+def _snapshot(state: SearchState) -> dict[str, Json]:
+    program = state.program
+    return {
+        "open_step": None if program.step is None else program.step.number,
+        "calls": program.calls + program.questions,
+        "known": {item: found.hard for item, found in program.known.items()},
+        "tried": [{"step": each.step, "edit": each.edit.id, "why": each.why} for each in program.tried],
+    }
+
+
+def _remembered(state: SearchState) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        ("" if at else "refused edits", f"{each.edit.id}: {each.why}") for at, each in enumerate(state.program.tried)
+    )
+
+
+def _steps(train: TrainConfig, items: int) -> tuple[int, int]:
+    """An epoch is one step; together they go as often over the training items as there are epochs in the config."""
+    return 1, ceil(items / train.batch_size) * train.num_epochs
+
+
+_HANDLERS: Mapping[type[events.Event], Callable[..., SearchState]] = {
+    events.RunResumed: search.resumed,
+    events.EvidenceRetracted: search.retracted,
+    events.EpochPlanned: search.planned,
+    events.SkillScored: search.scored,
+    events.MinibatchesPlanned: search.grouped,
+    events.PatchProposed: search.proposed,
+    events.CandidateBuilt: search.built,
+    events.EditsRanked: search.ranked,
+    events.CandidateGated: search.gated,
+    events.StepSkipped: search.skipped,
+}
+
+SEARCH: Program[Search] = Program(
+    name="search",
+    initial=search.initial,
+    evolve=_HANDLERS,
+    next_task=next_task,
+    decisions=DECISIONS,
+    questions={SearchJob: ask_for_edits},
+    answers={
+        events.PatchProposed: Answered(
+            names=("patch", "step", "items", "kind"),
+            nothing={"edits": (), "suggestions": (), "drafts": (), "notes": ()},
+        )
+    },
+    under_way=lambda state: "" if state.program.step is None else f"step {state.program.step.number} is",
+    doubts=untrusted_parts,
+    words=Words(
+        position=_position,
+        step=lambda state: None if state.program.step is None else state.program.step.number,
+        where=_where,
+        trying=_trying,
+        asking={SearchJob: "ask for edits"},
+        remembered=_remembered,
+        snapshot=_snapshot,
+    ),
+    steps=_steps,
+    plan=plan_of,
+    kind_of=kind_of,
+)

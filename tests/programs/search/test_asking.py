@@ -1,0 +1,40 @@
+"""What the question tells of edits that were refused, and what becomes of edits that name no tasks."""
+
+from skillopt_es.events.values import Edit, SkillTree
+from skillopt_es.programs.search.asking import moved, tried_section
+from skillopt_es.programs.search.state import Tried
+from skillopt_es.replies.answers import PatchReply, read_patch
+
+SKILL = SkillTree({"SKILL.md": "# Rules\n\n- first rule\n\n- second rule\n"})
+
+
+def test_an_append_of_what_is_there_moves_it_to_the_end() -> None:
+    """A later rule may overrule it, and to say it again is to want it last."""
+    again = Edit(id="p#1", op="append", content="- first rule")
+    taken_out, put_back = moved(again, SKILL)
+    assert (taken_out.op, taken_out.target, put_back) == ("delete", "- first rule", again)
+    assert moved(Edit(id="p#1", op="append", content="- second rule"), SKILL)[0].op == "append"
+    assert len(moved(Edit(id="p#1", op="append", content="- third rule"), SKILL)) == 1
+
+
+def test_what_was_refused_is_told_with_the_reason() -> None:
+    """Inside fences, for its words come from outside."""
+    tried = Tried(step=2, edit=Edit(id="p#1", op="append", content="- shout"), why="validation lost 2 tasks and won 0")
+    said = tried_section([tried])
+    assert "step 2: [append]  content='- shout'\n  refused: validation lost 2 tasks and won 0" in said
+    assert tried_section([]) == ""
+
+
+def test_claims_are_read_as_they_come() -> None:
+    """A name without a list, another key, tasks that were not shown; and nothing of it where nobody asked."""
+    text = (
+        '{"edits": [{"op": "append", "content": "- a", "items": "t1", "hypothesis": "no\\nrule"},'
+        ' {"op": "append", "content": "- b", "claims": ["t2", "t9", "t2"]}, {"op": "append", "content": "- c"}]}'
+    )
+    found = read_patch(text, patch="p", kind="failure", support=3, most=9, claimable=["t1", "t2", "t3"])
+    assert isinstance(found, PatchReply)
+    assert [(edit.claims, edit.support) for edit in found.edits] == [(("t1",), 1), (("t2",), 1), ((), 3)]
+    assert found.edits[0].hypothesis == "no rule"
+    plain = read_patch(text, patch="p", kind="failure", support=3, most=9)
+    assert isinstance(plain, PatchReply)
+    assert not any(edit.claims or edit.hypothesis for edit in plain.edits)

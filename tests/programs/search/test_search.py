@@ -1,0 +1,180 @@
+"""Whole searches in a small world of hidden rules: what is kept and dropped, where it ends, and what it learns."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import skillopt_es as so
+from skillopt_es.events.catalog import (
+    CandidateBuilt,
+    CandidateGated,
+    EditsRanked,
+    EpochPlanned,
+    Event,
+    PatchProposed,
+    StepSkipped,
+    TrainingStopped,
+)
+
+KINDS = [f"kind{number:02d}" for number in range(12)]
+RULE = re.compile(r"RULE (\w+) (\w+)")
+
+
+def rules_in(skill: str) -> dict[str, str]:
+    """What a skill says of each kind; the last word counts."""
+    return dict(RULE.findall(skill))
+
+
+def agent(request: so.ChatRequest) -> str:
+    """Follows the rule of a task's kind, if there is one."""
+    kind, word = request.messages[-1].content.split()[-2:]
+    return f"{word}-{rules_in(request.messages[0].content).get(kind, 'none')}"
+
+
+def failed_in(request: so.ChatRequest) -> dict[str, list[str]]:
+    """The failing tasks of a question by kind."""
+    failed = request.messages[-1].content.partition("## Failed trajectories")[2]
+    found: dict[str, list[str]] = {}
+    for item, kind in re.findall(r"item: (\S+)\n.*?Task (kind\d+)", failed, re.DOTALL):
+        found.setdefault(kind, []).append(item)
+    return found
+
+
+def teacher(*, claims: bool) -> Callable[[so.ChatRequest], str]:
+    """Finds the rule of each kind but every third, of which it says something useless."""
+
+    def answer(request: so.ChatRequest) -> str:
+        edits = []
+        for at, (kind, items) in enumerate(sorted(failed_in(request).items())):
+            content = f"Think hard about {kind}." if at % 3 == 2 else f"RULE {kind} {kind[::-1]}"
+            row = {"op": "append", "target": "", "content": content, "from": []}
+            edits.append({**row, "items": items, "hypothesis": "it has no rule"} if claims else row)
+        return json.dumps({"reasoning": "seen", "edits": edits, "patch": {"edits": edits}})
+
+    return answer
+
+
+def grader(answer: str, item: dict[str, str]) -> bool:
+    """By the word."""
+    return answer == item["expected"]
+
+
+def searched(
+    folder: Path, *, program: str = "search", teach: Callable[[so.ChatRequest], str] | None = None, **settings: object
+) -> so.Run:
+    """A run in the world, with an optimizer that says what it claims unless there is another."""
+    rows = []
+    for split, many in (("train", 24), ("val", 12), ("test", 2)):
+        for number in range(many):
+            kind = KINDS[number % 12]
+            task = {"id": f"{split}{number}", "split": split, "input": f"Task {kind} w{number}"}
+            rows.append({**task, "expected": f"w{number}-{kind[::-1]}"})
+    (folder / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "SKILL.md").write_text("# Skill\n")
+    config = {
+        "env": {"name": "tasks", "data_path": str(folder / "tasks.jsonl"), "split_mode": "field"},
+        "train": {"program": program, "num_epochs": 9, "batch_size": 8},
+        "evaluation": {"eval_test": False},
+    }
+    config["env"]["skill_init"] = str(folder / "SKILL.md")
+    optimizer = teacher(claims=True) if teach is None else teach
+    return so.train(
+        config, name=program, runs=folder, settings=settings, target=agent, optimizer=optimizer, grader=grader
+    )
+
+
+def of_type(run: so.Run, kind: type[Event]) -> list[Event]:
+    """The events of one type."""
+    return [recorded.event for recorded in run.events([kind.__name__])]
+
+
+def test_what_earned_nothing_is_dropped_before_the_gate(tmp_path: Path) -> None:
+    """Useless edits stay out of the skill, and the others of the same answer get in."""
+    run = searched(tmp_path, **{"budget.max_calls": 120})
+    text = run.skill("best").text
+    assert "Think hard" not in text
+    assert len(rules_in(text)) > 6
+    first = of_type(run, EditsRanked)[0]
+    assert len(first.chosen) < len(first.pool)
+    assert "fixed nothing" in first.reasoning
+    gated = of_type(run, CandidateGated)
+    assert {event.verdict.rule for event in gated} == {"no_loss"}
+    assert all(event.verdict.taken for event in gated)
+
+
+def test_an_answer_without_claims_is_credited_by_what_it_speaks_of(tmp_path: Path) -> None:
+    """Not every optimizer does what it is asked."""
+    run = searched(tmp_path, teach=teacher(claims=False), **{"budget.max_calls": 120})
+    edits = of_type(run, PatchProposed)[0].edits
+    assert all(edit.claims and edit.claims_assumed for edit in edits)
+    assert "Think hard" not in run.skill("best").text
+
+
+def test_an_edit_that_spoils_everything_takes_no_other_with_it(tmp_path: Path) -> None:
+    """Each is tried alone, so that the good ones of the same answer are known as such."""
+
+    def spoiling(request: so.ChatRequest) -> str:
+        good = [{"op": "append", "content": f"RULE {kind} {kind[::-1]}"} for kind in failed_in(request)]
+        return json.dumps({"edits": [*good, {"op": "append", "content": " ".join(f"RULE {k} x" for k in KINDS)}]})
+
+    run = searched(tmp_path, teach=spoiling, **{"budget.max_calls": 150})
+    rules = rules_in(run.skill("best").text)
+    assert len(rules) > 6
+    assert "x" not in rules.values()
+
+
+def test_it_ends_within_its_calls_and_is_complete(tmp_path: Path) -> None:
+    """The best for so many calls; `total_steps` is no bound then."""
+    for most in (60, 90):
+        folder = tmp_path / str(most)
+        folder.mkdir()
+        run = searched(folder, **{"budget.max_calls": most})
+        [stopped] = of_type(run, TrainingStopped)
+        assert (run.status, stopped.reason, stopped.limit) == ("completed", "budget", float(most))
+        assert run.usage().usage.total.calls <= most
+
+
+def test_it_ends_where_nothing_is_left_to_fix(tmp_path: Path) -> None:
+    """Every training item passes under the text that ships."""
+    run = searched(tmp_path)
+    [stopped] = of_type(run, TrainingStopped)
+    assert stopped.reason == "no_progress"
+    assert run.summary().best.value == 1.0
+
+
+def test_later_batches_are_of_items_that_are_not_solved(tmp_path: Path) -> None:
+    """First those that no batch had."""
+    run = searched(tmp_path)
+    batches = [event.batches[0].items for event in of_type(run, EpochPlanned)]
+    assert not set(batches[0]) & set(batches[1])
+    assert len(batches[0]) == 8
+
+
+def test_a_step_without_a_verdict_has_cost_no_validation(tmp_path: Path) -> None:
+    """A candidate of which nothing is left after the screen does not meet the gate."""
+
+    def useless(request: so.ChatRequest) -> str:
+        edits = [{"op": "append", "content": f"Mind {kind}."} for kind in failed_in(request)]
+        return json.dumps({"edits": edits})
+
+    never = searched(tmp_path, teach=useless, **{"train.patience": 2})
+    assert [event.reason for event in of_type(never, StepSkipped)] == ["no_edit_chosen"] * 2
+    assert not of_type(never, CandidateGated)
+    assert {event.candidate.hash for event in of_type(never, CandidateBuilt)}
+    assert of_type(never, TrainingStopped)[0].reason == "patience"
+    places = {place for recorded in never.events(["RolloutCompleted"]) if (place := recorded.event.place)}
+    assert not any(place.endswith("gate") for place in places)
+
+
+def test_it_learns_more_than_classic_from_the_same_calls(tmp_path: Path) -> None:
+    """The same world, models and items."""
+    values = {}
+    for program in ("search", "classic"):
+        (tmp_path / program).mkdir()
+        run = searched(tmp_path / program, program=program, **{"budget.max_calls": 110})
+        values[program] = run.summary().best.value
+    assert values["search"] >= 0.75
+    assert values["search"] >= values["classic"] + 0.1
