@@ -92,7 +92,9 @@ def export_command(
         _export_to_tracker(words, form, out, tracking_uri, experiment, endpoint, directory, force=force)
         return
     runs, to = _runs_and_place(words, out, form)
-    _refuse_run(to, form, runs[0], directory)
+    # Who forgets where to write names runs alone, and the last of them is taken for the place.
+    meant = words if form in _TABLES and out is None else [run for run in runs if run is not None]
+    _refuse_run(to, form, meant, directory)
     with ExitStack() as readings:
         logs = []
         for run in runs:
@@ -138,18 +140,18 @@ def _runs_and_place(words: tuple[str, ...], out: str | None, form: str) -> tuple
     return words[:-1] or (None,), words[-1]
 
 
-def _refuse_run(out: str, form: str, run: str | None, directory: Path) -> None:
+def _refuse_run(out: str, form: str, runs: Sequence[str], directory: Path) -> None:
     """Raises OutputRefused for a place that is a run, or that somebody who meant the run may have called so."""
     from skillopt_es.runs.folders import dir_option, is_run
 
     where = dir_option(directory)
     form_said = "" if form == "skill" else f" --format {form}"
+    what = " ".join(dict.fromkeys(runs or (out,)))
     to = _USUAL.get(form, "SKILL.md")
     if is_run(Path(out)):
-        what = out if run is None else run
         hint = f"name a file or a folder: `skillopt-es export {what} {to}{form_said}{where}`"
     elif Path(out).name == out and is_run(directory / out):
-        usual = f"`skillopt-es export {run or out} {to}{form_said}{where}` writes to {to}"
+        usual = f"`skillopt-es export {what} {to}{form_said}{where}` writes to {to}"
         hint = f"{usual}, and ./{out} is a file of that name"
     else:
         return
@@ -267,7 +269,7 @@ def _export_to_tracker(
         raise click.UsageError(f"--format {form} takes {takes} --format {form}")
     run = words[0] if words else None
     if out is not None:
-        _refuse_run(out, form, run, directory)
+        _refuse_run(out, form, words, directory)
     with EventLog.open(find_run(run, directory)) as log:
         if form == "mlflow":
             click.echo(send_to_mlflow(log, tracking_uri, experiment))

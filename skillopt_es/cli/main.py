@@ -65,6 +65,18 @@ PAGED = {
 """The commands whose output may be longer than a screen."""
 
 
+class UnknownCommand(click.UsageError):
+    """There is no command of that name; `hint` says which is meant."""
+
+    def __init__(self, message: str, hint: str, ctx: click.Context) -> None:
+        super().__init__(message, ctx)
+        self.hint = hint
+
+    def format_message(self) -> str:
+        """What people read, in one sentence."""
+        return f"{self.message}: {self.hint}"
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands' names and imports one only to run it."""
 
@@ -94,7 +106,7 @@ class LazyGroup(click.Group):
 
         close = " or ".join(f"`{name}`" for name in get_close_matches(args[0], COMMANDS, n=2))
         more = f"did you mean {close}?" if close else "`skillopt-es --help` lists them"
-        raise click.UsageError(f"there is no command {args[0]}: {more}", ctx)
+        raise UnknownCommand(f"there is no command {args[0]}", more, ctx)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click says so
         """Runs the command; when the reader of our output has gone (`| head`), that is no failure."""
@@ -178,11 +190,14 @@ def _failure(error: Exception, stderr: Stderr, *, debug: bool) -> tuple[str, str
     if isinstance(error, click.exceptions.Abort):
         return "interrupted", "", 130
     if isinstance(error, click.ClickException):
+        message, hint = error.format_message(), ""
+        if isinstance(error, UnknownCommand):
+            message, hint = error.message, error.hint
         if stderr.json:
-            print_error(error.format_message())
+            print_error(message, hint)
         else:
             error.show()
-        return error.format_message(), "", 2
+        return message, hint, 2
     from skillopt_es.errors import Interrupted
 
     if debug:

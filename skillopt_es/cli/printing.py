@@ -11,6 +11,7 @@ import click
 from attrs import define
 
 from skillopt_es.cli.terminal import Stderr, Toned, print_error, print_note, print_warning, say, width
+from skillopt_es.events.errors import LogTooNew
 from skillopt_es.events.values import Json
 from skillopt_es.presenting.escaping import shown_inline, shown_json
 from skillopt_es.presenting.palette import Tone, tone_of
@@ -88,6 +89,10 @@ def as_found(reading: Reading, *, shown: bool = True) -> int:
     if reading.problem is None:
         return 0
     ends = f"; what is shown ends before event {reading.until + 1}" if shown and reading.until < reading.end else ""
+    if (
+        isinstance(reading.problem, LogTooNew) and not reading.cut_short
+    ):  # whoever asks for known types alone reads past the others
+        ends = "; they are left out here"
     print_error(f"{reading.problem}{ends}", reading.problem.hint)
     return 1
 

@@ -49,7 +49,7 @@ class Progress:
         live: Live | None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.opening = ""  # what is said once the run has begun
+        self.notice = self.opening = ""  # what is said once the run has begun, before its name and after it
         self._folder = folder
         self._console = console
         self._live = live
@@ -90,6 +90,8 @@ class Progress:
     def _begin(self, state: AnyState) -> None:
         if self._steps_before is None:
             self._steps_before = state.steps_done
+            if self.notice:
+                tell("note", self.notice)
             tell("run", f"run {self._folder}")
             if self.opening:
                 tell("rules", self.opening)

@@ -22,7 +22,6 @@ from skillopt_es.cli.options import (
     run_argument,
 )
 from skillopt_es.cli.printing import tell_of
-from skillopt_es.cli.terminal import tell
 from skillopt_es.config import RunConfig
 
 if TYPE_CHECKING:
@@ -151,9 +150,7 @@ def _drive(
 
     prepare_process()
     with open_progress(folder, quiet=quiet) as progress, logged_to(folder):
-        if notice:
-            tell("note", notice)
-        progress.opening = opening
+        progress.notice, progress.opening = notice, opening
 
         async def go() -> Run:
             async with command_watch() as watch:

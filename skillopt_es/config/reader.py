@@ -11,6 +11,7 @@ import attrs
 import cattrs
 
 from skillopt_es.config.backends import OWN_KEYS, backend_of, written
+from skillopt_es.config.places import is_packaged
 from skillopt_es.config.sections import (
     MODEL_KEYS,
     SECTIONS,
@@ -69,9 +70,11 @@ def _check_together(config: RunConfig, reader: _Reader) -> None:
         raise reader.error("evaluation.gate_rule", evaluation.gate_rule, allowed)
     check_prices(config.prices, reader.source("prices.models") or reader.source("prices.unit"))
     roles: tuple[Role, ...] = ("optimizer", "target")
-    for role in roles:
-        if not config.role(role).model:
-            raise reader.error(f"model.{role}", "", "the name of a model")
+    unnamed = [role for role in roles if not config.role(role).model]
+    if unnamed:
+        hint = f"write {' and '.join(f'{role}: NAME' for role in unnamed)} under model"
+        given = " ".join(f"--set model.{role}=NAME" for role in unnamed)
+        raise reader.error(f"model.{unnamed[0]}", "", "the name of a model", f"{hint}, or give `{given}`")
     check_priced(config)
     _check_lengths(config, reader)
 
@@ -104,8 +107,8 @@ class _Reader:
         return self._sources.get(key, "")
 
     def error(self, key: str, value: Json, allowed: str, hint: str = "") -> ConfigError:
-        source = self._sources.get(key)
-        place = f"{source}: " if source else ""
+        source = self.source(key)
+        place = f"{source}: " if source and not is_packaged(source) else ""
         return ConfigError(f"{place}{key} is {shown(key, value)}, but must be {allowed}", hint=hint)
 
     def section(self, name: str, cls: type[C], raw: Tree) -> C:

@@ -7,8 +7,9 @@ Programs are found by name among the entry points of the installed packages, as 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
+from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -192,26 +193,41 @@ def hand_over(program: Program[Any]) -> None:
     _HANDED_OVER[program.name] = program
 
 
-def program_named(name: str) -> Program[Any]:
-    """The program of that name: one that was handed over, or an installed one; raises ConfigError that names those."""
-    return _HANDED_OVER[name] if name in _HANDED_OVER else _installed(name)
+def program_named(name: str, place: str = "") -> Program[Any]:
+    """
+    The program of that name: one that was handed over, or an installed one.
+
+    Raises ConfigError, which begins with the `place` where the name was written, and names those that train.
+    """
+    return _HANDED_OVER[name] if name in _HANDED_OVER else _installed(name, place)
 
 
 @cache
-def _installed(name: str) -> Program[Any]:
+def _installed(name: str, place: str = "") -> Program[Any]:
     found = {point.name: point for point in entry_points(group=PROGRAMS)}
     if name not in found:
+        ways = [each for each in sorted(found) if _trains(found[each])]
+        close = get_close_matches(name, ways, n=1)
         raise ConfigError(
-            f"train.program is {name!r}, and no installed package provides a program of that name",
-            hint=f"installed: {', '.join(sorted(found))}",
+            f"{place}train.program is {name!r}, and no installed package provides a program of that name",
+            hint=f"did you mean {close[0]}?" if close else f"installed: {', '.join(ways)}",
         )
     program = found[name].load()
     if not isinstance(program, Program):
         raise ConfigError(
-            f"train.program is {name!r}, and what is installed under that name is not a Program",
+            f"{place}train.program is {name!r}, and what is installed under that name is not a Program",
             hint=f"its entry point has to name a value of that class: {found[name].value}",
         )
     return program
+
+
+def _trains(point: EntryPoint) -> bool:
+    """Whether runs can be started with it; what cannot even be imported is no way to train."""
+    try:
+        program = point.load()
+    except ImportError:
+        return False
+    return isinstance(program, Program) and "start" not in program.refuses
 
 
 def program_of(started: RunStarted) -> Program[Any]:

@@ -35,6 +35,7 @@ class Reading:
     until: int = 0
     end: int = 0
     problem: LogError | None = None
+    cut_short: bool = False  # something was asked for that could be read in part only
     _first: RunStarted | None = field(default=None, alias="first")
 
     @classmethod
@@ -88,11 +89,13 @@ class Reading:
         except LogUnreadable:
             raise
         except LogError as error:
+            self.cut_short = True
             self.problem = self.problem or error
 
     def _stop(self, error: LogDamaged | LogTooNew, after: int) -> None:
         """Nothing more is to be read: an event that does not say its number comes after those that were."""
         seq = error.seq if isinstance(error, LogDamaged) else None
+        self.cut_short = True
         self.problem = self.problem or error
         self.until = min(self.until, after if seq is None else seq - 1)
 
@@ -151,7 +154,7 @@ class Reading:
         if unknown and self.problem is None:
             self.problem = LogTooNew(
                 f"the log has events of a type this software does not know ({', '.join(unknown[:3])})",
-                hint="a newer version wrote it; they are left out here",
+                hint="a newer version wrote it; use a newer skillopt-es",
             )
 
     def _gap(self) -> int:

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.tasks import Task
-from skillopt_es.events.catalog import Event
+from skillopt_es.events.catalog import Event, RunCompleted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.logs import as_json, bound, listening, logger
@@ -72,6 +72,8 @@ class RunLog:
 
 def _place(event: Event, state: AnyState) -> str:
     """Where an event happened; nothing for what concerns the whole run."""
+    if isinstance(event, RunCompleted):
+        return ""
     place: str | None = getattr(event, "place", None)
     return place or program_at(state).words.place(event, state) or ""
 

@@ -65,13 +65,13 @@ def refusals(config: RunConfig, splits: Splits) -> Iterator[SkillOptError]:
 
 def _no_way_to_train(config: RunConfig) -> Iterator[ConfigError]:
     """The program is not installed, or its runs begin in another way."""
+    place, name = config.place("train.program"), config.train.program
     try:
-        refusal = program_named(config.train.program).refuses.get("start")
+        refusal = program_named(name, place).refuses.get("start")
     except ConfigError as error:
         yield error
         return
     if refusal is not None:
-        place, name = config.place("train.program"), config.train.program
         yield ConfigError(f"{place}train.program is {name!r}, which {refusal.why}", hint=refusal.hint)
 
 

@@ -78,7 +78,11 @@ CONFIGS: dict[str, tuple[Mistake, str, str]] = {
     "boolean-text": (config(evaluation={"use_gate": "yes"}), "evaluation.use_gate is 'yes'", ""),
     "number-for-text": (config(env={"split_ratio": 7267}), "env.split_ratio is 7267, but must be text", "in quotes"),
     "out-of-range": (config(train={"batch_size": 0}), "must be a whole number of at least 1", ""),
-    "no-model": (config(model={"target": ""}), "model.target is '', but must be the name of a model", ""),
+    "no-model": (
+        config(model={"target": ""}),
+        "config.yaml: model.target is '', but must be the name of a model",
+        "--set model.target=NAME",
+    ),
     "no-endpoint": (config(model={"base_url": ""}), "must be like http://host:8000/v1, not ''", ""),
     "url-with-password": (config(model={"base_url": f"http://u:{KEY}@h/v1"}), "holds credentials", "model.api_key_env"),
     "headers-no-text": (config(model={"extra_headers": {"X-Team": 5}}), "must be a mapping of texts", ""),

@@ -18,6 +18,7 @@ from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,
     EpochCompleted,
+    Event,
     MinibatchesPlanned,
     PatchProposed,
     SlowUpdateApplied,
@@ -349,13 +350,21 @@ def test_a_changed_event_ends_what_is_shown(cli: Cli, demo_run: Path, tmp_path: 
 
 
 def test_types_of_a_newer_version_are_told(cli: Cli, demo_run: Path, tmp_path: Path) -> None:
-    """And the rest is shown."""
+    """And the rest is shown: all of it, or what comes before; where nothing is, no word says otherwise."""
     run = with_unknown_event(demo_run, tmp_path / "newer", "SomethingNew")
+    last = seqs_of(demo_run, Event)[-1] + 1
     done = cli("blame", run)
     assert done.code == 1
     assert "of a type this software does not know (SomethingNew)" in done.err
     assert done.out.splitlines()[1:] == cli("blame", demo_run).out.splitlines()[1:]
     assert "does not know" in cli("diff", run, "step", 1).err
+    assert "; they are left out here\n  a newer version wrote it; use a newer skillopt-es" in done.err
+    cut, refused = cli("replay", run), cli("export", run, tmp_path / "events", "--format", "jsonl")
+    assert f"; what is shown ends before event {last}\n" in cut.err
+    listed = cli("log", run, "--last", 3)
+    assert listed.code == 1
+    for other in (cut, refused, listed):
+        assert ("use a newer skillopt-es" in other.err, "left out" in other.err) == (True, False)
 
 
 @pytest.mark.parametrize(

@@ -556,6 +556,22 @@ def test_export_over_a_run_is_refused(
     assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
 
+@pytest.mark.parametrize("second", ["second", "runs/second"])
+def test_who_forgets_where_to_write_several_runs_is_told_with_all_of_them(
+    second: str, cli: Cli, demo_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last one was no place, but a run like the others."""
+    for name in ("mine", "second"):
+        shutil.copytree(demo_run, tmp_path / "runs" / name)
+    monkeypatch.chdir(tmp_path)
+    assert (
+        f"`skillopt-es export mine {second} run.db --format sqlite`"
+        in cli("export", "mine", second, "--format", "sqlite").err
+    )
+    said = cli("export", "mine", "--out", second, "--format", "sqlite").err
+    assert "`skillopt-es export mine run.db --format sqlite`" in said
+
+
 def test_a_file_may_have_a_runs_name(cli: Cli, demo_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If that is said plainly."""
     shutil.copytree(demo_run, tmp_path / "runs" / "mine")

@@ -91,6 +91,15 @@ def test_a_role_without_a_model(role: str, tmp_path: Path) -> None:
     assert f"config.yaml: model.{role} is ''" in refusal(tmp_path, {"model": {role: ""}}).message
 
 
+def test_a_config_without_models_is_told_what_to_write(tmp_path: Path) -> None:
+    """Of both at once, and the file with our defaults is not blamed."""
+    (tmp_path / "config.yaml").write_text("model: {backend: simulated}\n")
+    with pytest.raises(ConfigError, match=r"^model\.optimizer is '', but must be the name of a model$") as refused:
+        load_config(tmp_path / "config.yaml")
+    assert "optimizer: NAME and target: NAME under model" in refused.value.hint
+    assert "`--set model.optimizer=NAME --set model.target=NAME`" in refused.value.hint
+
+
 def test_the_last_budget_above_the_first(tmp_path: Path) -> None:
     """It would lift what it is to lower."""
     error = refusal(tmp_path, {"optimizer": {"learning_rate": 1}})

@@ -7,22 +7,23 @@ import sys
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from attrs import evolve
 from support.command import command, environment
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
-from skillopt_es.config import RunConfig
+from skillopt_es.config import RunConfig, demo_config, load_config
 from skillopt_es.engine import programs
-from skillopt_es.engine.programs import program_named
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import RecordedTexts
-from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import Event
 from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.sessions.opening import Session
+from skillopt_es.sessions.start import refusals
+from skillopt_es.sessions.wiring import open_environment
 from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "programs.md"
@@ -116,11 +117,32 @@ def test_a_check_says_what_is_wrong(
         programs._installed.cache_clear()
 
 
-def test_a_program_that_nobody_has_installed_is_refused() -> None:
-    """With those there are."""
-    with pytest.raises(ConfigError, match=r"train\.program is 'hill_climb'") as refused:
-        program_named("hill_climb")
-    assert "classic" in str(refused.value.hint)
+@pytest.mark.parametrize(("name", "hint"), [("hill_climb", "installed: "), ("clasic", "did you mean classic?")])
+def test_a_program_that_nobody_has_installed_is_refused(name: str, hint: str, tmp_path: Path) -> None:
+    """Where it was written, with the nearest or those there are; not with those that begin no training."""
+    file = tmp_path / "config.yaml"
+    file.write_text(f"_base_: {demo_config()}\ntrain: {{program: {name}}}\n")
+    splits = open_environment(load_config(None)).load()
+    [why] = refusals(load_config(file), splits)
+    assert why.message.startswith(f"{file}: train.program is '{name}', and no installed package")
+    assert "classic" in why.hint
+    assert why.hint.startswith(hint)
+    assert not {"evaluation", "imported"} & set(re.findall(r"\w+", why.hint))
+
+
+def test_what_the_command_says_of_the_demo_waits_until_it_has_begun(tmp_path: Path) -> None:
+    """A run that is refused was no demo."""
+    done = command("run", "--set", "train.program=clasic", cwd=tmp_path)
+    assert (done.code, done.err.splitlines()[0][:6]) == (2, "error:"), done.err
+
+
+def test_the_checks_of_the_page_run_as_they_stand(tmp_path: Path) -> None:
+    """With nothing but the reader's own config to add."""
+    [code] = re.findall(r"```python\n((?:(?!```).)*ProgramCase.*?)```", PAGE.read_text(), re.DOTALL)
+    names: dict[str, Any] = {"my_small_config": lambda folder: demo_config()}
+    exec(code, names)
+    assert names["CASE"].program(tmp_path) is CLASSIC
+    assert names["test_it_is_a_program"].pytestmark[0].args == ("name", PROGRAM_CHECKS)
 
 
 def test_the_command_trains_and_reads_it(leave_out: Path, tmp_path: Path) -> None:
