@@ -1,9 +1,9 @@
 """
 What comes next: a pure function of the state. The same state always has the same next task.
 
-A task names only what is still missing, so a run that stopped anywhere goes on exactly there. Here are the whole run, an
-open step (rollouts, analysts, merges, a choice, a candidate, its verdict), the end of an epoch (the comparison, guidance,
-a memory, and what earlier epochs are still owed), and what the gate compares for them.
+A task names only what is still missing, so a run that stopped anywhere goes on exactly there. Here are the whole run,
+an open step (rollouts, analysts, merges, a choice, a candidate, its verdict), the end of an epoch (the comparison,
+guidance, a memory, and what earlier epochs are still owed), and what the gate compares for them.
 """
 
 from __future__ import annotations
