@@ -19,7 +19,7 @@ from skillopt_es.events.values import GateVerdict, SkillTree
 from skillopt_es.gate.draws import too_large
 from skillopt_es.gate.verdicts import kept_score
 from skillopt_es.programs.classic.comparison import selected_pairs
-from skillopt_es.programs.classic.planner import guidance_contest, judged_guidance
+from skillopt_es.programs.classic.contests import guidance_contest, judged_guidance
 from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.programs.classic.taint import untrusted_guidance
 from skillopt_es.skill.regions import with_slow_placeholder

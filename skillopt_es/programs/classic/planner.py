@@ -3,20 +3,21 @@ What comes next: a pure function of the state. The same state always has the sam
 
 A task names only what is still missing, so a run that stopped anywhere goes on exactly there. Here are the whole run,
 an open step (rollouts, analysts, merges, a choice, a candidate, its verdict), the end of an epoch (the comparison,
-guidance, a memory, and what earlier epochs are still owed), and what the gate compares for them.
+guidance, a memory, and what earlier epochs are still owed).
 """
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import Contest, measure, selection, unmeasured
+from skillopt_es.engine.evaluations import measure, selection, unmeasured
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import AddUp, Decide, Questions, Task
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
 from skillopt_es.events.places import BASELINE, Place
-from skillopt_es.events.values import GateVerdict, PatchSource, SkillTree
+from skillopt_es.events.values import PatchSource
 from skillopt_es.gate.draws import draw_task, too_large
-from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, final_task, weighed
+from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, final_task
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
+from skillopt_es.programs.classic.contests import guidance_contest
 from skillopt_es.programs.classic.epoch_end import more_to_compare
 from skillopt_es.programs.classic.evaluations import comparison_evaluations, told_evaluation, train_evaluations
 from skillopt_es.programs.classic.jobs import (
@@ -323,23 +324,3 @@ def _slow_gate_task(state: ClassicState, run: RunData, epoch: EpochState) -> Tas
     if state.current.stale_from:
         return measure(state, unmeasured(state, run, [(Place.of_epoch(epoch.number).slow.gate, candidate)]))
     return draw_task(state, run, guidance_contest(state, candidate))
-
-
-def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
-    """The open epoch's guidance against the current skill."""
-    assert state.program.epoch is not None
-    assert state.current is not None
-    place = Place.of_epoch(state.program.epoch.number).slow
-    return Contest(
-        candidate=candidate,
-        standing=state.current,
-        candidate_place=place.gate,
-        current_place=place.standing,
-    )
-
-
-def judged_guidance(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
-    """The verdict over the open epoch's guidance, where it has to pass the gate."""
-    assert state.best is not None
-    contest = guidance_contest(state, candidate)
-    return weighed(state, run, contest, contest.against(state.best), use_gate=True)
