@@ -111,6 +111,9 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "source": "failure",
         "origins": (),
         "origins_assumed": False,
+        "claims": (),
+        "claims_assumed": False,
+        "hypothesis": "",
     },
     "EditReport": {"note": ""},
     "Suggestion": {
