@@ -10,12 +10,21 @@ What compatible servers do otherwise is data of the wire: the token field, extra
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from attrs import evolve, field, frozen
 
-from skillopt_es.adapters.models.errors import ErrorBody, Failure, error_in, failure, request_id_in, status_in
+from skillopt_es.adapters.models.errors import (
+    ErrorBody,
+    Failure,
+    OddError,
+    error_in,
+    failure,
+    no_odd_error,
+    request_id_in,
+    status_in,
+)
 from skillopt_es.adapters.models.reading import (
     NOTHING,
     Feature,
@@ -32,13 +41,6 @@ from skillopt_es.adapters.models.reading import (
 from skillopt_es.adapters.models.sse import ServerEvent
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, ModelSettings, Tool, ToolCall, Usage
-
-OddError = Callable[[Object], ErrorBody | None]
-
-
-def no_odd_error(parsed: Object) -> None:
-    """Most providers report errors as OpenAI does, or by their status."""
-
 
 TokenField = Literal["max_completion_tokens", "max_tokens"]
 
@@ -172,7 +174,7 @@ def parse_reply(
         found = _read(status, parsed, headers, odd_error(parsed), split_thinking=split_thinking)
         return found if isinstance(found, ChatReply) else evolve(found, usage=_usage(as_object(parsed.get("usage"))))
 
-    return read_reply(status, headers, body, read, assemble)
+    return read_reply(status, headers, body, read, assemble, odd_error)
 
 
 def assemble(events: Sequence[ServerEvent]) -> Object | None:

@@ -56,7 +56,7 @@ class Course:
             Try(
                 kind=kind,
                 status=failed.status,
-                message=failed.message,
+                message=failed.told,
                 waited_ms=round(1000 * wait),
                 usage=failed.usage,
             )

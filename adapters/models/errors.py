@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from skillopt_es.ports import SYSTEMIC, FailureKind, Usage
 
@@ -60,6 +60,7 @@ _STATUS_OF = {
     "overloaded_error": 529,
 }
 _REQUEST_ID_HEADERS = ("x-request-id", "request-id", "apim-request-id")
+_LONGEST_QUOTED = 20_000
 _PASSING_STATUSES = frozenset({408, 409, 424, 425})
 # Servers that give this error no code of its own (vLLM, llama.cpp, LM Studio) all say it in one of these ways.
 _CONTEXT_MESSAGE = re.compile(
@@ -85,12 +86,13 @@ class Failure:
     One try that gave no answer.
 
     `server_wait` is how long the server asked us to stay away, `usage` what it took. `closed` says that the endpoint
-    takes nobody for longer than we have patience.
+    takes nobody for longer than we have patience. `quote` is shown behind the message; nothing is concluded from it.
     """
 
     kind: FailureKind
     message: str
     retry: bool
+    quote: str = ""
     status: int | None = None
     codes: frozenset[str] = frozenset()
     param: str = ""
@@ -98,6 +100,11 @@ class Failure:
     server_wait: float | None = None
     usage: Usage = field(factory=Usage)
     closed: bool = False
+
+    @property
+    def told(self) -> str:
+        """The message, with what is quoted in place of the endpoint's own."""
+        return f"{self.message}: {self.quote}" if self.quote else self.message
 
     @property
     def systemic(self) -> bool:
@@ -115,19 +122,28 @@ class ErrorBody:
     """
     An endpoint's own words: what it says, its code and type (lower case), and the field it complains about.
 
-    `kind` is known where a provider's own reading of them says it.
+    `kind` is known where a provider's own reading of them says it. `quote` is the body where it holds no message: it
+    may be anything, also the request itself, so its words mean nothing to us.
     """
 
     message: str
     codes: frozenset[str] = frozenset()
     param: str = ""
     kind: FailureKind | None = None
+    quote: str = ""
 
     @property
     def text(self) -> str:
         """The message, with the codes that it does not mention."""
         unsaid = sorted(code for code in self.codes if code not in self.message.lower())
         return f"{self.message} ({', '.join(unsaid)})" if unsaid else self.message
+
+
+OddError = Callable[[Mapping[str, object]], ErrorBody | None]
+
+
+def no_odd_error(parsed: Mapping[str, object]) -> None:
+    """Most providers report errors as OpenAI does, or by their status."""
 
 
 def failure(kind: FailureKind, message: str, *, status: int | None = None, request_id: str = "") -> Failure:
@@ -143,6 +159,7 @@ def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody) -> Fai
         kind=kind,
         message=_with_status(status, error.text),
         retry={"true": True, "false": False}.get(wish, _RETRY_BY_KIND[kind]),
+        quote=error.quote,
         status=status,
         codes=error.codes,
         param=error.param,
@@ -152,7 +169,7 @@ def failure_of(status: int, headers: Mapping[str, str], error: ErrorBody) -> Fai
 
 def _with_status(status: int, text: str) -> str:
     """An error's words behind its status, which some gateways have said already."""
-    name = f"HTTP {status}"
+    name, text = f"HTTP {status}", text.strip()
     return text if text.startswith(name) else f"{name}: {text}" if text else name
 
 
@@ -204,18 +221,35 @@ def _kind_by_status(status: int) -> FailureKind:
     return "server" if status >= 500 or status in _PASSING_STATUSES else "config"
 
 
-def read_error(body: bytes) -> ErrorBody:
-    """An error body in any of the shapes that compatible servers send; an unreadable one is its own message."""
+def read_error(body: bytes, odd_error: OddError = no_odd_error) -> ErrorBody:
+    """
+    An error body in any of the shapes that compatible servers send; an unreadable one is its own message.
+
+    `odd_error` finds the error where one provider alone puts it.
+    """
     try:
         parsed: object = json.loads(body)
     except (ValueError, RecursionError):
         # A gateway's page in HTML, for example.
-        return ErrorBody(body[:20_000].decode(errors="replace"))
+        return ErrorBody(body[:_LONGEST_QUOTED].decode(errors="replace"))
     if isinstance(parsed, list) and parsed:  # Gemini wraps the object in a list
         parsed = parsed[0]
     if not isinstance(parsed, dict):
-        return ErrorBody(body[:20_000].decode(errors="replace"))
-    return error_in(parsed)
+        return ErrorBody(body[:_LONGEST_QUOTED].decode(errors="replace"))
+    found = error_in(parsed)
+    # As inside a 200, what everybody understands comes before what one provider says.
+    odd = None if parsed.get("error") and found.message.strip() else odd_error(parsed)
+    found = found if odd is None else odd
+    return found if found.message.strip() else evolve(found, quote=_quoted(parsed))
+
+
+def _quoted(parsed: Mapping[str, object]) -> str:
+    """A body that can be printed; it is spelled anew because escapes such as `\\/` would hide a key in it."""
+    try:
+        text = json.dumps(parsed, ensure_ascii=False)[:_LONGEST_QUOTED] if parsed else ""
+    except RecursionError:  # it could only just be read
+        return ""
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
 
 
 def error_in(parsed: Mapping[str, object]) -> ErrorBody:

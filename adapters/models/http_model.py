@@ -157,7 +157,7 @@ class HttpModel:
         if wait is None or not await may_try_again(request, course.tries[-1]):
             return False
         course.past = course.past.and_then(failed, wait)
-        told = Wait(kind=failed.kind, seconds=wait, message=failed.message)
+        told = Wait(kind=failed.kind, seconds=wait, message=failed.told)
         return await rest(request, told, lambda: self._sleep(failed, wait))
 
     async def _sleep(self, failed: Failure, seconds: float) -> None:
@@ -203,7 +203,7 @@ class HttpModel:
         else:
             return failed
         longest = f"{setting(self._settings.role, 'patience_seconds')} is {in_words(patience)}"
-        return evolve(failed, retry=False, closed=True, message=f"{failed.message}; {why}, and {longest}")
+        return evolve(failed, retry=False, closed=True, message=f"{failed.told}; {why}, and {longest}", quote="")
 
     async def _try(self, course: Course) -> ChatReply | Failed:
         question = course.question
@@ -267,6 +267,7 @@ class HttpModel:
         return evolve(
             failed,
             message=clean(failed.message),
+            quote=clean(failed.quote),
             codes=frozenset(map(clean, failed.codes)),
             param=clean(failed.param),
             request_id=clean(failed.request_id),
@@ -286,7 +287,7 @@ class HttpModel:
         failed = result.failure
         return CallFailed(
             failed.kind,
-            failed.message,
+            failed.told,
             status=failed.status,
             request_id=failed.request_id,
             hint=self._own_hint(failed, hint_for(failed, self._settings)),

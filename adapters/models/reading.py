@@ -13,8 +13,10 @@ from skillopt_es.adapters.models.errors import (
     FILTER_CODES,
     ErrorBody,
     Failure,
+    OddError,
     failure,
     failure_of,
+    no_odd_error,
     read_error,
     request_id_in,
 )
@@ -29,11 +31,20 @@ Assemble = Callable[[Sequence[ServerEvent]], Object | None]
 
 
 def read_reply(
-    status: int, headers: Mapping[str, str], body: bytes, read: Read, assemble: Assemble
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes,
+    read: Read,
+    assemble: Assemble,
+    odd_error: OddError = no_odd_error,
 ) -> ChatReply | Failure:
-    """The answer in a complete reply, streamed or not, by the two readings of one wire format."""
+    """
+    The answer in a complete reply, streamed or not, by the two readings of one wire format.
+
+    `odd_error` reads replies whose status is an error's; in any other, `read` knows where to look.
+    """
     if not 200 <= status < 300:
-        return refused_by_endpoint(status, headers, read_error(body))
+        return refused_by_endpoint(status, headers, read_error(body, odd_error))
     request_id = request_id_in(headers)
     if is_stream(headers):
         whole = assemble(events_in(body))

@@ -356,6 +356,63 @@ def test_a_long_error_page_is_shortened() -> None:
 
 
 @pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (
+            '{"fault": {"text": "no tokens left", "code": 7}}',
+            'HTTP 400: {"fault": {"text": "no tokens left", "code": 7}}',
+        ),
+        ('[{"errors": ["so", "so"]}]', 'HTTP 400: {"errors": ["so", "so"]}'),
+        ('{"error": {"message": " ", "why": "so"}}', 'HTTP 400: {"error": {"message": " ", "why": "so"}}'),
+        ('{"code": "E1", "reason": "so"}', 'HTTP 400: (e1): {"code": "E1", "reason": "so"}'),
+        ('{"reason": "余额不足"}', 'HTTP 400: {"reason": "余额不足"}'),
+        (r'{"reason": "\u001b[2J\u202e\n\ud800"}', r'HTTP 400: {"reason": "\u001b[2J\u202e\n\ud800"}'),
+        ("{}", "HTTP 400"),
+    ],
+)
+def test_an_error_of_unknown_shape_is_quoted(raw: str, message: str) -> None:
+    """The endpoint's words are worth more than its status; none of them can move a terminal."""
+    failed, _ = failure_of(Answer(status=400, raw=raw))
+    assert (failed.kind, failed.message, failed.tries[-1].message) == ("config", message, message)
+
+
+def test_a_quoted_error_is_short_and_without_the_key() -> None:
+    """However the key is spelled in it, and however much else is there."""
+    key = "sk/canary/0123456789/abcdefWXYZ"
+    spelled = ["".join(f"\\u{ord(letter):04x}" for letter in key), key.replace("/", "\\/"), key]
+    more = "so " * 100_000
+    given = ", ".join(f'"{one}"' for one in spelled)
+    raw = f'{{"given": [{given}], "more": "{more}"}}'
+    with ModelServer(lambda _body, _headers: Answer(status=400, raw=raw)) as server:
+
+        async def scenario() -> Outcome:
+            model = open_chat(settings(server.base_url, api_key_env="TEST_KEY"), {"TEST_KEY": key})
+            try:
+                return await outcome(model, question())
+            finally:
+                await model.aclose()
+
+        failed = asyncio.run(scenario())
+    assert isinstance(failed, CallFailed)
+    assert failed.message.startswith('HTTP 400: {"given": ["[redacted]", "[redacted]", "[redacted]"], "more": "so so')
+    assert len(failed.message) <= 520
+    assert "canary" not in f"{failed!r} {failed.hint} {failed.tries} {vars(failed)}"
+
+
+def test_nothing_is_concluded_from_a_quoted_error() -> None:
+    """It may hold the request itself: no field is dropped, no limit seen, no wait believed in because of its words."""
+    said = {"request": {"temperature": 0.0, "response_format": "json_schema"}, "note": "context length; retry in 900 s"}
+    changes = {"structured_output": "auto", "unsupported_fields": "drop", "attempts": 2, "patience_seconds": 0}
+    asked = question(temperature=0.0)
+    for status, kind in ((400, "config"), (429, "rate_limit")):
+        failed, server = ask(lambda _body, _headers, s=status: Answer(status=s, raw=json.dumps(said)), asked, **changes)
+        assert isinstance(failed, CallFailed)
+        assert (failed.kind, len(server.requests), [one.kind for one in failed.tries]) == (kind, 1, [kind])
+        assert "context length" in failed.message
+        assert "model.temperature" not in failed.hint
+
+
+@pytest.mark.parametrize(
     ("answer", "changes", "hint"),
     [
         (Answer(status=401, error="no"), {}, "TEST_KEY"),

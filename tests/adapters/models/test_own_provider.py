@@ -69,6 +69,16 @@ async def asked(model: ChatModel) -> None:
         await model.aclose()
 
 
+def failure_of_mist(project: Path, answer: Answer) -> CallFailed:
+    """What becomes of a call that is answered so."""
+    with ModelServer(lambda _body, _headers: answer) as server:
+        chosen = [f"model.{key}" for key in ("backend=mist", f"base_url={server.base_url}", "attempts=1")]
+        model = open_model(config(project, [*chosen, "model.patience_seconds=0"]), "target", {})
+        with pytest.raises(CallFailed) as caught:
+            asyncio.run(asked(model))
+    return caught.value
+
+
 @pytest.mark.parametrize(
     ("fog", "kind", "hint"),
     [("sun", "quota", "wait for evening"), ("dust", "server", ""), ("wind", "rate_limit", "")],
@@ -76,13 +86,44 @@ async def asked(model: ChatModel) -> None:
 def test_a_provider_brings_its_own_errors_and_hints(mist: Path, fog: str, kind: str, hint: str) -> None:
     """They stand in a 200, where no other provider puts them."""
     raw = json.dumps({"choices": [{"message": {"content": "4"}}], "fog": {"because of": fog, "says": "none today"}})
-    with ModelServer(lambda _body, _headers: Answer(raw=raw)) as server:
-        chosen = [f"model.{key}" for key in ("backend=mist", f"base_url={server.base_url}", "attempts=1")]
-        model = open_model(config(mist, [*chosen, "model.patience_seconds=0"]), "target", {})
-        with pytest.raises(CallFailed, match="none today") as caught:
-            asyncio.run(asked(model))
-    assert caught.value.kind == kind
-    assert caught.value.hint.startswith(hint)
+    caught = failure_of_mist(mist, Answer(raw=raw))
+    assert "none today" in caught.message
+    assert caught.kind == kind
+    assert caught.hint.startswith(hint)
+
+
+@pytest.mark.parametrize(
+    ("status", "fog", "kind", "hint"),
+    [
+        (400, "sun", "quota", "wait for evening"),
+        (403, "wind", "rate_limit", ""),
+        (400, "dust", "config", "check model.target"),
+        (503, "dust", "server", ""),
+    ],
+)
+def test_a_provider_reads_its_errors_at_every_status(mist: Path, status: int, fog: str, kind: str, hint: str) -> None:
+    """What it leaves open is said by the status."""
+    caught = failure_of_mist(
+        mist, Answer(status=status, raw=json.dumps({"fog": {"because of": fog, "says": "none today"}}))
+    )
+    assert (caught.kind, caught.status) == (kind, status)
+    assert caught.message.startswith(f"HTTP {status}: none today")
+    assert caught.hint.startswith(hint)
+
+
+@pytest.mark.parametrize("status", [200, 401])
+def test_an_error_that_everybody_understands_comes_before_a_provider_s_own(mist: Path, status: int) -> None:
+    """Whatever the status is."""
+    known = {"code": "invalid_api_key", "type": "invalid_api_key", "message": "who are you"}
+    raw = json.dumps({"error": known, "fog": {"because of": "sun", "says": "none today"}})
+    caught = failure_of_mist(mist, Answer(status=status, raw=raw))
+    assert (caught.kind, caught.message) == ("auth", "HTTP 401: who are you (invalid_api_key)")
+
+
+def test_an_error_that_not_even_its_provider_reads_is_quoted(mist: Path) -> None:
+    """One of a gateway in front of it, for example."""
+    caught = failure_of_mist(mist, Answer(status=400, raw='{"fault": "no route"}'))
+    assert (caught.kind, caught.message) == ("config", 'HTTP 400: {"fault": "no route"}')
 
 
 def test_what_a_provider_says_of_itself_is_known_everywhere(mist: Path) -> None:
