@@ -75,6 +75,7 @@ BEFORE: Mapping[str, Callable[[Desk], None]] = {
     "docs/harnesses.md": _questions_to_answer,
     **{f"docs/benchmarks/{name}.md": _downloads(name) for name in MADE},
 }
+BENCH = f"'{sys.executable}' '{ROOT / 'tests' / 'bench' / 'bench_learning.py'}'"
 KEY_OF = "skillopt-es handoff list mine --json | grep -m 1 '\"key\"' | cut -d '\"' -f 4"
 
 
@@ -104,6 +105,19 @@ INSTEAD: Mapping[str, Mapping[str, str]] = {
     },
     # A reader has all that was released; what is made here is less, so it comes with its own list.
     **{f"docs/benchmarks/{name}.md": {_built(name): f"{_built(name)} --ids SKILLOPT_CHECKOUT"} for name in MADE},
+    # In a clone of this repository, where the bench is; a tenth of it here.
+    "docs/learning.md": {
+        line: "true" if "gepa==" in line else f"{BENCH} --worlds rules --seeds 1 --programs classic"
+        for line in (each.line for each in shell_commands("docs/learning.md"))
+    },
+    "docs/search.md": {
+        "skillopt-es run config.yaml --set train.program=search --set budget.max_calls=300": "skillopt-es run --quiet"
+        " --set train.program=search --set budget.max_calls=300",
+        "python tests/bench/bench_learning.py --programs search --jobs 2": f"{BENCH} --worlds rules --seeds 1"
+        " --programs search",
+    },
+    # tests/programs builds the package of this page and trains by it.
+    "docs/programs.md": {each.line: "true" for each in shell_commands("docs/programs.md")},
     "docs/environments.md": {
         "export OPENAI_API_KEY=...": "true",
         "pip install -e weather pytest && pytest weather": "pip install -q --no-deps --no-build-isolation --no-index "

@@ -152,7 +152,7 @@ def test_a_collector_that_refuses_is_told_in_a_sentence(cli: Cli, run: Path, col
     assert (done.code, done.out) == (2, "")
     assert "the collector at 127.0.0.1 did not take the spans" in done.err
     assert "geheim" not in done.err
-    assert "is no address of a collector" in cli("export", run, "--format", "otel", "--endpoint", "nowhere").err
+    assert "is not the address of a collector" in cli("export", run, "--format", "otel", "--endpoint", "nowhere").err
 
 
 @pytest.mark.parametrize(
