@@ -126,8 +126,8 @@ def train(
 
     Raises:
         ConfigError, DataError: before anything is paid for.
-        BackendError: a model cannot be used; what was answered is recorded, and `resume` goes on.
-        Interrupted: after Ctrl-C, or when `watch.stopping` says so; `resume` goes on.
+        BackendError: a model cannot be used; what was answered is recorded, and `resume` continues it.
+        Interrupted: after Ctrl-C, or when `watch.stopping` says so; `resume` continues it.
 
     Example:
         >>> import skillopt_es
@@ -195,7 +195,7 @@ def resume(
     watch: Watch = _NOBODY,
 ) -> Run:
     """
-    Go on with a run from exactly where it stopped; a complete one is left as it is.
+    Resume a run from exactly where it stopped; a complete one is left as it is.
 
     Args:
         run: a `Run`, its folder, or its name under `runs/`.

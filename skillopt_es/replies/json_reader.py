@@ -1,7 +1,7 @@
 """
 A tolerant reader for the JSON object in a model's reply.
 
-Reads fenced or bare objects among prose, and mends what models commonly get wrong (trailing commas, raw line breaks in
+Reads fenced or bare objects among prose, and fixes what models commonly get wrong (trailing commas, raw line breaks in
 strings). It never guesses where an object that was cut off would have ended.
 """
 

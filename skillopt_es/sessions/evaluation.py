@@ -239,7 +239,7 @@ def _stage(
     evaluations: Sequence[Evaluation],
     look: SealedTestOpened | None,
 ) -> tuple[Stage, list[Evaluation]]:
-    """Where the evaluation's log is begun or gone on with, and which draws are meant."""
+    """Where the evaluation begins or continues its log, and which draws are meant."""
     folder = writer.log.path.parent
     state, head = fold_log(writer.log.read())
     run = RunData(config=request.config, started=state.started or _started(request, world, folder))

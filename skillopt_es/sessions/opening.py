@@ -182,7 +182,7 @@ class Stage:
 
 @asynccontextmanager
 async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> AsyncIterator[Work]:
-    """A trainer whose opening events are durable: whatever is paid for belongs to a run that can be gone on with."""
+    """A trainer whose opening events are durable: whatever is paid for belongs to a run that can be resumed."""
     started = StartedCalls(writer.log.path.parent)
     purse = _purse(writer, stage, started, session) if stage.pays else None
     work = _wired(writer, stage, world, session, purse)

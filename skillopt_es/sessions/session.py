@@ -88,7 +88,7 @@ async def resume(folder: Path, session: Session) -> AnyState:
 
 
 def _resumable(state: AnyState, folder: Path, *, lost_end: bool) -> RunStarted:
-    """How a run began that may be gone on with; raises RunNotFound or ConfigError for what is none."""
+    """How a run began that may be resumed; raises RunNotFound or ConfigError for one that may not."""
     if state.started is None:
         raise RunNotFound(
             f"{folder.name} stopped before it began",

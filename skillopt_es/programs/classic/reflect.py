@@ -58,15 +58,7 @@ def analyse(job: AnalyseJob, state: ClassicState, run: RunData, evidence: Record
 def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
     reply = consulted.value
     if reply is None:
-        return PatchProposed(
-            patch=group.id,
-            step=step,
-            kind=group.kind,
-            items=group.items,
-            result="failed" if consulted.failed else "unusable",
-            note=consulted.why,
-            calls=consulted.calls,
-        )
+        return without_reply(group, step, consulted)
     return PatchProposed(
         patch=group.id,
         step=step,
@@ -79,6 +71,19 @@ def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> 
         notes=reply.notes,
         patterns=reply.patterns,
         reasoning=reply.reasoning,
+        calls=consulted.calls,
+    )
+
+
+def without_reply(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
+    """An answer that could not be used, or that there is none."""
+    return PatchProposed(
+        patch=group.id,
+        step=step,
+        kind=group.kind,
+        items=group.items,
+        result="failed" if consulted.failed else "unusable",
+        note=consulted.why,
         calls=consulted.calls,
     )
 

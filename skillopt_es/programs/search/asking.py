@@ -1,4 +1,4 @@
-"""The question of a search: failing tasks beside a few that pass, and what was tried in vain; edits that say why."""
+"""The question of a search: failing tasks beside a few that pass, and which edits were refused; edits that say why."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Edit, Measured, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
 from skillopt_es.programs.classic.prompt_text import described, guide_section, question, skill_section
+from skillopt_es.programs.classic.reflect import without_reply
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.state import SearchState, Tried
 from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, read_patch
@@ -135,15 +136,7 @@ def tried_section(tried: Sequence[Tried]) -> str:
 def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
     reply = consulted.value
     if reply is None:
-        return PatchProposed(
-            patch=group.id,
-            step=step,
-            kind=group.kind,
-            items=group.items,
-            result="failed" if consulted.failed else "unusable",
-            note=consulted.why,
-            calls=consulted.calls,
-        )
+        return without_reply(group, step, consulted)
     return PatchProposed(
         patch=group.id,
         step=step,

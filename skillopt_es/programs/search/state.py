@@ -1,4 +1,4 @@
-"""What only the search knows: its open step, what is known of each training item, and what was tried in vain."""
+"""What only the search knows: its open step, what is known of each training item, and which edits were refused."""
 
 from __future__ import annotations
 
