@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import cast
 
 from attrs import fields, frozen
@@ -44,6 +45,7 @@ from skillopt_es.ports import (
     Provider,
     RoleSettings,
 )
+from skillopt_es.sessions.sharing import SharedPurse, open_shared
 
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
@@ -206,6 +208,11 @@ class World:
     model: Callable[[RunConfig, Role], ChatModel]
     environment: Callable[[RunConfig], Environment]
     executor: Callable[[Callable[[], bool]], Executor] = open_executor
+    shared: Callable[[RunConfig, Path], SharedPurse | None] = lambda config, folder: None
 
 
-REAL_WORLD = World(model=lambda config, role: open_model(config, role, os.environ), environment=open_environment)
+REAL_WORLD = World(
+    model=lambda config, role: open_model(config, role, os.environ),
+    environment=open_environment,
+    shared=lambda config, folder: open_shared(config, folder, os.environ),
+)
