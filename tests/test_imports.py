@@ -72,6 +72,7 @@ LAYERS = (
     ("presenting",),
     ("report",),
     ("door",),
+    ("ui",),
     ("cli",),
     ("testing", "__init__", "__main__"),
 )
