@@ -81,7 +81,7 @@ def slots_behind(found: Blame) -> frozenset[str]:
 def blamed_lines(
     found: Blame, text: Attributed, file: str, usage: Mapping[str, UsageSums], untrusted: Attempts = frozenset()
 ) -> tuple[BlamedLine, ...]:
-    """Each line of a file of one of the texts; `usage` has what each slot's calls came to."""
+    """Each line of a file of one of the texts; `usage` has what each slot's calls used."""
     makers = text.makers[file]
     lines_of_slot: dict[str, int] = {}
     for maker, lines in found.lines_written.items():

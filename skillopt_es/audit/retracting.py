@@ -83,7 +83,7 @@ def _check_trajectory(evidence: Evidence, log: EventLog) -> None:
         assert isinstance(event, RolloutCompleted)
         if evidence.is_of(event.item, event.place) and event.purpose != "train":
             raise ConfigError(
-                f"the trajectory {Place(event.place).of_item(event.item)} is of a {_PURPOSES[event.purpose]}, "
+                f"the trajectory {Place(event.place).of_item(event.item)} belongs to a {_PURPOSES[event.purpose]}, "
                 "where every item must count the same for all skills",
                 hint=f"retract the item: `--item {event.item}`",
             )

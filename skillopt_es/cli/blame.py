@@ -57,11 +57,11 @@ def blame_command(
     """
     Who wrote each line of a skill: the event, its step and epoch, and the line's share of the optimizer's tokens.
 
-    A line is of the event that wrote its text as it stands. Tokens are those of the analysts, merges and selections
-    that led to it; each call's are divided equally between the lines (blank ones aside) that it led to, at the time.
-    RUN defaults to the newest, FILE to the skill's main file; --line and --json have edits, patches and items, too.
-    Lines are counted in the skill as it was measured; an exported SKILL.md may begin with more frontmatter than that,
-    and --export counts as it does.
+    A line belongs to the event that wrote its text as it stands. Tokens are those of the analysts, merges and
+    selections that led to it; each call's are divided equally between the lines (blank ones aside) that it led to,
+    at the time. RUN defaults to the newest, FILE to the skill's main file; --line and --json have edits, patches
+    and items, too. Lines are counted in the skill as it was measured; an exported SKILL.md may begin with more
+    frontmatter than that, and --export counts as it does.
 
     \b
     skillopt-es blame
@@ -77,7 +77,7 @@ def blame_command(
     from skillopt_es.runs.reading import Reading
 
     if exported is not None and at is not None:
-        raise click.UsageError("--export is of a moment of its own: it goes without --at")
+        raise click.UsageError("--export names a moment already: leave out --at")
     folder, file = _run_and_file(words, directory)
     with Reading.of(folder) as reading:
         there = None if exported is None else exported_file(exported, reading.log, file)
@@ -157,7 +157,7 @@ def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> S
         if number > max(by_number, default=0):
             raise NotInRun(f"{path} has no line {number}", hint=f"its last one is line {max(by_number, default=0)}")
         if number not in by_number:
-            raise NotInRun(f"line {number} is of the frontmatter that the export wrote", hint="no event wrote it")
+            raise NotInRun(f"line {number} belongs to the frontmatter that the export wrote", hint="no event wrote it")
     return [by_number[number] for number in numbers]
 
 

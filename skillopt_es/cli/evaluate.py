@@ -184,7 +184,7 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
     if file.is_dir():
         raise DataError(f"--skill {file} is a folder, and a skill is one text file", hint=f"such as {file}/SKILL.md")
     if not file.exists():
-        raise DataError(f"--skill {file}: no such file", hint="name the text file that holds the skill")
+        raise DataError(f"--skill {file}: no such file", hint="name the file that holds the skill's text")
     return load_skill(evolve(config, env=evolve(config.env, skill_init=str(file.resolve()))))
 
 

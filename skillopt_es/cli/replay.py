@@ -108,7 +108,8 @@ def _check_all(
 
     if not checking or until is not None or out is not None:
         raise click.UsageError(
-            f"these are {len(folders)} runs, and several can only be checked: add --check, without --until and --out"
+            f"these are {len(folders)} runs, and several runs can only be checked: "
+            "add --check, and leave out --until and --out"
         )
     return check_runs(folders, as_json=as_json)
 

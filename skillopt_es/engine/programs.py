@@ -116,7 +116,7 @@ class Words(Generic[S]):
 
 
 Deed = Literal["start", "resume", "fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
-"""What is done with runs and what not every program's allow; `steps` is to ask about a step of one."""
+"""What can be done with runs, but not with every program's; `steps` is to ask about a step of one."""
 
 
 @frozen

@@ -29,7 +29,7 @@ from skillopt_es.projections.state import AnyState, Measurement
 
 
 def rule_of(config: RunConfig) -> Rule:
-    """The configured rule, as far as the settings say something to it."""
+    """The configured rule, with the settings that matter to it."""
     evaluation = config.evaluation
     return heeded(
         Rule(
@@ -132,7 +132,7 @@ def _wave(state: AnyState, run: RunData, contest: Contest, evaluation: Evaluatio
 
 
 def too_large(run: RunData, skill: SkillTree) -> str:
-    """Why a text is larger than a candidate may be; empty when it is not."""
+    """Why a text is too large for a candidate; empty when it is not."""
     most = run.config.evaluation.max_size
     size = sum(map(len, skill.files.values()))
     if not most or size <= most:
@@ -174,7 +174,7 @@ def next_wave(order: tuple[str, ...], done: Collection[str], size: int) -> tuple
 
 
 def cannot_win(rule: Rule, current: Side, candidate: Side, begun: Begun, items: tuple[str, ...], worth: Worth) -> bool:
-    """Whether the candidate loses the round of its next draw whatever the items come to that were not run."""
+    """Whether the candidate loses the round of its next draw whatever the results of the items that were not run."""
     theirs, ours = rule.kind.opposed(current, candidate)
     bonus = candidate.bonus - current.bonus
     rows = [_most(item, theirs, ours, begun, bonus, worth) for item in items]

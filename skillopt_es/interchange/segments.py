@@ -139,7 +139,7 @@ def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
 
 
 def _belongs(event: Event, key: tuple[Kind, int, int]) -> bool:
-    """Whether an event that follows a step's end still tells of that step."""
+    """Whether an event that follows a step's end still says something about that step."""
     kind, number, epoch = key
     if kind != "step":
         return False

@@ -162,7 +162,7 @@ def test_other_files_of_a_tree_stand_beside_it(demo_run: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("path", ["../up.md", "/etc/x", "PROVENANCE.json", "SKILL.md"])
 def test_a_tree_that_does_not_fit_into_the_folder_is_refused(demo_run: Path, path: str) -> None:
-    """Nothing leads out of it, nothing is written twice."""
+    """Nothing points outside of it, nothing is written twice."""
     tree = SkillTree({"desk.md": "# Desk\n\nWords.\n", path: "x"}, main="desk.md")
     with EventLog.open(demo_run) as log:
         _, facts = facts_of(log, "best")

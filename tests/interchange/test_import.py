@@ -149,7 +149,7 @@ def test_rollouts_that_were_deleted_leave_unknown_counts(folder: Path, tmp_path:
     recorded = next(event for event in events if isinstance(event, StepImported))
     assert recorded.batches[0].items is None
     assert ("baseline", "what the initial skill measured") in gaps(state)
-    assert ("e1/s1/b0", "what each training item came to") in gaps(state)
+    assert ("e1/s1/b0", "the result of each training item") in gaps(state)
     assert checked(tmp_path / "run").unchecked["scores without results"] > 0
 
 

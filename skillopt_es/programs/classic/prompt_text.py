@@ -62,7 +62,7 @@ def memory_section(memory: str) -> str:
 
 
 def guide_section(guide: str) -> str:
-    """What the environment tells of its tasks, or nothing."""
+    """What the environment says about its tasks, or nothing."""
     return f"## About these tasks\n{guide.strip()}" if guide.strip() else ""
 
 

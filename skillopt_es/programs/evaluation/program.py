@@ -78,7 +78,7 @@ def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | No
         case RunPaused() | RunResumed() | TextsErased() | SealedTestOpened(by="eval"):
             return None
         case RolloutCompleted() if _sealed(event.item, state, run):
-            return mismatch(recorded, "is of a sealed test item, and nothing says that the seal was opened")
+            return mismatch(recorded, "belongs to a sealed test item, and nothing says that the seal was opened")
         case RolloutCompleted():
             found = {"skill": event.skill, "purpose": event.purpose}
             wanted = {"skill": skill.hash, "purpose": "test"}

@@ -305,7 +305,7 @@ def test_a_changed_game_is_other_data(tmp_path: Path) -> None:
 def test_a_path_that_leads_out_of_the_data_root_is_refused(tmp_path: Path, gamefile: str) -> None:
     """Whatever a manifest says, no other file is read."""
     files(tmp_path, gamefile, appendix_world.game(SIMPLE))
-    with pytest.raises(DataError, match="leads out of"):
+    with pytest.raises(DataError, match="points outside of"):
         open_files(tmp_path).load()
 
 
