@@ -239,7 +239,7 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "won": (_first("facts.gate.won", 3), "gate.won is 3 in PROVENANCE.json, and 2 in the log"),
     "head": (_first("facts.log.hash", "0" * 64), "log.hash is '000"),
     "later": (_first("facts.log.seq", 99999), "it names event 99999, and demo ends at event 1023"),
-    "run": (_first("facts.run.id", "beef"), "it is of run demo (beef), and demo is"),
+    "run": (_first("facts.run.id", "beef"), "it belongs to run demo (beef), and demo is"),
     "data": (_first("facts.data.val.digest", "x"), "data.val.digest is 'x'"),
     "made": (_first("facts.made.event.seq", 7), "made.event.seq is 7"),
     "rewritten": (_rewrite, "skill.files.SKILL.md is"),
