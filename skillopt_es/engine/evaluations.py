@@ -20,7 +20,7 @@ from skillopt_es.engine import tasks
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import AddUp, Evaluation, Rollouts, Task, Unit
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
-from skillopt_es.events.places import FINAL_TEST, Place
+from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
 from skillopt_es.events.values import Batch, Measured, Outcome, Score, SkillTree
 from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent
 
@@ -103,6 +103,25 @@ def begun_draw(state: AnyState, evaluation: Evaluation) -> Partial | None:
 def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[Place, SkillTree]]) -> list[Evaluation]:
     """Selection evaluations for those of the skills (by place) that have never been measured."""
     return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
+
+
+def told_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
+    """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
+    current = state.current
+    assert current is not None
+    known = state.measured.get(current.skill.hash)
+    if not run.config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
+        return []
+    return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
+
+
+def _origin_place(current: Standing, run: RunData) -> Place:
+    """The place at which a text became the current one."""
+    if current.origin.kind == "initial_skill":
+        return BASELINE
+    if current.origin.kind in ("slow_update", "slow_update_placeholder"):
+        return Place.of_epoch(current.origin.epoch).slow
+    return Place.of_step((current.step - 1) // run.started.steps_per_epoch + 1, current.step)
 
 
 def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:

@@ -13,8 +13,9 @@ from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Suggestion
 from skillopt_es.programs.classic.jobs import MergeJob
 from skillopt_es.programs.classic.modes import Group, mode_of
-from skillopt_es.programs.classic.prompt_text import memory_section, question, skill_section
+from skillopt_es.programs.classic.prompt_text import memory_section
 from skillopt_es.programs.classic.state import ClassicState, StepState
+from skillopt_es.programs.optimizer import question, skill_section
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.replies.answers import MergeReply
 from skillopt_es.replies.json_reader import Unusable

@@ -9,8 +9,8 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import AppendixConsolidated
 from skillopt_es.programs.classic.jobs import ConsolidateJob
-from skillopt_es.programs.classic.prompt_text import question
 from skillopt_es.programs.classic.state import ClassicState
+from skillopt_es.programs.optimizer import question
 from skillopt_es.replies.answers import CONSOLIDATION_SCHEMA
 from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
 

@@ -37,12 +37,11 @@ from skillopt_es.programs.classic.epoch_end import (
     place_slow_block,
     skip_first_memory,
 )
-from skillopt_es.programs.classic.leaks import guard_of_step
 from skillopt_es.programs.classic.planner import budget_of, pool_of
-from skillopt_es.programs.classic.prompt_text import called
 from skillopt_es.programs.classic.state import Classic, ClassicState, StepState, open_step, proposals_of, unanswered
 from skillopt_es.programs.classic.stopping import stop_training
 from skillopt_es.programs.classic.taint import untrusted_parts
+from skillopt_es.programs.optimizer import called, guard
 from skillopt_es.skill.leaks import LeakGuard
 
 SkipReason = Literal[
@@ -192,7 +191,16 @@ def _by_facts(name: str, state: ClassicState, run: RunData, evidence: RecordedTe
 
 
 def _guarded(name: str, state: ClassicState, run: RunData, evidence: RecordedTexts) -> Event:
-    return _WITH_A_GUARD[name](state, run, guard_of_step(state, run, evidence))
+    return _WITH_A_GUARD[name](state, run, _guard_of_step(state, run, evidence))
+
+
+def _guard_of_step(state: ClassicState, run: RunData, evidence: RecordedTexts) -> LeakGuard:
+    """Over all items that the open step has tried."""
+    assert state.program.step is not None
+    assert state.program.step.groups is not None
+    assert state.current is not None
+    rows = [state.rollouts[group.place][item] for group in state.program.step.groups for item in group.items]
+    return guard(rows, state.current.skill, run, evidence)
 
 
 DECISIONS: Mapping[str, Decision[Classic]] = {

@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import comparison_seed, missing, selection
+from skillopt_es.engine.evaluations import comparison_seed, missing
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import Evaluation, Rollouts, Task, Unit
-from skillopt_es.events.places import BASELINE, Place
+from skillopt_es.events.places import Place
 from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, step_after
-from skillopt_es.projections.state import AnyState, Standing
-
-
-def told_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
-    """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
-    current = state.current
-    assert current is not None
-    known = state.measured.get(current.skill.hash)
-    if not run.config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
-        return []
-    return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
-
-
-def _origin_place(current: Standing, run: RunData) -> Place:
-    """The place at which a text became the current one."""
-    if current.origin.kind == "initial_skill":
-        return BASELINE
-    if current.origin.kind in ("slow_update", "slow_update_placeholder"):
-        return Place.of_epoch(current.origin.epoch).slow
-    return Place.of_step((current.step - 1) // run.started.steps_per_epoch + 1, current.step)
+from skillopt_es.projections.state import Standing
 
 
 def train_evaluations(place: Place, step: StepState, current: Standing) -> list[Evaluation]:

@@ -10,8 +10,9 @@ from skillopt_es.events.catalog import LearningRateChosen
 from skillopt_es.events.values import Measured
 from skillopt_es.programs.classic.jobs import LearningRateJob
 from skillopt_es.programs.classic.modes import mode_of
-from skillopt_es.programs.classic.prompt_text import buffer_section, described, memory_section, question, skill_section
+from skillopt_es.programs.classic.prompt_text import buffer_section, memory_section
 from skillopt_es.programs.classic.state import ClassicState, is_train, proposals_of
+from skillopt_es.programs.optimizer import described, question, skill_section
 from skillopt_es.replies.answers import LEARNING_RATE_SCHEMA, LearningRateReply, read_learning_rate
 
 

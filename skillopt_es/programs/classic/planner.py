@@ -8,7 +8,7 @@ guidance, a memory, and what earlier epochs are still owed).
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import measure, selection, unmeasured
+from skillopt_es.engine.evaluations import measure, selection, told_evaluation, unmeasured
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import AddUp, Decide, Questions, Task
 from skillopt_es.events.catalog import PatchesMerged, PatchProposed
@@ -19,7 +19,7 @@ from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, fin
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
 from skillopt_es.programs.classic.contests import guidance_contest
 from skillopt_es.programs.classic.epoch_end import more_to_compare
-from skillopt_es.programs.classic.evaluations import comparison_evaluations, told_evaluation, train_evaluations
+from skillopt_es.programs.classic.evaluations import comparison_evaluations, train_evaluations
 from skillopt_es.programs.classic.jobs import (
     AnalyseJob,
     Job,

@@ -10,8 +10,9 @@ from skillopt_es.engine.trajectories import RecordedTexts, fenced
 from skillopt_es.events.catalog import SkillRewritten
 from skillopt_es.events.values import Json, Suggestion
 from skillopt_es.programs.classic.jobs import RewriteJob
-from skillopt_es.programs.classic.prompt_text import buffer_section, question, skill_section
+from skillopt_es.programs.classic.prompt_text import buffer_section
 from skillopt_es.programs.classic.state import ClassicState, proposals_of
+from skillopt_es.programs.optimizer import question, skill_section
 from skillopt_es.replies.drafts import REWRITE_SCHEMA, RewriteReply, read_rewrite
 
 

@@ -10,8 +10,9 @@ from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import EditsRanked
 from skillopt_es.programs.classic.jobs import RankJob
 from skillopt_es.programs.classic.modes import mode_of
-from skillopt_es.programs.classic.prompt_text import described, memory_section, question, skill_section
+from skillopt_es.programs.classic.prompt_text import memory_section
 from skillopt_es.programs.classic.state import ClassicState, proposals_of
+from skillopt_es.programs.optimizer import described, question, skill_section
 from skillopt_es.replies.answers import RANKING_SCHEMA, RankingReply, read_ranking
 
 

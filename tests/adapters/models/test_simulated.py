@@ -20,7 +20,7 @@ from skillopt_es.adapters.models.simulated.worlds import topic_of
 from skillopt_es.engine.trajectories import fenced
 from skillopt_es.events.values import Edit, Role, Stage
 from skillopt_es.ports import ChatReply, ChatRequest, Message, ModelSettings
-from skillopt_es.programs.classic.prompt_text import described
+from skillopt_es.programs.optimizer import described
 from skillopt_es.prompts import system_prompt
 from skillopt_es.replies.answers import MergeReply, PatchReply, read_advice, read_merge, read_patch, read_ranking
 from skillopt_es.replies.notes import ConsolidationReply, read_consolidation
