@@ -435,7 +435,8 @@ def test_a_reference_is_part_of_the_data_where_it_is_shown(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [("nothing", "is not JSON"), ("[]", "is not an object"), ("link", "is a link that points outside")]
+    ("content", "said"),
+    [("nothing", "is not JSON"), ("[]", "is not an object"), ("link", "is a link that points outside")],
 )
 def test_a_reference_that_cannot_be_read_is_refused(tmp_path: Path, content: str, said: str) -> None:
     """Before the run, where it would be shown."""
