@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.programs import Asking, Consulted
+from skillopt_es.engine.rollout import RecordedTexts, fenced, shown
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import RecordedTexts, fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.events.places import Place
-from skillopt_es.programs.classic.comparison import Compared, selected_pairs
+from skillopt_es.programs.classic.epoch_end import Compared, selected_pairs
 from skillopt_es.programs.classic.jobs import MetaSkillJob, SlowUpdateJob
 from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch
 from skillopt_es.programs.optimizer import guard, question, skill_section
