@@ -253,6 +253,7 @@ class EnvConfig:
 
     name: str
     skill_init: str
+    executor: str
     workers: int = field(metadata=_limits(low=1))
     exec_timeout: float = field(metadata=_limits(low=0.001))
     max_completion_tokens: int = field(metadata=_limits(low=1))
@@ -267,6 +268,15 @@ class EnvConfig:
     trust: Trust
     same_input: Literal["warn", "refuse"]
     options: Mapping[str, Json]
+
+
+@frozen(kw_only=True)
+class RayConfig:
+    """Where attempts are made with `env.executor: ray`; it decides nothing."""
+
+    address: str
+    cpus: float = field(metadata=_limits(low=0))
+    resources: Mapping[str, Json]
 
 
 @frozen(kw_only=True)
@@ -305,6 +315,7 @@ class RunConfig:
     rollout: RolloutConfig
     evaluation: EvaluationConfig
     env: EnvConfig
+    ray: RayConfig
     prices: PricesConfig
     budget: BudgetConfig
     folder: str
@@ -339,6 +350,7 @@ SECTIONS: Mapping[str, type] = {
     "rollout": RolloutConfig,
     "evaluation": EvaluationConfig,
     "env": EnvConfig,
+    "ray": RayConfig,
     "prices": PricesConfig,
     "budget": BudgetConfig,
 }

@@ -30,9 +30,9 @@ from skillopt_es.ports import (
     CallFailed,
     ChatReply,
     ChatRequest,
-    Environment,
     Episode,
     Executor,
+    Hands,
     Item,
     Message,
     Tool,
@@ -55,7 +55,7 @@ class Emission:
 class RolloutPorts:
     """What a rollout needs of the world."""
 
-    environment: Environment
+    hands: Hands
     items: Mapping[str, Item]
     executor: Executor
     calls: Calls
@@ -88,9 +88,18 @@ class _Job:
 
     async def __call__(self) -> tuple[RolloutCompleted, tuple[str, ...]]:
         item = self._ports.items[self._unit.item]
-        ask = _Target(self._unit, self._run, self._ports.calls)
+        known: dict[str, tuple[ChatRequest, Answer]] = {}
+        ask = _Target(self._unit, self._run, self._ports.calls, known)
+
+        def asking() -> _Target:
+            nonlocal ask
+            ask = _Target(self._unit, self._run, self._ports.calls, known)
+            return ask
+
         try:
-            episode = await self._ports.environment.attempt(item, self._unit.skill, ask, seed=self._unit.seed)
+            episode = await self._ports.hands.attempt(
+                item, self._unit.skill, asking, seed=self._unit.seed, slot=ask.slot
+            )
         except CallFailed as failure:
             return self._event(item, _without_answer(failure), "", ask), ()
         except _StillCutError:
@@ -159,13 +168,18 @@ class _StillCutError(Exception):
 
 
 class _Target:
-    """The target model bound to one unit; its slots count the unit's own turns."""
+    """
+    The target model bound to one try of a unit; its slots count the unit's own turns.
 
-    def __init__(self, unit: Unit, run: RunData, calls: Calls) -> None:
+    `known` is what the unit has been answered in earlier tries, whose worker was lost: it is not asked twice.
+    """
+
+    def __init__(self, unit: Unit, run: RunData, calls: Calls, known: dict[str, tuple[ChatRequest, Answer]]) -> None:
         self._unit = unit
-        self._slot = unit.place.of_item(unit.item)
+        self.slot = unit.place.of_item(unit.item)
         self._run = run
         self._calls = calls
+        self._known = known
         self._turn = 0
         self.made: list[CallRef] = []
         self.exchanges: list[Exchange] = []
@@ -183,7 +197,7 @@ class _Target:
         role = config.target_model
         self._turn += 1
         request = ChatRequest(
-            slot=self._slot.turn(self._turn),
+            slot=self.slot.turn(self._turn),
             stage="rollout",
             messages=tuple(messages),
             max_tokens=config.env.max_completion_tokens if max_tokens is None else max_tokens,
@@ -201,7 +215,10 @@ class _Target:
         return ChatReply(text=answer.text, finish=answer.finish, tool_calls=answer.tool_calls)
 
     async def _ask(self, request: ChatRequest) -> Answer:
-        answer = await self._calls.ask("target", request)
+        earlier, answer = self._known.get(request.slot, (None, None))
+        if answer is None or earlier != request:
+            answer = await self._calls.ask("target", request)
+            self._known[request.slot] = (request, answer)
         self.made.append(answer.ref)
         self.acted = self.acted or answer.acted
         self.exchanges.append(Exchange(tuple(message.content for message in request.messages), answer.text))
