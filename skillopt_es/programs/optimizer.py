@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from skillopt_es.engine.consult import Consulted
+from skillopt_es.engine.programs import Consulted
+from skillopt_es.engine.rollout import RecordedTexts, fenced, unpacked
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import RecordedTexts, fenced, unpacked
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Draft, Edit, Json, Minibatch, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
@@ -58,7 +58,7 @@ def skill_section(skill: SkillTree, title: str = "Current skill") -> str:
 
 
 def guide_section(guide: str) -> str:
-    """What the environment tells of its tasks, or nothing."""
+    """What the environment says about its tasks, or nothing."""
     return f"## About these tasks\n{guide.strip()}" if guide.strip() else ""
 
 

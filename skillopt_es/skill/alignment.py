@@ -1,9 +1,12 @@
 """
-Which lines of a text survive in a newer one: the alignment of two texts, as runs of equal lines.
+The lines of a text and of the one before it: which survive, which were changed, and where each comes from.
 
 Lines that stand once in both texts decide first (as in a patience diff), so that blank and repeated lines follow what
 they belong to. Lines only ever keep their order: what moved is one line gone and one line new. The same two texts have
 the same alignment anywhere.
+
+A candidate is a few changes in a row, each from one text of a file to the next. A line that a change keeps has the
+ancestry it had; any other was made by the proposals that the change stands for.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ from __future__ import annotations
 import difflib
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from attrs import frozen
 
-from skillopt_es.events.values import SameLines
+from skillopt_es.events.values import Edit, EditReport, Proposal, Rewrite, SameLines, SkillTree
+from skillopt_es.skill.edits import apply_edit
+from skillopt_es.skill.rewriting import repaired
 
 _SMALL = 40_000  # pairs of lines that are compared each with each where no line stands once
 _PATIENCE = 2_000_000  # lines looked at in all; texts made to take longer keep fewer lines
@@ -131,3 +137,71 @@ def _runs(pairs: Sequence[tuple[int, int]]) -> tuple[SameLines, ...]:
         else:
             runs.append(SameLines(old, new, 1))
     return tuple(runs)
+
+
+L = TypeVar("L")
+
+
+@frozen(kw_only=True)
+class Change:
+    """One file from one text to the next: the lines that were kept, and the proposals that made the others."""
+
+    file: str
+    before: str
+    after: str
+    kept: tuple[SameLines, ...]
+    made_by: tuple[str, ...]
+
+
+@frozen(kw_only=True)
+class Origin:
+    """
+    What was recorded of a candidate's making; `written` is the text that a model wrote anew, as it wrote it.
+
+    `gaps_closed` says by which rule its edits were applied.
+    """
+
+    reports: tuple[EditReport, ...]
+    proposals: Mapping[str, Proposal]
+    rewrite: Rewrite | None = None
+    written: str = ""
+    noted_by: tuple[str, ...] = ()
+    gaps_closed: bool = False
+
+
+def changes(parent: SkillTree, candidate: SkillTree, origin: Origin) -> tuple[Change, ...]:
+    """How a candidate came out of its parent: its edits or its rewrite, and then its reminder notes."""
+    applied = tuple(report.edit for report in origin.reports if report.status.startswith("applied"))
+    made = []
+    tree = parent
+    if origin.rewrite is not None and applied:
+        after = repaired(parent.text, origin.written).text
+        made.append(_change(tree, tree.main, after, applied, origin.rewrite.kept))
+        tree = tree.with_text(after)
+    for name in applied if origin.rewrite is None else ():
+        edit = origin.proposals[name]
+        assert isinstance(edit, Edit)
+        file = edit.file or tree.main
+        after = apply_edit(tree.files[file], edit, close_gaps=origin.gaps_closed).text
+        made.append(_change(tree, file, after, (name,)))
+        tree = tree.with_text(after, file)
+    if tree.text != candidate.text:
+        made.append(_change(tree, tree.main, candidate.text, origin.noted_by))
+    return tuple(made)
+
+
+def _change(
+    tree: SkillTree, file: str, after: str, made_by: tuple[str, ...], kept: tuple[SameLines, ...] | None = None
+) -> Change:
+    before = tree.files[file]
+    return Change(
+        file=file, before=before, after=after, kept=align(before, after) if kept is None else kept, made_by=made_by
+    )
+
+
+def carried(labels: Sequence[L], change: Change, made: L) -> tuple[L, ...]:
+    """A label for each line after a change: kept lines keep theirs, the others get the label of the change."""
+    after = [made] * len(lines_of(change.after))
+    for run in change.kept:
+        after[run.new_start : run.new_start + run.length] = labels[run.old_start : run.old_start + run.length]
+    return tuple(after)

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve as replace
 from attrs import frozen
 
-from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.programs import Asking, Consulted
+from skillopt_es.engine.rollout import RecordedTexts, fenced, shown, unpacked
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import RecordedTexts, fenced, shown, unpacked
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Edit, Measured, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
