@@ -22,7 +22,7 @@ from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, FailureKind, F
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest, evaluate
 from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.session import start
-from skillopt_es.sessions.start import load_skill
+from skillopt_es.sessions.skills import load_skill
 
 _BEGAN = datetime(2000, 1, 1, tzinfo=UTC)
 

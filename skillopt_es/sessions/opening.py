@@ -33,13 +33,14 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import CallRef, LostCall, Role, digest_of
+from skillopt_es.events.values import CallRef, LostCall, Role, SkillTree, digest_of
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import ChatModel, Environment, Item, Splits, provided, required
 from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.accounts import StartedCalls, check_bounded, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
+from skillopt_es.sessions.skills import check_opening
 from skillopt_es.sessions.wiring import REAL_WORLD, World
 
 BOTH_ROLES: tuple[Role, ...] = ("target", "optimizer")
@@ -111,7 +112,7 @@ async def open_data(config: RunConfig, world: World) -> AsyncIterator[OpenData]:
 
 @asynccontextmanager
 async def open_world(
-    data: OpenData, folder: Path, session: Session, roles: Sequence[Role] = BOTH_ROLES
+    data: OpenData, skill: SkillTree, folder: Path, session: Session, roles: Sequence[Role] = BOTH_ROLES
 ) -> AsyncIterator[OpenWorld]:
     """The models of these roles; raises ConfigError for one that cannot do, promise or be trusted with what it must."""
     models: dict[Role, ChatModel] = {}
@@ -119,6 +120,7 @@ async def open_world(
         for role in roles:
             models[role] = session.world.model(data.config, role)
         check_target(models["target"], data.environment)
+        check_opening(skill, models["target"], data.environment)
         check_bounded(data.config, models)
         check_walls(data.environment, data.config, folder)
         notes = await hide_answers(models, data.config, folder, warn=session.warn)

@@ -42,7 +42,10 @@ async def start(config: RunConfig, folder: Path, session: Session) -> AnyState:
         first = run_started(config, data.splits, folder, guide=guide_of(data.environment))
         for note in size_notes(config, len(data.splits.train)):
             session.warn(note)
-        async with open_world(data, folder, session) as world, closing(_new_writer(folder, session)) as writer:
+        async with (
+            open_world(data, first.skill, folder, session) as world,
+            closing(_new_writer(folder, session)) as writer,
+        ):
             first = evolve(first, notes=(*first.notes, *world.notes))
             stage = _stage(RunData(config=config, started=first), RunState[object](), 0, first, session)
             return await _train(writer, stage, world, session)
@@ -77,7 +80,7 @@ async def resume(folder: Path, session: Session) -> AnyState:
         run = recorded_run(started, folder, {**state.overrides, **changed})
         async with open_data(run.config, session.world) as data:
             _check_same_data(data.splits, started)
-            async with open_world(data, folder, session) as world:
+            async with open_world(data, started.skill, folder, session) as world:
                 resumed = RunResumed(
                     software=software_version(),
                     overrides=tuple(Setting(key, value) for key, value in changed.items()),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,23 +14,20 @@ from skillopt_es.engine.programs import program_named
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.errors import SkillOptError
-from skillopt_es.events.values import SkillTree, SplitIds
+from skillopt_es.events.values import SplitIds
 from skillopt_es.gate.draws import too_little
 from skillopt_es.ports import Splits
 from skillopt_es.prompts import LATEST
+from skillopt_es.sessions.skills import first_skill
 from skillopt_es.version import software_version
-
-# How the original names its released skills, and those in its result folders.
-_RELEASED = re.compile(r"(?P<model>.+)_skill\.md")
-_STEP = re.compile(r"skill_v0*(?P<step>\d+)\.md")
 
 
 def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str = "") -> RunStarted:
     """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
     for why in refusals(config, splits):
         raise why
-    skill, notes = load_skill(config)
     program = program_named(config.train.program)
+    skill, notes = first_skill(config, folder=program.trains_folder)
     steps_per_epoch, total_steps = program.steps(config.train, len(splits.train))
     return RunStarted(
         software=software_version(),
@@ -190,57 +186,3 @@ def split_ids(splits: Splits) -> SplitIds:
         test=tuple(item.id for item in splits.test),
         digests=splits.digests,
     )
-
-
-def load_skill(config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
-    """The initial skill and notes about how it was read."""
-    if not config.env.skill_init:
-        return SkillTree(files={"SKILL.md": ""}), ("env.skill_init is empty: started from an empty skill",)
-    path = config.path(config.env.skill_init)
-    text, origin = read_skill(path), origin_of(path)
-    notes = (origin,) if origin else ()
-    if "\r" in text:
-        text = text.replace("\r\n", "\n").replace("\r", "\n")
-        notes = (*notes, f"{path.name}: line ends were made \\n")
-    return SkillTree(files={path.name: text}, main=path.name), notes
-
-
-def read_skill(path: Path) -> str:
-    """A skill file's text; raises DataError saying what is wrong with it."""
-    if path.is_dir():
-        inner = path / "SKILL.md"
-        raise DataError(
-            f"{path} is a folder, and a skill is one text file",
-            hint=f"set env.skill_init to {inner}" if inner.exists() else "set env.skill_init to a SKILL.md",
-        )
-    try:
-        # As bytes: reading it as text would change its line ends, and nobody would be told.
-        return path.read_bytes().decode("utf-8")
-    except FileNotFoundError:
-        raise DataError(
-            f"{path}: no such skill file", hint="fix env.skill_init, or leave it empty to start from nothing"
-        ) from None
-    except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text (byte {error.start})", hint="save the skill as UTF-8") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-
-
-def origin_of(path: Path) -> str:
-    """One sentence without the names of folders above; empty where nothing is known."""
-    path = path.resolve()
-    folder, above = path.parent, path.parent.parent
-    released = _RELEASED.fullmatch(path.name)
-    if released and above.name == "ckpt":
-        return f"{path.name} was released with SkillOpt for {folder.name}, trained with {released['model']}"
-    if path.name == "best_skill.md" and _is_result(folder):
-        return f"{path.name} is the best skill of the SkillOpt results in {folder.name}"
-    step = _STEP.fullmatch(path.name)
-    if step and folder.name == "skills" and _is_result(above):
-        when = f"after step {step['step']}" if int(step["step"]) else "at the beginning"
-        return f"{path.name} is the skill {when} of the SkillOpt results in {above.name}"
-    return ""
-
-
-def _is_result(folder: Path) -> bool:
-    return (folder / "history.json").is_file() and (folder / "skills").is_dir()

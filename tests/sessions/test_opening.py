@@ -20,7 +20,7 @@ from skillopt_es.sessions.accounts import FILE
 from skillopt_es.sessions.evaluation import EvaluationRequest, evaluate
 from skillopt_es.sessions.opening import Session, open_data, open_world
 from skillopt_es.sessions.session import start
-from skillopt_es.sessions.start import load_skill
+from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import EXECUTORS, open_executor, registered
 
 Work = Callable[[RunConfig, Path, Session], Coroutine[Any, Any, object]]
