@@ -55,7 +55,7 @@ class Event:
 @frozen(kw_only=True)
 class RunStarted(Event):
     """
-    A run began: everything that was decided before the first call; `guide` is what analysts are told of tasks.
+    A run began: everything that was decided before the first call; `guide` is what analysts are told about tasks.
 
     `program` is the way in which it is trained, `prompts` the version of the optimizer's prompts.
     """

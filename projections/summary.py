@@ -42,9 +42,9 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, Score
+from skillopt_es.projections.core import moved
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.standings import moved
 from skillopt_es.projections.state import proposals_in
 
 

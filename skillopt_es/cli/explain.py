@@ -77,12 +77,12 @@ def _parsed(words: Sequence[str], item: str | None) -> tuple[str | None, Named, 
     else:
         named, rest = "anything", words[:-1]
     if len(rest) > 1 or (named == "anything" and words[-1] in _NAMED):
-        raise click.UsageError("explain takes a run and one thing of it: explain [RUN] WHAT")
+        raise click.UsageError("explain takes a run and what to explain: explain [RUN] WHAT")
     return (rest[0] if rest else None), named, words[-1]
 
 
 def chain_of(step: int, reading: Reading) -> Chain:
-    """A step's chain; raises NotInRun for a step that the run does not have, or has not come to."""
+    """A step's chain; raises NotInRun for a step that the run does not have, or has not reached."""
     from skillopt_es.engine.programs import check_allowed
     from skillopt_es.projections.chains import CHAIN_TYPES, chains
 
@@ -93,7 +93,7 @@ def chain_of(step: int, reading: Reading) -> Chain:
         return found[step]
     if not 1 <= step <= total:
         raise NotInRun(f"{name} has no step {step}: it is a run of {counted(total, 'step')}")
-    far = f"step {max(found)} of {total} is the last that it has come to" if found else "no step has come so far"
+    far = f"step {max(found)} of {total} is the last that it has reached" if found else "no step has come so far"
     raise NotInRun(f"nothing that the agent did in step {step} of {name} has been looked at yet: {far}")
 
 

@@ -32,7 +32,7 @@ PATIENCE_SECONDS = 30.0
 
 
 def words_for(event: Event) -> Mapping[str, object]:
-    """What people are told of an event while they watch, for the logger; a pause is what the command ends with."""
+    """What people are told about an event while they watch, for the logger; a pause is what the command ends with."""
     text = "" if isinstance(event, RunPaused) else milestone(event)
     tone = tone_of(event.verdict.action.replace("_", " ")) if isinstance(event, CandidateGated) else "plain"
     return {"message": text.strip(), "_said": (Toned(text, tone),)} if text else {}

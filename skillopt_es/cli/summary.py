@@ -70,7 +70,7 @@ def write_best(state: AnyState, folder: Path) -> Path:
 
 
 def _nothing_learned(state: AnyState) -> str:
-    """Why a run came to nothing, where that can be told."""
+    """Why a run kept nothing, where that can be told."""
     if state.completed is None or state.counts.accepted or "simulated" not in _backends(state):
         return ""
     return (

@@ -8,8 +8,7 @@ from typing import TypeVar
 
 from attrs import define, field, frozen
 
-from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
-from skillopt_es.audit.line_costs import slots_behind
+from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame, slots_behind
 from skillopt_es.events.catalog import (
     BY_NAME,
     SKILL_TYPES,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from skillopt_es.audit.blame import Attributed, Blame, Maker
-from skillopt_es.audit.line_costs import BlamedLine, Cost, blamed_lines
+from skillopt_es.audit.blame import Attributed, Blame, BlamedLine, Cost, Maker, blamed_lines
 from skillopt_es.counting import counted
 from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.presenting.words import names

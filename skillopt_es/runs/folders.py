@@ -108,7 +108,7 @@ def fork_folder(given: str | None, parent: Path, moment: str) -> Iterator[Path]:
 
 
 def checked_name(option: str, given: str) -> str:
-    """The name, if a run may be called so; it never leads out of the directory of runs."""
+    """The name, if a run may be called so; it never points outside of the directory of runs."""
     if not _NAME.fullmatch(given):
         raise ConfigError(f"{option} {given}: a run's name has letters, digits, dots, dashes and underscores only")
     return given

@@ -24,8 +24,8 @@ from skillopt_es.events.values import Failed, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import AskOptions, ChatReply, Environment, Episode, Item, Message, Splits
 from skillopt_es.sessions.hiding import check_walls
+from skillopt_es.sessions.session import refusals, shared_notes, size_notes
 from skillopt_es.sessions.skills import first_skill
-from skillopt_es.sessions.start import refusals, shared_notes, size_notes
 from skillopt_es.sessions.wiring import open_environment
 
 # The first release with the fix, for each line of releases.

@@ -288,7 +288,7 @@ def test_nothing_starts_once_time_is_up_or_the_run_is_to_stop() -> None:
     ids=["calls", "tokens", "unreported", "cost", "no currency"],
 )
 def test_what_is_reached_is_said_with_its_numbers(made: Purse, message: str) -> None:
-    """The cap, what of it is used, and what the next call might have come to."""
+    """The cap, what of it is used, and what the next call might have cost."""
 
     async def play() -> None:
         with pytest.raises(NotStarted):

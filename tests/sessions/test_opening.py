@@ -18,10 +18,9 @@ from skillopt_es.events.values import Role
 from skillopt_es.ports import ChatModel
 from skillopt_es.sessions.accounts import FILE
 from skillopt_es.sessions.evaluation import EvaluationRequest, evaluate
-from skillopt_es.sessions.opening import Session, open_data, open_world
 from skillopt_es.sessions.session import start
 from skillopt_es.sessions.skills import load_skill
-from skillopt_es.sessions.wiring import EXECUTORS, open_executor, registered
+from skillopt_es.sessions.wiring import EXECUTORS, Session, open_data, open_executor, open_world, registered
 
 Work = Callable[[RunConfig, Path, Session], Coroutine[Any, Any, object]]
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.programs import Asking, Consulted
+from skillopt_es.engine.rollout import RecordedTexts, fenced, shown
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import RecordedTexts, fenced, shown
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.events.places import Place
-from skillopt_es.programs.classic.comparison import Compared, selected_pairs
+from skillopt_es.programs.classic.epoch_end import Compared, selected_pairs
 from skillopt_es.programs.classic.jobs import MetaSkillJob, SlowUpdateJob
-from skillopt_es.programs.classic.leaks import guard
-from skillopt_es.programs.classic.prompt_text import question, skill_section
 from skillopt_es.programs.classic.state import ClassicState, at_owed_epoch
+from skillopt_es.programs.optimizer import guard, question, skill_section
 from skillopt_es.replies.answers import META_SKILL_SCHEMA, SLOW_UPDATE_SCHEMA, AdviceReply, read_advice
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.skill.leaks import LeakGuard
