@@ -48,6 +48,7 @@ def load_skill(config: RunConfig) -> tuple[SkillTree, tuple[str, ...]]:
         return first_skill(config, folder=False)
     path = config.path(config.env.skill_init)
     if path.is_dir():
+        _check_apart(path, config)
         return _folder(path)
     text, origin = read_skill(path), origin_of(path)
     text, ended = _plain(text, path.name)
@@ -110,6 +111,18 @@ def _folder(path: Path) -> tuple[SkillTree, tuple[str, ...]]:
     if problem:
         raise DataError(f"{path}: {problem}", hint="agents could not load it; fix the skill")
     return tree, tuple(notes)
+
+
+def _check_apart(path: Path, config: RunConfig) -> None:
+    """Raises DataError for a folder with the run's own files in it: with the tasks it would hold their answers."""
+    named = {key: getattr(config.env, key) for key in ("data_path", "split_dir")}
+    own = {"the config": Path(config.folder), **{f"env.{key}": config.path(at) for key, at in named.items() if at}}
+    for what, place in own.items():
+        if place.resolve().is_relative_to(path):
+            raise DataError(
+                f"{path} holds {what} ({place}), which is no part of a skill",
+                hint="name a folder that holds the skill and nothing else, or its SKILL.md",
+            )
 
 
 def _check_number(path: Path, files: dict[str, str], main: str) -> None:

@@ -7,7 +7,6 @@ Each skill is a folder with a SKILL.md, whose frontmatter names and describes it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import PurePosixPath
 
 from attrs import frozen
 
@@ -116,17 +115,14 @@ def always_shown(tree: SkillTree) -> tuple[str, ...]:
 
 def problem_of(tree: SkillTree) -> str:
     """What keeps agents from loading a folder of skills, as a sentence; empty when nothing does."""
-    skills = ids_of(tree)
-    if len(skills) > MOST_SKILLS:
-        return f"there are {len(skills)} skills, and an agent can choose among {MOST_SKILLS} at most"
-    return problem_in(tree, skills)
+    return problem_in(tree, ids_of(tree))
 
 
 def problem_in(tree: SkillTree, skills: tuple[str, ...]) -> str:
     """What is wrong with those of these skills that are there, and with how many there are."""
     there = ids_of(tree)
     if len(there) > MOST_SKILLS:
-        return f"there would be {len(there)} skills, and an agent can choose among {MOST_SKILLS} at most"
+        return f"there are {len(there)} skills, and an agent can choose among {MOST_SKILLS} at most"
     for path in sorted(path for path in tree.files if skill_of(path) in skills):
         problem = path_problem(path) or _size_problem(path, tree.files[path])
         if problem:
@@ -136,8 +132,7 @@ def problem_in(tree: SkillTree, skills: tuple[str, ...]) -> str:
 
 def leads_out(path: str) -> bool:
     """Whether a path does not name a file below its folder."""
-    inside = PurePosixPath(path)
-    return inside.is_absolute() or ".." in inside.parts or str(inside) != path or "\\" in path or "\x00" in path
+    return bool({"", ".", ".."} & {*path.split("/")}) or "\\" in path or "\x00" in path
 
 
 def path_problem(path: str) -> str:
