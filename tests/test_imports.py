@@ -68,10 +68,11 @@ LAYERS = (
     ("sessions",),
     ("interchange", "estimating", "cassettes"),
     ("audit",),
-    ("deploy", "exports"),
+    ("deploy", "exports", "sweeps"),
     ("presenting",),
     ("report",),
     ("door",),
+    ("ui",),
     ("cli",),
     ("testing", "__init__", "__main__"),
 )

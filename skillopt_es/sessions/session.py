@@ -31,6 +31,7 @@ from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.prompts import LATEST
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.lookup import Events
+from skillopt_es.runs.now import Tally, Telling
 from skillopt_es.sessions.accounts import has_budget, lost_calls
 from skillopt_es.sessions.skills import first_skill
 from skillopt_es.sessions.wiring import (
@@ -154,8 +155,14 @@ def _stage(run: RunData, state: AnyState, head: int, opening: RunStarted | RunRe
 
 
 async def _train(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> AnyState:
-    async with open_work(writer, stage, world, session) as work:
-        return await work.trainer.train()
+    folder = writer.log.path.parent
+    telling = Telling(folder, Tally(clock=session.clock, in_flight=session.in_flight))
+    watched = evolve(session, observers=(*session.observers, telling))
+    try:
+        async with open_work(writer, stage, world, watched) as work:
+            return await work.trainer.train()
+    finally:
+        telling.close()
 
 
 def recorded_settings(log: Events) -> dict[str, Json]:
