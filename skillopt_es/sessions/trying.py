@@ -14,7 +14,7 @@ from skillopt_es.events.places import checked
 from skillopt_es.events.values import Measured, SkillTree
 from skillopt_es.ports import AskOptions, CallFailed, ChatModel, ChatReply, ChatRequest, Message
 from skillopt_es.sessions.checks import Check, problem
-from skillopt_es.sessions.start import load_skill
+from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import open_environment
 
 _MOST_SHOWN = 80
