@@ -17,6 +17,7 @@ from skillopt_es.events.values import (
     AppendixOrder,
     Batch,
     CallRef,
+    Credit,
     Draft,
     Edit,
     EditReport,
@@ -40,6 +41,7 @@ from skillopt_es.events.values import (
     Split,
     SplitIds,
     Suggestion,
+    Tries,
     Trust,
 )
 
@@ -299,8 +301,20 @@ class LearningRateChosen(Event):
 
 
 @frozen(kw_only=True)
+class TriesPlanned(Event):
+    """Which training items are tried next to tell what a step's edits are worth, each under which text."""
+
+    step: int
+    tries: tuple[Tries, ...]
+
+
+@frozen(kw_only=True)
 class EditsRanked(Event):
-    """The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached."""
+    """
+    The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached.
+
+    Where edits were tried alone, `credits` say what each has earned.
+    """
 
     step: int
     budget: int | None
@@ -310,6 +324,7 @@ class EditsRanked(Event):
     fallback: str = ""
     failed: str = ""
     calls: tuple[CallRef, ...] = ()
+    credits: tuple[Credit, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -564,6 +579,7 @@ CATALOG: tuple[type[Event], ...] = (
     AppendixConsolidated,
     PatchesMerged,
     LearningRateChosen,
+    TriesPlanned,
     EditsRanked,
     SkillRewritten,
     CandidateBuilt,
