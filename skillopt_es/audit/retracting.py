@@ -15,8 +15,7 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.audit.descent import Evidence
-from skillopt_es.engine.fold import evolve
-from skillopt_es.engine.programs import program_at
+from skillopt_es.engine.programs import evolve, program_at
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import (
     STEP_ENDS,

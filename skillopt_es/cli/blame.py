@@ -18,8 +18,7 @@ from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.words import names, proposal_words, unsaid_words
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.blame import Attributed, Blame, Maker
-    from skillopt_es.audit.line_costs import BlamedLine, Cost
+    from skillopt_es.audit.blame import Attributed, Blame, BlamedLine, Cost, Maker
     from skillopt_es.deploy.facts import Which
     from skillopt_es.events.values import Json
     from skillopt_es.projections.prices import Prices
@@ -69,8 +68,7 @@ def blame_command(
     skillopt-es blame my-run SKILL.md --which current --at step 12
     skillopt-es blame my-run --export ~/.claude/skills/my-skill --line 11
     """
-    from skillopt_es.audit.blame import BLAME_TYPES, blame
-    from skillopt_es.audit.line_costs import blamed_lines, slots_behind
+    from skillopt_es.audit.blame import BLAME_TYPES, blame, blamed_lines, slots_behind
     from skillopt_es.deploy.check import exported_file
     from skillopt_es.projections.prices import recorded_prices
     from skillopt_es.projections.trust import untrusted_attempts

@@ -220,7 +220,7 @@ def write_tables(logs: Sequence[EventLog], path: Path, *, trajectories: bool) ->
 
 def _trajectories(log: EventLog) -> Iterator[tuple[Recorded, str]]:
     """Each rollout that has a trajectory, and its text."""
-    from skillopt_es.engine.trajectories import RecordedTexts, unpacked
+    from skillopt_es.engine.rollout import RecordedTexts, unpacked
     from skillopt_es.events.journal import Journal
 
     evidence = RecordedTexts(log, Journal(log.reader))

@@ -70,7 +70,7 @@ def _replay(
 ) -> int:
     """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
     from skillopt_es.cli.printing import as_found
-    from skillopt_es.engine.fold import fold_log
+    from skillopt_es.engine.programs import fold_log
 
     seq = _seq(reading, until)
     state, _ = fold_log(reading.read(until=seq))

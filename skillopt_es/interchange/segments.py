@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from attrs import define, field, frozen
 
-from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import evolve
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,

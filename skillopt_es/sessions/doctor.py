@@ -29,8 +29,7 @@ from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Exa
 from skillopt_es.sessions.accounts import check_bounded
 from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
 from skillopt_es.sessions.hiding import hide_answers
-from skillopt_es.sessions.opening import BOTH_ROLES, check_target
-from skillopt_es.sessions.wiring import open_environment, open_model, provider_of
+from skillopt_es.sessions.wiring import BOTH_ROLES, check_target, open_environment, open_model, provider_of
 from skillopt_es.version import software_version
 
 _KINDS = {"transport": "no usable reply"}

@@ -19,7 +19,7 @@ from support.logs import events_of
 from support.original_folder import C2, GUIDED, V0, V1, V4, dump, killed, resumed, whole
 from support.ready import PATIENCE
 
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.errors import DataError
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, GapFound, SkillScored, StepImported, StepSkipped
 from skillopt_es.events.values import Edit

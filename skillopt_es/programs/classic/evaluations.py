@@ -1,11 +1,16 @@
-"""The evaluations that only classic training makes: of its steps, and at an epoch's end. Pure."""
+"""
+The evaluations that only classic training makes, and what it has the gate compare: of its steps, and at an epoch's end.
+
+Pure functions of the state.
+"""
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import comparison_seed, missing
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Evaluation, Rollouts, Task, Unit
+from skillopt_es.engine.tasks import Contest, Evaluation, Rollouts, Task, Unit, comparison_seed, missing
 from skillopt_es.events.places import Place
+from skillopt_es.events.values import GateVerdict, SkillTree
+from skillopt_es.gate.verdicts import weighed
 from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, step_after
 from skillopt_es.projections.state import Standing
 
@@ -65,3 +70,23 @@ def units_ahead(task: Task, state: ClassicState) -> tuple[Unit, ...]:
         return ()
     evaluations = train_evaluations(Place.of_step(epoch.number, following.number), following, state.current)
     return tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
+
+
+def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
+    """The open epoch's guidance against the current skill."""
+    assert state.program.epoch is not None
+    assert state.current is not None
+    place = Place.of_epoch(state.program.epoch.number).slow
+    return Contest(
+        candidate=candidate,
+        standing=state.current,
+        candidate_place=place.gate,
+        current_place=place.standing,
+    )
+
+
+def judged_guidance(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
+    """The verdict over the open epoch's guidance, where it has to pass the gate."""
+    assert state.best is not None
+    contest = guidance_contest(state, candidate)
+    return weighed(state, run, contest, contest.against(state.best), use_gate=True)

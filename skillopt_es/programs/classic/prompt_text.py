@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from skillopt_es.engine.trajectories import fenced
+from skillopt_es.engine.rollout import fenced
 from skillopt_es.events.values import FailurePattern
 from skillopt_es.programs.classic.state import BufferEntry
 from skillopt_es.programs.optimizer import called, described

@@ -21,11 +21,9 @@ from skillopt_es.engine.differences import (
     differences,
     mismatch,
 )
-from skillopt_es.engine.evaluations import score
-from skillopt_es.engine.fold import evolve
-from skillopt_es.engine.programs import Program, Refusal, Words
+from skillopt_es.engine.programs import Program, Refusal, Words, evolve
 from skillopt_es.engine.run_data import RunData, recorded_run
-from skillopt_es.engine.tasks import Evaluation
+from skillopt_es.engine.tasks import Evaluation, score
 from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
