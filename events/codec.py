@@ -114,7 +114,7 @@ def decode(
     try:
         kind, current, structure = _readers[name]
     except (KeyError, TypeError):
-        raise LogTooNew(f"{_place(name, seq)} is of a type this software does not know") from None
+        raise LogTooNew(f"{_place(name, seq)} has a type that this software does not know") from None
     try:
         payload = _loads(data)
         if _BLOB_MARK in data:

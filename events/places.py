@@ -146,7 +146,7 @@ class Place(str):
 
     @property
     def last_merge(self) -> Place:
-        """The merge of what both kinds of patches came to."""
+        """The merge of the results of both kinds of patches."""
         return self.merges / "final"
 
     # --- read ------------------------------------------------------------------------------------------------------

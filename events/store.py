@@ -77,7 +77,7 @@ class Store:
             raise
 
     def commit(self, writes: Sequence[Write]) -> list[Result]:
-        """Writes all operations in one durable transaction and returns what each came to; all or nothing."""
+        """Writes all operations in one durable transaction and returns the result of each; all or nothing."""
         # What could not be said of the last commit is said first, so that `tail` is never further behind.
         self._tail_file.settle()
         try:

@@ -290,7 +290,7 @@ class EpochEnd:
 
 
 def epoch_ends(records: Iterable[Recorded]) -> Mapping[int, EpochEnd]:
-    """The end of every epoch that has come to it; from all of a run's events, or those of END_TYPES."""
+    """The end of every epoch that has ended; from all of a run's events, or those of END_TYPES."""
     ends: dict[int, EpochEnd] = {}
     for recorded in records:
         join = _ENDS.get(type(recorded.event))

@@ -51,7 +51,7 @@ class NoteFate:
 
 
 def fates_of(chain: Chain, proposal: str) -> tuple[Fate, ...]:
-    """Every end that a proposal came to, each by its shortest way; more than one where several edits go back to it."""
+    """Every end of a proposal, each by its shortest way; more than one where several edits go back to it."""
     ends = tuple(_fate(chain, path) for path in _ways(chain, proposal))
     same = chain.in_skill.get(same_words(chain.proposals[proposal]))
     if same is None or any(fate.reason == "taken" for fate in ends):

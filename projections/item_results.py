@@ -104,7 +104,7 @@ class Turned:
 @frozen(kw_only=True)
 class ItemHistory:
     """
-    Everything that a run recorded of one item; `left_out` are the evaluations that ended before they came to it.
+    Everything that a run recorded of one item; `left_out` are the evaluations that ended before they reached it.
 
     `unknown` are the steps that trained on it and do not say whether an analyst saw that.
     """

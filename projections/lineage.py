@@ -28,7 +28,7 @@ from skillopt_es.events.catalog import (
     names_of,
 )
 from skillopt_es.events.values import TAKEN, Decided, GateVerdict
-from skillopt_es.projections.standings import moved
+from skillopt_es.projections.core import moved
 
 Kind = Literal["initial", "candidate", "guidance", "notes"]
 Verdict = Literal[Decided, "", "too_large", "untrusted_only", "no_edit_chosen", "written"]

@@ -28,9 +28,9 @@ _FURTHEST: tuple[Reason, ...] = (
 @frozen(kw_only=True)
 class NotTaken:
     """
-    One thing that was proposed; `path` says what it was merged into before it ended, on the way that came furthest.
+    One thing that was proposed; `path` says what it was merged into before it ended, on the way that led furthest.
 
-    `ends` is how many ends it came to: several where several merged edits go back to it. `assumed` where a merge on the
+    `ends` is how many ends it has: several where several merged edits go back to it. `assumed` where a merge on the
     way did not say which of its inputs it used: the proposal was matched by its wording.
     """
 

@@ -42,9 +42,9 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import GateVerdict, Score
+from skillopt_es.projections.core import moved
 from skillopt_es.projections.lines import EpochLine, EvaluationLine, StepLine, pooled, stated_value
 from skillopt_es.projections.seal import Looks
-from skillopt_es.projections.standings import moved
 from skillopt_es.projections.state import proposals_in
 
 
@@ -137,9 +137,9 @@ class Summary:
         return tuple(line for line in self.evaluations if line.purpose == "test")
 
 
-def summarize(events: Iterable[Event]) -> Summary:
-    """The summary of a run's events: all of them, or those of DETAILS or OVERVIEW."""
-    summary = Summary()
+def summarize(events: Iterable[Event], before: Summary | None = None) -> Summary:
+    """The summary of a run's events: all, or those of DETAILS or OVERVIEW; from an earlier one on."""
+    summary = Summary() if before is None else before
     for event in events:
         handler = _HANDLERS.get(type(event))
         if handler is not None:

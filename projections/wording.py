@@ -22,7 +22,7 @@ _SHARED = 0.5
 
 
 def same_words(proposal: Proposal) -> tuple[str, ...]:
-    """What a proposal puts into the skill or takes out of it; equal for two that come to the same."""
+    """What a proposal puts into the skill or takes out of it; equal for two that do the same."""
     if isinstance(proposal, Edit):
         adds = proposal.op in ("append", "insert_after")
         target = "" if adds else proposal.target

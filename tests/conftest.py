@@ -61,8 +61,8 @@ def demo_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from support.scripted import ticking
 
     from skillopt_es.config import load_config
-    from skillopt_es.sessions.opening import Session
     from skillopt_es.sessions.session import start
+    from skillopt_es.sessions.wiring import Session
 
     folder = tmp_path_factory.mktemp("demo") / "runs" / "demo"
     asyncio.run(start(load_config(None), folder, Session(now=ticking(), clock=lambda: 0.0)))

@@ -19,7 +19,7 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatRequest
 from skillopt_es.prompts import LATEST, system_prompt
-from skillopt_es.sessions import start as module
+from skillopt_es.sessions import session as module
 from skillopt_es.sessions.session import resume, start
 
 DIGESTS = {1: "0916a2a3a05152b4", 2: "a64a9ad9abae1453", 3: "a634c93187442382"}

@@ -64,7 +64,7 @@ def _game(raw: RawItem, root: Path) -> Path:
         raise raw.refusal("`gamefile` is missing", "name the game below the data root")
     game = (root / given).resolve()
     if not game.is_relative_to(root.resolve()):
-        raise raw.refusal(f"`gamefile` leads out of the data: {given!r}", "name a file below the data root")
+        raise raw.refusal(f"`gamefile` points outside of the data: {given!r}", "name a file below the data root")
     return game
 
 

@@ -135,7 +135,7 @@ def _write(out: Path, items: Mapping[Split, Sequence[Fields]], found: Found, man
         for place, data in found.copies.items():
             target = work / PurePosixPath(place)
             if not target.resolve().is_relative_to(work.resolve()):
-                raise DataError(f"{place!r} leads out of the new folder", hint="the data is not what it should be")
+                raise DataError(f"{place!r} points outside of the new folder", hint="the data is not what it should be")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(data if isinstance(data, bytes) else data.read_bytes())
         (work / MANIFEST).write_bytes(_text(manifest))

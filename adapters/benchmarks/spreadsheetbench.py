@@ -33,7 +33,7 @@ def unpacked(archive: Path, into: Path) -> Path:
                 place = PurePosixPath(member.name)
                 if place.is_absolute() or ".." in place.parts or not (member.isfile() or member.isdir()):
                     raise DataError(
-                        f"{archive}: {member.name!r} is a link or leads out of the archive",
+                        f"{archive}: {member.name!r} is a link or points outside of the archive",
                         hint="do not trust this archive; download it from its source",
                     )
                 total += member.size
@@ -93,7 +93,9 @@ def _books(raw: RawItem, root: Path) -> list[Path]:
     given = raw.fields.get("spreadsheet_path")
     folder = (root / (given if isinstance(given, str) and given else f"spreadsheet/{raw.id}")).resolve()
     if not folder.is_relative_to(root.resolve()):
-        raise raw.refusal("`spreadsheet_path` leads out of the data", "name a folder below the one with the records")
+        raise raw.refusal(
+            "`spreadsheet_path` points outside of the data", "name a folder below the one with the records"
+        )
     return sorted(file for file in folder.glob("*.xlsx") if file.is_file()) if folder.is_dir() else []
 
 

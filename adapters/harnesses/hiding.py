@@ -72,7 +72,7 @@ def _without(place: Path, keep: tuple[Path, ...]) -> Iterator[Path]:
     for entry in place.iterdir():
         inside = entry.resolve()
         if not any(inside == each or inside in each.parents for each in keep):
-            # A link that leads out of the place is covered itself, not what it leads to.
+            # A link that points outside of the place is covered itself, not what it leads to.
             yield inside if inside.is_relative_to(place) else entry
 
 

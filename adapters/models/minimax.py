@@ -65,11 +65,11 @@ def _error_in(parsed: Object) -> ErrorBody | None:
 
 
 def _hint(failed: Failure, hint: str, settings: ModelSettings) -> str:
-    """A key is of one region."""
+    """A key belongs to one region."""
     if failed.closed or failed.kind != "auth" or not settings.api_key_env:
         return hint
     where = f"{setting(settings.role, 'region')} is {settings.region or 'global_en'}"
-    return f"{hint}; a key is of one region, and {where}"
+    return f"{hint}; a key belongs to one region, and {where}"
 
 
 def _region_url(settings: ModelSettings) -> str:

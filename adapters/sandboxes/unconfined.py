@@ -85,7 +85,7 @@ def _collected(folder: Path, names: Sequence[str], largest: int) -> dict[str, by
     root = folder.resolve()
     for name in names:
         path = root / name
-        # A link would lead out of the folder.
+        # A link would point outside of the folder.
         if path.is_file() and path.resolve() == path and path.stat().st_size <= largest:
             found[name] = path.read_bytes()
     return found

@@ -12,8 +12,8 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
 from skillopt_es.gate.calibration import Calibration, NotKnown, Null, attempts, calibrate, own_null, together
-from skillopt_es.gate.draws import rule_of
 from skillopt_es.gate.flips import Flips, Tried
+from skillopt_es.gate.verdicts import rule_of
 from skillopt_es.programs.evaluation.scoring import Progress
 from skillopt_es.sessions.evaluation import (
     OWN_BUDGET,
@@ -24,7 +24,7 @@ from skillopt_es.sessions.evaluation import (
     evaluation_name,
     scorable_run,
 )
-from skillopt_es.sessions.opening import Session
+from skillopt_es.sessions.wiring import Session
 
 
 @frozen(kw_only=True)

@@ -28,12 +28,11 @@ from skillopt_es.engine.differences import (
     mapping_differences,
     mismatch,
 )
-from skillopt_es.engine.fold import evolve
-from skillopt_es.engine.perform import Ports, perform
-from skillopt_es.engine.programs import Program, program_of
+from skillopt_es.engine.loop import Ports, perform
+from skillopt_es.engine.programs import Program, evolve, program_of
+from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Rollouts, Unit
-from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import (
     Event,
     EvidenceRetracted,

@@ -118,7 +118,7 @@ def headlines(
 
 @frozen(kw_only=True)
 class _Scored:
-    """The evaluations of each text on one split, and what single items came to in them."""
+    """The evaluations of each text on one split, and the results of single items in them."""
 
     by_skill: Mapping[str, Sequence[SkillScored]]
     results: ItemResults

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from attrs import define, field, frozen
 
-from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import evolve
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateGated,

@@ -14,10 +14,10 @@ from typing import Literal
 from attrs import define, evolve, field
 
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
-from skillopt_es.engine.evaluations import Contest, mean_score, most_score
-from skillopt_es.engine.fold import evolve as after
 from skillopt_es.engine.programs import Judging, program_at
+from skillopt_es.engine.programs import evolve as after
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Contest, mean_score, most_score
 from skillopt_es.events.catalog import (
     AppendixWritten,
     BestPromoted,
@@ -36,11 +36,18 @@ from skillopt_es.events.catalog import (
     skills_in,
 )
 from skillopt_es.events.values import Outcome, SkillTree
-from skillopt_es.gate.draws import judged, too_large
 from skillopt_es.gate.forks import gate_values
 from skillopt_es.gate.rules import MoreDraws
-from skillopt_es.gate.verdicts import candidate_contest, candidate_gated, counts_as_measured, final_contest, is_better
-from skillopt_es.projections.standings import placed
+from skillopt_es.gate.verdicts import (
+    candidate_contest,
+    candidate_gated,
+    counts_as_measured,
+    final_contest,
+    is_better,
+    judged,
+    too_large,
+)
+from skillopt_es.projections.core import placed
 from skillopt_es.projections.state import AnyState, RunState
 
 Judgement = CandidateGated | SlowUpdateApplied

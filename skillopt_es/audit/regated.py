@@ -1,4 +1,4 @@
-"""What asking another rule, or other grades, comes to: each recorded verdict and score beside the derived one."""
+"""The answer of another rule, or of other grades: each recorded verdict and score beside the derived one."""
 
 from __future__ import annotations
 

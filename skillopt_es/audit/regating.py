@@ -1,4 +1,4 @@
-"""A run's log under another rule of the gate: the settings that were recorded, but for those that are asked about."""
+"""A run's log under another rule of the gate: the recorded settings, except those that are asked about."""
 
 from __future__ import annotations
 

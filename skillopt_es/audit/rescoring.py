@@ -21,12 +21,11 @@ from skillopt_es.config import any_overrides, recorded_config
 from skillopt_es.config.whereabouts import asked_from_here
 from skillopt_es.engine.call_records import recorded_request
 from skillopt_es.engine.calls import Answer, answer_of
-from skillopt_es.engine.evaluations import comparison_seed
-from skillopt_es.engine.fold import evolve as after
 from skillopt_es.engine.programs import check_allowed
+from skillopt_es.engine.programs import evolve as after
 from skillopt_es.engine.rollout import RolloutPorts, jobs_at_once, rollout_job
 from skillopt_es.engine.run_data import RunData, recorded_run
-from skillopt_es.engine.tasks import Unit
+from skillopt_es.engine.tasks import Unit, comparison_seed
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import (
     EpochPlanned,
@@ -48,8 +47,7 @@ from skillopt_es.ports import CallFailed, ChatRequest, Environment, Executor, Fa
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.runs.lookup import Events
 from skillopt_es.sessions.hiding import check_walls
-from skillopt_es.sessions.opening import OpenData, environment_of
-from skillopt_es.sessions.wiring import REAL_WORLD, World
+from skillopt_es.sessions.wiring import REAL_WORLD, OpenData, World, environment_of
 
 
 @frozen(kw_only=True)

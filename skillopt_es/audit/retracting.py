@@ -15,8 +15,7 @@ from pathlib import Path
 from attrs import frozen
 
 from skillopt_es.audit.descent import Evidence
-from skillopt_es.engine.fold import evolve
-from skillopt_es.engine.programs import program_at
+from skillopt_es.engine.programs import evolve, program_at
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import (
     STEP_ENDS,
@@ -83,7 +82,7 @@ def _check_trajectory(evidence: Evidence, log: EventLog) -> None:
         assert isinstance(event, RolloutCompleted)
         if evidence.is_of(event.item, event.place) and event.purpose != "train":
             raise ConfigError(
-                f"the trajectory {Place(event.place).of_item(event.item)} is of a {_PURPOSES[event.purpose]}, "
+                f"the trajectory {Place(event.place).of_item(event.item)} belongs to a {_PURPOSES[event.purpose]}, "
                 "where every item must count the same for all skills",
                 hint=f"retract the item: `--item {event.item}`",
             )

@@ -1,4 +1,4 @@
-"""Several runs as columns of one table: what each came to, what it used itself, and how long it worked."""
+"""Several runs as columns of one table: how each ended, what it used itself, and how long it worked."""
 
 from __future__ import annotations
 

@@ -18,8 +18,7 @@ from skillopt_es.presenting.documents import plain
 from skillopt_es.presenting.words import names, proposal_words, unsaid_words
 
 if TYPE_CHECKING:
-    from skillopt_es.audit.blame import Attributed, Blame, Maker
-    from skillopt_es.audit.line_costs import BlamedLine, Cost
+    from skillopt_es.audit.blame import Attributed, Blame, BlamedLine, Cost, Maker
     from skillopt_es.deploy.facts import Which
     from skillopt_es.events.values import Json
     from skillopt_es.projections.prices import Prices
@@ -57,11 +56,11 @@ def blame_command(
     """
     Who wrote each line of a skill: the event, its step and epoch, and the line's share of the optimizer's tokens.
 
-    A line is of the event that wrote its text as it stands. Tokens are those of the analysts, merges and selections
-    that led to it; each call's are divided equally between the lines (blank ones aside) that it led to, at the time.
-    RUN defaults to the newest, FILE to the skill's main file; --line and --json have edits, patches and items, too.
-    Lines are counted in the skill as it was measured; an exported SKILL.md may begin with more frontmatter than that,
-    and --export counts as it does.
+    A line belongs to the event that wrote its text as it stands. Tokens are those of the analysts, merges and
+    selections that led to it; each call's are divided equally between the lines (blank ones aside) that it led to,
+    at the time. RUN defaults to the newest, FILE to the skill's main file; --line and --json have edits, patches
+    and items, too. Lines are counted in the skill as it was measured; an exported SKILL.md may begin with more
+    frontmatter than that, and --export counts as it does.
 
     \b
     skillopt-es blame
@@ -69,15 +68,14 @@ def blame_command(
     skillopt-es blame my-run SKILL.md --which current --at step 12
     skillopt-es blame my-run --export ~/.claude/skills/my-skill --line 11
     """
-    from skillopt_es.audit.blame import BLAME_TYPES, blame
-    from skillopt_es.audit.line_costs import blamed_lines, slots_behind
+    from skillopt_es.audit.blame import BLAME_TYPES, blame, blamed_lines, slots_behind
     from skillopt_es.deploy.check import exported_file
     from skillopt_es.projections.prices import recorded_prices
     from skillopt_es.projections.trust import untrusted_attempts
     from skillopt_es.runs.reading import Reading
 
     if exported is not None and at is not None:
-        raise click.UsageError("--export is of a moment of its own: it goes without --at")
+        raise click.UsageError("--export names a moment already: leave out --at")
     folder, file = _run_and_file(words, directory)
     with Reading.of(folder) as reading:
         there = None if exported is None else exported_file(exported, reading.log, file)
@@ -157,7 +155,7 @@ def _chosen(lines: Sequence[BlamedLine], numbers: Sequence[int], path: str) -> S
         if number > max(by_number, default=0):
             raise NotInRun(f"{path} has no line {number}", hint=f"its last one is line {max(by_number, default=0)}")
         if number not in by_number:
-            raise NotInRun(f"line {number} is of the frontmatter that the export wrote", hint="no event wrote it")
+            raise NotInRun(f"line {number} belongs to the frontmatter that the export wrote", hint="no event wrote it")
     return [by_number[number] for number in numbers]
 
 

@@ -56,7 +56,7 @@ def estimate_command(
 
 
 def print_estimate(config: RunConfig, directory: Path, *, as_json: bool) -> None:
-    """Loads the data, reads earlier runs, and prints what the run will come to."""
+    """Loads the data, reads earlier runs, and prints the estimate."""
     from skillopt_es.door.work import aestimate
 
     found = asyncio.run(aestimate(config, runs=directory))

@@ -17,7 +17,7 @@ from skillopt_es.cli.printing import print_json, tell_of
 from skillopt_es.cli.score_tables import print_by_type
 from skillopt_es.cli.terminal import say_for_now, tell
 from skillopt_es.counting import counted
-from skillopt_es.engine.evaluations import mean_score
+from skillopt_es.engine.tasks import mean_score
 from skillopt_es.errors import BackendError, ConfigError
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
@@ -147,7 +147,7 @@ def _of_config(path: Path | None, overrides: Sequence[str], skill_file: Path | N
     """The config of a file, the skill that is asked for, what to call them, and the seal."""
     from skillopt_es.config import load_config
     from skillopt_es.sessions.seal import seal_of
-    from skillopt_es.sessions.start import load_skill
+    from skillopt_es.sessions.skills import load_skill
 
     config = load_config(path, overrides, os.environ)
     tell_of(config)
@@ -179,12 +179,10 @@ def _skill_of(config: RunConfig, file: Path) -> _Skill:
     from attrs import evolve
 
     from skillopt_es.errors import DataError
-    from skillopt_es.sessions.start import load_skill
+    from skillopt_es.sessions.skills import load_skill
 
-    if file.is_dir():
-        raise DataError(f"--skill {file} is a folder, and a skill is one text file", hint=f"such as {file}/SKILL.md")
     if not file.exists():
-        raise DataError(f"--skill {file}: no such file", hint="name the text file that holds the skill")
+        raise DataError(f"--skill {file}: no such file", hint="name the file or the folder of the skill")
     return load_skill(evolve(config, env=evolve(config.env, skill_init=str(file.resolve()))))
 
 

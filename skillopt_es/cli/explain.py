@@ -77,12 +77,12 @@ def _parsed(words: Sequence[str], item: str | None) -> tuple[str | None, Named, 
     else:
         named, rest = "anything", words[:-1]
     if len(rest) > 1 or (named == "anything" and words[-1] in _NAMED):
-        raise click.UsageError("explain takes a run and one thing of it: explain [RUN] WHAT")
+        raise click.UsageError("explain takes a run and what to explain: explain [RUN] WHAT")
     return (rest[0] if rest else None), named, words[-1]
 
 
 def chain_of(step: int, reading: Reading) -> Chain:
-    """A step's chain; raises NotInRun for a step that the run does not have, or has not come to."""
+    """A step's chain; raises NotInRun for a step that the run does not have, or has not reached."""
     from skillopt_es.engine.programs import check_allowed
     from skillopt_es.projections.chains import CHAIN_TYPES, chains
 
@@ -93,7 +93,7 @@ def chain_of(step: int, reading: Reading) -> Chain:
         return found[step]
     if not 1 <= step <= total:
         raise NotInRun(f"{name} has no step {step}: it is a run of {counted(total, 'step')}")
-    far = f"step {max(found)} of {total} is the last that it has come to" if found else "no step has come so far"
+    far = f"step {max(found)} of {total} is the last that it has reached" if found else "no step has come so far"
     raise NotInRun(f"nothing that the agent did in step {step} of {name} has been looked at yet: {far}")
 
 
@@ -142,11 +142,12 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
 
 def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
     """An event that stands for itself, or one result with what was made of it."""
-    from skillopt_es.cli.explain_pages import history_of, unknown_words, use_lines
+    from skillopt_es.cli.explain_pages import unknown_words, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
     from skillopt_es.events.places import Place
     from skillopt_es.presenting.documents import plain_event, use_json
     from skillopt_es.presenting.event_lines import event_line
+    from skillopt_es.runs.items import history_of
 
     event = target.recorded.event
     history = history_of(event.item, reading) if isinstance(event, RolloutCompleted) else None

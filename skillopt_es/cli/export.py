@@ -220,7 +220,7 @@ def write_tables(logs: Sequence[EventLog], path: Path, *, trajectories: bool) ->
 
 def _trajectories(log: EventLog) -> Iterator[tuple[Recorded, str]]:
     """Each rollout that has a trajectory, and its text."""
-    from skillopt_es.engine.trajectories import RecordedTexts, unpacked
+    from skillopt_es.engine.rollout import RecordedTexts, unpacked
     from skillopt_es.events.journal import Journal
 
     evidence = RecordedTexts(log, Journal(log.reader))
@@ -318,5 +318,5 @@ def _earlier_files(out: Path) -> set[str]:
         raise OutputRefused(
             f"{out} is not empty and was not written by an export", hint="name a folder that is new or empty"
         ) from None
-    # These files may be removed, and anybody can have edited the marker: no path in it may lead out of the folder.
+    # These files may be removed, and anybody can have edited the marker: no path in it may point outside of the folder.
     return {path for path in files if isinstance(path, str) and ".." not in Path(path).parts and path[:1] != "/"}

@@ -52,8 +52,8 @@ def write_skill(folder: Path, skill: SkillTree) -> list[Path]:
 
 
 def _inside(name: str) -> PurePosixPath:
-    """A skill file's own path, which must not lead out of the folder it is written to."""
+    """A skill file's own path, which must not point outside of the folder it is written to."""
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
-        raise OutputRefused(f"the skill has a file named {name}, which leads out of its folder")
+        raise OutputRefused(f"the skill has a file named {name}, which points outside of its folder")
     return path

@@ -189,7 +189,7 @@ def _row(each: Worth) -> tuple[str, ...]:
 
 
 def _named(rule: Rule) -> str:
-    """The rule with the settings that say something to it."""
+    """The rule with the settings that matter to it."""
     heeds, one = rule.kind.heeds, "error" if rule.standard_errors == 1 else "errors"
     said = [f"{rule.standard_errors:g} {one}"] if "standard_errors" in heeds else []
     said += [counted(rule.draws, "draw")] if "draws" in heeds else []

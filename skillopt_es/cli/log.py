@@ -17,7 +17,7 @@ from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import Scored, print_by_type, print_test_types, tests_by_name, tests_json
 from skillopt_es.cli.terminal import Toned, print_hanging, say, tell, width
 from skillopt_es.engine.call_records import shown_step, steps_of
-from skillopt_es.engine.trajectories import RecordedTexts, unpacked
+from skillopt_es.engine.rollout import RecordedTexts, unpacked
 from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunCompleted, RunStarted, SkillScored
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import RunNotFound
@@ -129,7 +129,7 @@ def _events(
 
 
 def _is_complete(log: EventLog, head: int) -> bool:
-    """Whether the run came to its end by event `head`; a command may have recorded something after that."""
+    """Whether the run had ended by event `head`; a command may have recorded something after that."""
     last = list(log.read(after=_before_last(log, _ENDS, 1), until=head, types=_ENDS))
     return any(isinstance(recorded.event, RunCompleted) for recorded in last)
 
@@ -158,7 +158,7 @@ def show_command(words: tuple[str, ...], directory: Path, as_json: bool) -> None
     from skillopt_es.runs.lookup import find
 
     if len(words) > 2:
-        raise click.UsageError("show takes a run and one thing of it: show [RUN] WHAT")
+        raise click.UsageError("show takes a run and what to show: show [RUN] WHAT")
     with EventLog.open(find_run(words[0] if len(words) == 2 else None, directory)) as log:
         found = find(words[-1], log, Journal(log.reader))
         if as_json:

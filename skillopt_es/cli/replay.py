@@ -70,7 +70,7 @@ def _replay(
 ) -> int:
     """The moment, as far as the log can be read; what is damaged before it is neither checked nor written to files."""
     from skillopt_es.cli.printing import as_found
-    from skillopt_es.engine.fold import fold_log
+    from skillopt_es.engine.programs import fold_log
 
     seq = _seq(reading, until)
     state, _ = fold_log(reading.read(until=seq))
@@ -108,7 +108,8 @@ def _check_all(
 
     if not checking or until is not None or out is not None:
         raise click.UsageError(
-            f"these are {len(folders)} runs, and several can only be checked: add --check, without --until and --out"
+            f"these are {len(folders)} runs, and several runs can only be checked: "
+            "add --check, and leave out --until and --out"
         )
     return check_runs(folders, as_json=as_json)
 

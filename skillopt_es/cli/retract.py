@@ -145,7 +145,7 @@ def _user() -> str:
 def _evidence(item: str | None, trajectory: str | None, reading: Reading) -> Evidence:
     from skillopt_es.audit.descent import Evidence
     from skillopt_es.audit.retracting import trajectory_named
-    from skillopt_es.cli.explain_pages import split_of
+    from skillopt_es.runs.items import split_of
 
     if item is None:
         assert trajectory is not None

@@ -64,7 +64,7 @@ class SafeStream(io.TextIOBase):
         return len(text)
 
     def writable(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def flush(self) -> None:

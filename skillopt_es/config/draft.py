@@ -54,7 +54,7 @@ class Draft:
         return theirs and is_shipped(key, self.model.get(key))
 
     def leave_out(self, key: str, source: str) -> None:
-        """A value that nobody chose and that says nothing to the backend."""
+        """A value that nobody chose and that the backend ignores."""
         names = self.left_out.setdefault(source, [])
         if key not in names:
             names.append(key)

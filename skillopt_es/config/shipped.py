@@ -86,7 +86,7 @@ def default_address(backend: Backend) -> str:
 
 
 def without_meaning(backend: Backend) -> Mapping[str, Json]:
-    """Which settings of its files say nothing to this backend, and what they are when nobody set them."""
+    """Which settings of its files this backend ignores, and what they are when nobody set them."""
     found: dict[str, Json] = {}
     if backend.name in _WITHOUT_EFFORT or backend.spelled in COMPATIBLE:
         found["reasoning_effort"] = ""

@@ -136,7 +136,7 @@ def log_problems(log: EventLog, claimed: Facts) -> Iterator[str]:
     try:
         own |= {each.event.parent_id for each in log.read(types=("RunForked",)) if isinstance(each.event, RunForked)}
         if claimed.run.id not in own:
-            yield f"it is of run {claimed.run.name} ({claimed.run.id}), and {log.run.name} is {log.run.run_id}"
+            yield f"it belongs to run {claimed.run.name} ({claimed.run.id}), and {log.run.name} is {log.run.run_id}"
             return
         last = log.head().seq
         if claimed.log.seq > last:

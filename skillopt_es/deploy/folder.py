@@ -85,7 +85,7 @@ def _place(path: str, skill: SkillTree) -> str:
         return SKILL_FILE
     inside = PurePosixPath(path)
     if inside.is_absolute() or ".." in inside.parts:
-        raise OutputRefused(f"the skill has a file named {path}, which leads out of its folder")
+        raise OutputRefused(f"the skill has a file named {path}, which points outside of its folder")
     if path in (FILE, RECEIPT):
         raise OutputRefused(f"the skill has a file named {path}, which is kept for where it comes from")
     return str(inside)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from attrs import asdict, frozen
 
 from skillopt_es.audit.blame import BLAME_TYPES, Blame, blame
-from skillopt_es.engine.fold import fold_log
+from skillopt_es.engine.programs import fold_log
 from skillopt_es.errors import ConfigError, NotInRun
 from skillopt_es.events.catalog import BY_NAME, Recorded, RolloutCompleted, RunCompleted, RunPaused
 from skillopt_es.events.errors import RunNotFound

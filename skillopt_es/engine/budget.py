@@ -61,7 +61,7 @@ class Caps:
 
 
 def caps_of(budget: BudgetConfig) -> Caps:
-    """The caps of a config, but for the minutes."""
+    """The caps of a config, except the minutes."""
     cost = None if budget.max_cost is None else Decimal(str(budget.max_cost))
     return Caps(cost=cost, tokens=budget.max_tokens, calls=budget.max_calls)
 

@@ -1,33 +1,38 @@
 """
 The loop: plan, perform, append, fold, until the plan is empty.
 
-On an empty log it is a new run, on any other a resume; there is no other resume code and no checkpoint.
+On an empty log it is a new run, on any other a resume; there is no other resume code and no checkpoint. What a task
+needs was all in the state when it began, and its events come in the order of the plan. A question to the optimizer has
+one parsed answer; a useless one may be asked for once more, with the reason.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
+from attrs import evolve as replace
 from attrs import frozen
 
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Reached
-from skillopt_es.engine.fold import evolve
-from skillopt_es.engine.perform import Ports, perform
-from skillopt_es.engine.programs import program_of
-from skillopt_es.engine.rollout import RolloutPorts
+from skillopt_es.engine.calls import Answer, Calls
+from skillopt_es.engine.programs import Asking, Consulted, Program, evolve, program_of
+from skillopt_es.engine.rollout import Emission, RecordedTexts, RolloutPorts, jobs_at_once, run_rollouts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Questions, Task
+from skillopt_es.engine.tasks import AddUp, Decide, Questions, Rollouts, Task, score
 from skillopt_es.errors import BackendError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
 from skillopt_es.events.journal import CallRow
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import CallRef
 from skillopt_es.events.writer import RunWriter
-from skillopt_es.ports import Unanswered
+from skillopt_es.ports import AsyncCall, CallFailed, ChatRequest, Executor, Message, Unanswered
 from skillopt_es.projections.state import AnyState
+from skillopt_es.replies.json_reader import Unusable
 
 # How many batches the state may be ahead of the disk.
 _MOST_AHEAD = 8
@@ -191,3 +196,89 @@ class Work:
 def waiting_for(questions: int) -> str:
     """What a run says that pauses for answers from outside."""
     return "1 question waits for its answer" if questions == 1 else f"{questions} questions wait for their answers"
+
+
+@frozen(kw_only=True)
+class Ports:
+    """Everything of the world that a task may need; `rollouts` is absent where only decisions are derived again."""
+
+    calls: Calls
+    evidence: RecordedTexts
+    executor: Executor
+    rollouts: RolloutPorts | None
+
+
+async def perform(
+    program: Program[Any], task: Task, state: AnyState, run: RunData, ports: Ports
+) -> AsyncGenerator[Emission, None]:
+    """The events of a task; what it needs was all in the state when it began."""
+    match task:
+        case Rollouts():
+            assert ports.rollouts is not None
+            async with aclosing(run_rollouts(task, run, ports.rollouts)) as emissions:
+                async for emission in emissions:
+                    yield emission
+        case Questions(jobs):
+            work = [_question(program, job, state, run, ports) for job in jobs]
+            workers = jobs_at_once(run.config.gradient.analyst_workers)
+            async with aclosing(ports.executor.stream(work, workers=workers)) as stream:
+                async for events in stream:
+                    yield Emission(events, [])
+        case AddUp(evaluation):
+            yield Emission([score(evaluation, state, run)], [])
+        case Decide(name):
+            yield Emission([program.decisions[name](state, run, ports.evidence)], [])
+
+
+def _question(program: Program[Any], job: object, state: AnyState, run: RunData, ports: Ports) -> AsyncCall[Event]:
+    """One question to the optimizer, ready to be asked."""
+
+    async def ask() -> Event:
+        asking = program.questions[type(job)](job, state, run, ports.evidence)
+        return asking.event(await consult(ports.calls, asking, again=run.config.optimizer.ask_again))
+
+    return ask
+
+
+V = TypeVar("V")
+_ITS_OWN_FAULT = frozenset({"context_length", "empty", "invalid_reply", "bad_request"})  # asking later would not help
+_SILENT = frozenset({"empty", "invalid_reply"})
+_CUT = Unusable("the reply was cut off at the length limit; make it much shorter")
+_REPEATED = 300  # characters of a reply that was cut off: all of it would take room, and be taken up again
+
+
+async def consult(calls: Calls, asking: Asking[V], *, again: bool) -> Consulted[V]:
+    """The optimizer's answer, read; with `again`, a useless one is asked for a second time."""
+    made: tuple[CallRef, ...] = ()
+    asked = asking.request
+    why = ""
+    for last_chance in (False, True) if again else (True,):
+        try:
+            answer = await calls.ask("optimizer", asked)
+        except CallFailed as failure:
+            outage = failure.kind not in _ITS_OWN_FAULT or (asking.silence_fails and failure.kind in _SILENT)
+            return Consulted(value=None, failed=outage, why=f"{failure.kind}: {failure.message}", calls=made)
+        made = (*made, answer.ref)
+        found = _CUT if answer.finish == "length" else asking.read(answer.text)
+        if not isinstance(found, Unusable):
+            return Consulted(value=found, calls=made)
+        why = found.why
+        if not last_chance:
+            asked = asked_again(asking.request, answer, why)
+    return Consulted(value=None, why=why, calls=made)
+
+
+def asked_again(request: ChatRequest, answer: Answer, why: str) -> ChatRequest:
+    """The same question with the useless reply and what was wrong with it."""
+    reason = Message("user", f"This reply cannot be used: {why}. Answer the same question again.")
+    return replace(
+        request,
+        slot=Place(request.slot).again,
+        messages=(*request.messages, Message("assistant", _repeated(answer)), reason),
+    )
+
+
+def _repeated(answer: Answer) -> str:
+    if answer.finish == "length" and len(answer.text) > _REPEATED:
+        return f"{answer.text[:_REPEATED]} …"
+    return answer.text or "(nothing)"

@@ -1,38 +1,69 @@
 """
 Ways to train: a program says what comes next, what follows from recorded facts, and what to ask; the engine does it.
 
-Programs are found by name among the entry points of the installed packages, as models and environments are.
+Programs are found by name among the entry points of the installed packages, as models and environments are. The state
+of a run is folded here from its events: the core's part of it, and the program's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from itertools import groupby
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar, cast
 
+from attrs import evolve as replace
 from attrs import field, frozen
 
 from skillopt_es.config import TrainConfig
-from skillopt_es.engine.consult import Asking
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
-from skillopt_es.engine.evaluations import Contest
+from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Task, Unit
-from skillopt_es.engine.trajectories import RecordedTexts
+from skillopt_es.engine.tasks import Contest, Task, Unit
 from skillopt_es.errors import ConfigError
-from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RunStarted
-from skillopt_es.events.errors import SkillOptError
+from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
+from skillopt_es.events.errors import LogDamaged, SkillOptError
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Json, Purpose
+from skillopt_es.events.values import CallRef, Json, Purpose
+from skillopt_es.ports import ChatRequest
+from skillopt_es.projections import core
 from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.replies.json_reader import Unusable
 
 PROGRAMS = "skillopt_es.programs"
 
 S = TypeVar("S")
+V = TypeVar("V")
+
+
+@frozen(kw_only=True)
+class Consulted(Generic[V]):
+    """The result of asking the optimizer: a value, or why there is none (`failed`: an outage), and the calls made."""
+
+    value: V | None
+    failed: bool = False
+    why: str = ""
+    calls: tuple[CallRef, ...] = ()
+
+
+@frozen(kw_only=True)
+class Asking(Generic[V]):
+    """
+    A question to the optimizer: what is sent, how a reply is read, and the event that states the result.
+
+    With `silence_fails` a reply without a word is as good as none: where nobody says anything, nobody is there.
+    """
+
+    request: ChatRequest
+    read: Callable[[str], V | Unusable]
+    event: Callable[[Consulted[V]], Event]
+    silence_fails: bool = False
+
+
 Handler = Callable[..., RunState[S]]
 """The state after an event of one type: `(state, event)`; the core has not changed yet."""
 Decision = Callable[[RunState[S], RunData, RecordedTexts], Event]
@@ -116,7 +147,7 @@ class Words(Generic[S]):
 
 
 Deed = Literal["start", "resume", "fork", "score", "calibrate", "regate", "rescore", "erase", "compare", "steps"]
-"""What is done with runs and what not every program's allow; `steps` is to ask about a step of one."""
+"""What can be done with runs, but not with every program's; `steps` is to ask about a step of one."""
 
 
 @frozen
@@ -147,6 +178,7 @@ class Program(Generic[S]):
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
+    One that `trains_folder` begins with a folder of skills, not with one skill.
     """
 
     name: str
@@ -169,6 +201,7 @@ class Program(Generic[S]):
     kind_of: Callable[[str, str], str] = kind_of_call
     check: OwnCheck | None = None
     refuses: Mapping[Deed, Refusal] = field(factory=dict)
+    trains_folder: bool = False
 
     def unreached(self, event: Event) -> bool:
         """Whether an event says that the optimizer could not be reached."""
@@ -248,3 +281,44 @@ def check_allowed(
     refusal = program_of(started).refuses.get(deed)
     if refusal is not None:
         raise error(f"{name} {refusal.why}", hint=refusal.hint or hint)
+
+
+def evolve(state: AnyState, event: Event) -> AnyState:
+    """The state after one more event."""
+    if isinstance(event, RunStarted):
+        return replace(core.evolve(state, event), program=program_of(event).initial(event))
+    handler = program_at(state).evolve.get(type(event))
+    return core.evolve(state if handler is None else handler(state, event), event)
+
+
+def fold(events: Iterable[Event], state: AnyState | None = None) -> AnyState:
+    """The state after all these events, from nothing or from an earlier state."""
+    state = RunState[object]() if state is None else state
+    for kind, row in groupby(events, key=type):
+        if kind is RolloutCompleted and kind not in program_at(state).evolve:
+            state = core.with_rollouts(state, cast("Sequence[RolloutCompleted]", list(row)))
+        else:
+            for event in row:
+                state = evolve(state, event)
+    return state
+
+
+def fold_log(log: Iterable[Recorded], state: AnyState | None = None) -> tuple[AnyState, int]:
+    """
+    The state after all these events of a log, and the number of the last one (0 for none).
+
+    Raises LogDamaged at the first that cannot follow what stands before it.
+    """
+    seq = 0
+
+    def passing() -> Iterator[Event]:
+        nonlocal seq
+        for recorded in log:
+            seq = recorded.seq
+            yield recorded.event
+
+    try:
+        return fold(passing(), state), seq
+    # The fold asserts what must stand before an event.
+    except (AssertionError, LookupError) as error:
+        raise LogDamaged(f"the log before event {seq} cannot lead to it", seq=seq) from error

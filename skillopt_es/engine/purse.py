@@ -1,5 +1,5 @@
 """
-A purse: lets calls through while a budget covers the worst that they can come to, and says why no more are.
+A purse: lets calls through while a budget covers the most that they can cost, and says why no more are.
 
 A call that does not fit waits until others have settled, in turn. Where nothing is in flight any more and it still does
 not fit, the budget is reached: whoever waits is told so, and nothing starts any more.
@@ -85,14 +85,14 @@ class Purse:
         try:
             reply = await ask(evolve(request, further=course.goes_on))
         except CallFailed as failure:
-            self._ended(course, _attempts(failure.tries, None, failure.kind), len(failure.tries), failure.kind)
+            self._ended(course, attempts_made(failure.tries, None, failure.kind), len(failure.tries), failure.kind)
             if course.refused:
                 raise CutShort(failure) from failure
             raise
         except BaseException:
             self._ended(course, None)
             raise
-        self._ended(course, _attempts(reply.tries, reply.usage, ""), len(reply.tries) + 1)
+        self._ended(course, attempts_made(reply.tries, reply.usage, ""), len(reply.tries) + 1)
         return reply
 
     async def enter(self, more: Amount, slot: str, *, again: bool, ahead: bool) -> bool:
@@ -152,7 +152,7 @@ class Purse:
                 return
 
     def _why(self, first: _Waiting) -> Reached:
-        """What is used up, and what the next call might have come to."""
+        """What is used up, and what the next call might have cost."""
         name = self.ledger.lacks(first.more)
         cap, spent = getattr(self.ledger.caps, name), getattr(self.ledger.spent, name)
         more = getattr(first.more, name)
@@ -166,14 +166,14 @@ class Purse:
         told = ""
         if self._unreported:
             told = f" (calls whose usage was not reported count at their worst: {self._unreported})"
-        return Reached(key, f"{head}{told}: the next call ({first.slot}) may come to {self._shown(name, more)}")
+        return Reached(key, f"{head}{told}: the next call ({first.slot}) may cost {self._shown(name, more)}")
 
     def _shown(self, name: str, number: object) -> str:
         return f"{self._currency} {number:.4f}".strip() if name == "cost" else f"{number:,}"
 
 
 class _Course:
-    """One call's way through the purse: what is set aside for it, and what its failed tries have come to."""
+    """One call's way through the purse: what is set aside for it, and what its failed tries have cost."""
 
     def __init__(self, purse: Purse, role: Role, slot: str, bound: Bound, *, ahead: bool) -> None:
         self.role: Role = role
@@ -214,7 +214,8 @@ class _Course:
         return True
 
 
-def _attempts(failed: tuple[Try, ...], usage: Usage | None, kind: str) -> list[TryTokens]:
+def attempts_made(failed: tuple[Try, ...], usage: Usage | None, kind: str) -> list[TryTokens]:
+    """The tokens of each attempt of a call that may have been charged: its failed tries, and its answer, if any."""
     answer = None if usage is None else (usage.input, usage.output, usage.cached, usage.reasoning)
     return charged(map(_attempt, failed), answer, kind)
 

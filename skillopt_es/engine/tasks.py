@@ -1,11 +1,25 @@
-"""What a program can ask for next: rollouts, their sum, questions to the optimizer, or a decision. Pure values."""
+"""
+What a program can ask for next, and the evaluations that most of it is for: what is missing of one, and its sum. Pure.
+
+An evaluation that too little was measured of has no sum: then the run pauses.
+
+Random draws, each from its own seed: batches, minibatches and comparison samples. Python's Mersenne Twister and its
+shuffle, so that the same seed draws the same items as the original trainer. What is drawn goes into an event; nothing
+is drawn twice.
+"""
 
 from __future__ import annotations
 
-from attrs import field, frozen
+import random
+from collections.abc import Mapping, Sequence
 
-from skillopt_es.events.places import Place
-from skillopt_es.events.values import Purpose, SkillTree, Split
+from attrs import evolve, field, frozen
+
+from skillopt_es.engine.run_data import RunData
+from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
+from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
+from skillopt_es.events.values import Batch, Measured, Outcome, Purpose, Score, SkillTree, Split
+from skillopt_es.projections.state import AnyState, Partial, Standing, is_silent
 
 
 @frozen(kw_only=True)
@@ -66,3 +80,257 @@ class Decide:
 
 
 Task = Rollouts | Questions | AddUp | Decide
+
+
+@frozen(kw_only=True)
+class Contest:
+    """A candidate and who it has to beat, and the places of what is drawn of each for this comparison."""
+
+    candidate: SkillTree
+    standing: Standing
+    candidate_place: Place = field(converter=Place)
+    current_place: Place = field(converter=Place)
+
+    @property
+    def current(self) -> SkillTree:
+        """The text that it has to beat."""
+        return self.standing.skill
+
+    def against(self, standing: Standing) -> Contest:
+        """The same candidate against the best text; what is drawn of that has a place below this one."""
+        return evolve(self, standing=standing, current_place=self.current_place.best)
+
+
+def selection(run: RunData, place: Place, skill: SkillTree, *, draw: int = 1) -> Evaluation:
+    """The evaluation of a skill on the selection items; a further draw has a place and a seed of its own."""
+    return Evaluation(
+        place=place.drawn(draw),
+        purpose="selection",
+        split="val",
+        items=run.selection_items,
+        skill=skill,
+        seed=draw_seed(run.config.train.seed, draw),
+        draw=draw,
+    )
+
+
+def measure(state: AnyState, evaluations: Sequence[Evaluation]) -> Task | None:
+    """The missing rollouts of all these evaluations at once, then their sums one by one; None when all are scored."""
+    units = tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
+    if units:
+        return Rollouts(units)
+    for evaluation in evaluations:
+        if evaluation.place not in state.scored:
+            return AddUp(evaluation)
+    return None
+
+
+def missing(state: AnyState, evaluation: Evaluation) -> list[Unit]:
+    """The rollouts of an evaluation that the state does not hold yet."""
+    if evaluation.place in state.scored:
+        return []
+    done = rows_of(state, evaluation)
+    return units_of(evaluation, [item for item in evaluation.items if item not in done])
+
+
+def units_of(evaluation: Evaluation, items: Sequence[str]) -> list[Unit]:
+    """These items of an evaluation, to be tried."""
+    return [
+        Unit(
+            place=evaluation.place, purpose=evaluation.purpose, item=item, skill=evaluation.skill, seed=evaluation.seed
+        )
+        for item in items
+    ]
+
+
+def rows_of(state: AnyState, evaluation: Evaluation) -> Mapping[str, RolloutCompleted]:
+    """What was run of an evaluation: here, and where the same draw was begun."""
+    here: Mapping[str, RolloutCompleted] = state.rollouts.get(evaluation.place, {})
+    begun = begun_draw(state, evaluation)
+    return here if begun is None else {**begun.rows, **here}
+
+
+def begun_draw(state: AnyState, evaluation: Evaluation) -> Partial | None:
+    """The part of an evaluation that was run at another place, where it ended early."""
+    if evaluation.purpose != "selection":
+        return None
+    return state.partial.get((evaluation.skill.hash, evaluation.draw))
+
+
+def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[Place, SkillTree]]) -> list[Evaluation]:
+    """Selection evaluations for those of the skills (by place) that have never been measured."""
+    return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
+
+
+def told_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
+    """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
+    current = state.current
+    assert current is not None
+    known = state.measured.get(current.skill.hash)
+    if not run.config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
+        return []
+    return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
+
+
+def _origin_place(current: Standing, run: RunData) -> Place:
+    """The place at which a text became the current one."""
+    if current.origin.kind == "initial_skill":
+        return BASELINE
+    if current.origin.kind in ("slow_update", "slow_update_placeholder"):
+        return Place.of_epoch(current.origin.epoch).slow
+    return Place.of_step((current.step - 1) // run.started.steps_per_epoch + 1, current.step)
+
+
+def test_evaluations(state: AnyState, run: RunData) -> list[Evaluation]:
+    """The initial, best and final skill on the test items, each text once."""
+    if not run.test_items:
+        return []
+    assert state.best is not None
+    assert state.current is not None
+    named = (("initial", run.started.skill), ("best", state.best.skill), ("final", state.current.skill))
+    texts: dict[str, tuple[str, SkillTree]] = {}
+    for name, skill in named:
+        texts.setdefault(skill.hash, (name, skill))
+    return [
+        Evaluation(
+            place=FINAL_TEST / name,
+            purpose="test",
+            split="test",
+            items=run.test_items,
+            skill=skill,
+            seed=run.config.train.seed,
+        )
+        for name, skill in texts.values()
+    ]
+
+
+def score(evaluation: Evaluation, state: AnyState, run: RunData) -> Event:
+    """The sum of an evaluation, or a pause when too much of it was not measured."""
+    rows, begun = rows_of(state, evaluation), begun_draw(state, evaluation)
+    not_run = tuple(item for item in evaluation.items if item not in rows) if evaluation.stopped else ()
+    outcomes = [rows[item].outcome for item in evaluation.items if not not_run or item in rows]
+    total = mean_score(outcomes) if not not_run else most_score(outcomes, len(not_run))
+    rollout = run.config.rollout
+    most = rollout.max_failed_share_train if evaluation.split == "train" else rollout.max_failed_share
+    measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
+    nothing = measured == 0 and not not_run
+    if nothing or len(outcomes) - measured > most * len(evaluation.items):
+        return _unmeasured_pause(evaluation, rows, total)
+    silent = [item for item in evaluation.items if item in rows and is_silent(rows[item])]
+    if len(silent) > 1 and len(silent) > rollout.max_unanswered_share * measured:
+        return _unanswered_pause(evaluation, rows[silent[0]], len(silent), measured)
+    by_type: dict[str, list[Outcome]] = {}
+    # Where not all items were run only the bound is known, and no type's own mean.
+    for item in () if not_run else evaluation.items:
+        by_type.setdefault(rows[item].task_type or "other", []).append(rows[item].outcome)
+    return SkillScored(
+        place=evaluation.place,
+        purpose=evaluation.purpose,
+        split=evaluation.split,
+        skill=evaluation.skill.hash,
+        score=total,
+        value=run.gate_value(total, evaluation.skill) if evaluation.purpose == "selection" else None,
+        by_type={name: mean_score(group) for name, group in sorted(by_type.items())},
+        draw=evaluation.draw,
+        # The first draw has the run's seed, which older events do not say either.
+        seed=None if evaluation.draw == 1 else evaluation.seed,
+        exact=not not_run,
+        not_run=not_run,
+        begun_at="" if begun is None else begun.place,
+    )
+
+
+def _unmeasured_pause(evaluation: Evaluation, rows: Mapping[str, RolloutCompleted], total: Score) -> RunPaused:
+    kinds: dict[str, int] = {}
+    example = ""
+    for item in (item for item in evaluation.items if item in rows):
+        outcome = rows[item].outcome
+        if not isinstance(outcome, Measured):
+            kind = getattr(outcome, "kind", "not_run")
+            kinds[kind] = kinds.get(kind, 0) + 1
+            example = example or f"{item}: {getattr(outcome, 'message', '')}"
+    what = ", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items()))
+    return RunPaused(
+        reason="unmeasured",
+        message=f"{total.unmeasured} of {len(evaluation.items)} items at {evaluation.place} could not be measured "
+        f"({what}); first, {example}",
+    )
+
+
+def _unanswered_pause(evaluation: Evaluation, first: RolloutCompleted, silent: int, tried: int) -> RunPaused:
+    """One item without a word is the model's own 0; when nearly all are, nobody can tell it from a broken endpoint."""
+    return RunPaused(
+        reason="unanswered",
+        message=f"{silent} of {tried} items at {evaluation.place} had no answer in them (first, {first.item}: "
+        f"{first.detail or first.failure}): the endpoint does not work, or the skill silences the model. These items "
+        "are tried again; with `--set rollout.max_unanswered_share=1` what is still empty then counts as the model's 0",
+    )
+
+
+def most_score(outcomes: list[Outcome], not_run: int) -> Score:
+    """The most that the means can be where so many items were not run."""
+    known = mean_score(outcomes)
+    measured = sum(isinstance(outcome, Measured) for outcome in outcomes)
+    hard, soft = ((measured * value + not_run) / (measured + not_run) for value in (known.hard, known.soft))
+    return Score(hard=hard, soft=soft, measured=measured, unmeasured=known.unmeasured)
+
+
+def mean_score(outcomes: list[Outcome]) -> Score:
+    """The means over what was measured; all zero with `measured` 0 when nothing was."""
+    measured = [outcome for outcome in outcomes if isinstance(outcome, Measured)]
+    count = len(measured)
+    return Score(
+        hard=sum(outcome.hard for outcome in measured) / count if count else 0.0,
+        soft=sum(outcome.soft for outcome in measured) / count if count else 0.0,
+        measured=count,
+        unmeasured=len(outcomes) - count,
+    )
+
+
+def shuffled(items: Sequence[str], seed: int) -> list[str]:
+    """A copy in the order that this seed gives."""
+    order = list(items)
+    random.Random(seed).shuffle(order)  # noqa: S311  # reproducible draws, not secrets
+    return order
+
+
+def epoch_batches(items: Sequence[str], *, epoch: int, seed: int, batch_size: int, batches: int) -> tuple[Batch, ...]:
+    """An epoch's batches: consecutive slices of the shuffled items; a slice that would be empty is drawn anew."""
+    # The original's numbers, here and below: the same seed must draw the same items.
+    epoch_seed = seed + epoch * 1000
+    order = shuffled(items, epoch_seed)
+    planned = []
+    for index in range(batches):
+        batch_seed = epoch_seed + index + 1
+        chosen = order[index * batch_size : (index + 1) * batch_size]
+        if not chosen:
+            chosen = shuffled(order, batch_seed)[:batch_size]
+        planned.append(Batch(seed=batch_seed, items=tuple(chosen)))
+    return tuple(planned)
+
+
+def comparison_seed(seed: int, epoch: int) -> int:
+    """The seed of everything that is drawn for an epoch's comparison."""
+    return seed + epoch * 2000
+
+
+def draw_seed(seed: int, draw: int) -> int:
+    """The seed of one of a text's draws on the validation items; the first one's is the run's, as it always was."""
+    # Far away from all other seeds of a run, which are some thousands apart.
+    return seed + (draw - 1) * 10_000_000
+
+
+def comparison_sample(items: Sequence[str], *, epoch: int, seed: int, count: int) -> tuple[str, ...]:
+    """The items on which an epoch's first and last skill are compared."""
+    return tuple(shuffled(items, comparison_seed(seed, epoch))[:count])
+
+
+def comparison_candidates(items: Sequence[str], *, epoch: int, seed: int, compared: Sequence[str]) -> tuple[str, ...]:
+    """The items not compared yet, in the order in which they are drawn when more are wanted."""
+    seen = set(compared)
+    return tuple(item for item in shuffled(items, comparison_seed(seed, epoch)) if item not in seen)
+
+
+def chunks(items: Sequence[str], size: int) -> list[tuple[str, ...]]:
+    """Consecutive groups of at most `size`."""
+    return [tuple(items[start : start + size]) for start in range(0, len(items), size)]

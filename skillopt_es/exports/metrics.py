@@ -36,7 +36,7 @@ class Point:
 
 @frozen(kw_only=True)
 class RunNumbers:
-    """What a tracker is told of a run; `ended` is None while it is not complete."""
+    """What a tracker is told about a run; `ended` is None while it is not complete."""
 
     params: Mapping[str, str]
     points: tuple[Point, ...]

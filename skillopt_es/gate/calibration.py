@@ -24,7 +24,7 @@ TRIALS = 300
 CHURN = 0.1
 """The share of results that an edit turns for no gain, where that is asked."""
 MOST_NULL_ACCEPTS = 0.16
-"""What is recommended accepts an unchanged text at most this often: strict's 40 %, twice in a row."""
+"""What is recommended accepts an unchanged text at most this often: as seldom as strict's 40 % twice in a row."""
 
 Source = Literal["validation", "training"]
 
@@ -34,7 +34,7 @@ class Null:
     """
     How often a rule takes what is no better, a share of cases each.
 
-    `itself` is a text against itself, `itself_most` the same where items flip as often as the repeats leave open.
+    `itself` is a text compared with itself, `itself_most` the same where items flip as often as the repeats leave open.
     `churn` is an edit that turns so many of the results (`turned`) for no gain; None where no edit can, for all items
     do the same.
     """

@@ -11,7 +11,7 @@ from skillopt_es.config.sections import EnvConfig, EvaluationConfig, RoleConfig
 from skillopt_es.engine.programs import program_at
 from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import SkillTree
-from skillopt_es.gate.draws import too_little
+from skillopt_es.gate.verdicts import too_little
 from skillopt_es.projections.state import AnyState
 
 GATE_KEYS = (

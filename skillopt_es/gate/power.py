@@ -75,7 +75,7 @@ def duel(
 
 
 def unchanged(chances: Chances, rng: random.Random) -> Chances:
-    """A text against itself."""
+    """A text compared with itself."""
     return chances
 
 

@@ -303,7 +303,7 @@ class RuleKind:
     """
     What is asked of a rule by its name: how it judges, and what it is told by.
 
-    `heeds` are the settings that say something to it. Where a candidate's next draw ends early, `opposed` is what that
+    `heeds` are the settings that matter to it. Where a candidate's next draw ends early, `opposed` is what that
     is compared with, and together with which of its own draws; `stated` the draws whose means are stated beside the
     verdict. A candidate that loses its first round is `lost_first`, a later one `lost_later`. A rule that `pools` its
     draws compares their means, where a gain as small as a rounding is none; by one that `takes_ties` a tie wins.
@@ -356,6 +356,6 @@ KINDS: Mapping[GateRule, RuleKind] = {
 
 
 def heeded(rule: Rule) -> Rule:
-    """The rule without what says nothing to its kind."""
+    """The rule without the settings that its kind ignores."""
     said = {name: getattr(rule, name) for name in rule.kind.heeds}
     return Rule(name=rule.name, no_regression=rule.no_regression, min_items=rule.min_items, **said)

@@ -8,8 +8,8 @@ from typing import cast
 
 from attrs import define, field
 
-from skillopt_es.engine.evaluations import mean_score
-from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import evolve
+from skillopt_es.engine.tasks import mean_score
 from skillopt_es.events.catalog import Event, GapFound, RolloutCompleted, SkillScored
 from skillopt_es.events.values import GateMetric, Json, Measured, Purpose, Score, SkillTree, Split, text_digest
 from skillopt_es.interchange.original import Original, Result

@@ -16,7 +16,7 @@ from skillopt_es.events.plain import NotPlainError, read_plain
 from skillopt_es.events.values import Json
 
 _LARGEST = 2**63 - 1  # what every reader of JSON and every table can hold
-_PLAIN = "a result folder has plain files only: put a copy of the file there, or take it away"
+_PLAIN = "a result folder has plain files only: put a copy of the file there, or remove it"
 
 
 @frozen

@@ -57,7 +57,7 @@ def _comparison(build: Builder, end: Epoch) -> None:
     build.rollouts(place.current, "slow_current", current, end.current)
     build.scored(place.current, "slow_current", current, end.current)
     if end.current is None and hards[1] is not None:
-        build.gap(place, "what each compared item came to", "rollout_prev and rollout_curr are not there")
+        build.gap(place, "the result of each compared item", "rollout_prev and rollout_curr are not there")
 
 
 def _slow_update(build: Builder, end: Epoch, slow: SlowResult) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 
 from attrs import frozen
 
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.events.catalog import (
     BestPromoted,
     EpochCompleted,

@@ -138,7 +138,7 @@ def _train_score(
 def _train(build: Builder, step: OriginalStep, place: Place, number: int, rows: tuple[Result, ...] | None) -> None:
     skill = build.current.skill.hash
     if rows is None:
-        build.gap(place, "what each training item came to", "rollout/results.jsonl is not there")
+        build.gap(place, "the result of each training item", "rollout/results.jsonl is not there")
     build.rollouts(place, "train", skill, rows)
     record = step.record
     batch = record.batches[number] if record and number < len(record.batches) else None

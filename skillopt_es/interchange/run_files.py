@@ -8,7 +8,7 @@ from typing import cast
 
 from attrs import define, field
 
-from skillopt_es.engine.trajectories import RecordedTexts
+from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.errors import NotInRun, OutputRefused
 from skillopt_es.events.catalog import RolloutCompleted, RunStarted, SkillScored
 from skillopt_es.events.journal import Journal

@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 
 from attrs import define, field, frozen
 
-from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import evolve
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,
@@ -139,7 +139,7 @@ def segments(log: Iterable[Recorded]) -> Iterator[Segment]:
 
 
 def _belongs(event: Event, key: tuple[Kind, int, int]) -> bool:
-    """Whether an event that follows a step's end still tells of that step."""
+    """Whether an event that follows a step's end still says something about that step."""
     kind, number, epoch = key
     if kind != "step":
         return False

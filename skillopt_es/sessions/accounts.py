@@ -62,7 +62,7 @@ _SESSIONS = ("RunResumed", "RunForked")
 
 
 def has_budget(config: RunConfig) -> bool:
-    """Whether anything limits what a run may come to."""
+    """Whether anything limits what a run may use."""
     return config.budget.max_minutes is not None or caps_of(config.budget) != Caps()
 
 

@@ -15,8 +15,7 @@ from skillopt_es.adapters.benchmarks.registry import BENCHMARKS, benchmark_named
 from skillopt_es.config import RunConfig, load_config
 from skillopt_es.errors import DataError
 from skillopt_es.ports import Splits
-from skillopt_es.sessions.opening import open_data
-from skillopt_es.sessions.wiring import REAL_WORLD
+from skillopt_es.sessions.wiring import REAL_WORLD, open_data
 from skillopt_es.version import software_version
 
 __all__ = ["BENCHMARKS", "Benchmark", "Built", "CheckedData", "benchmark_named", "build_data", "check_data"]

@@ -29,8 +29,7 @@ from skillopt_es.ports import CallFailed, ChatModel, ChatReply, ChatRequest, Exa
 from skillopt_es.sessions.accounts import check_bounded
 from skillopt_es.sessions.checks import Check, check_data, check_folder, check_skill, check_space, check_sqlite, problem
 from skillopt_es.sessions.hiding import hide_answers
-from skillopt_es.sessions.opening import BOTH_ROLES, check_target
-from skillopt_es.sessions.wiring import open_environment, open_model, provider_of
+from skillopt_es.sessions.wiring import BOTH_ROLES, check_target, open_environment, open_model, provider_of
 from skillopt_es.version import software_version
 
 _KINDS = {"transport": "no usable reply"}
@@ -255,7 +254,7 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
             if not unreached:
                 yield Check("endpoint", "ok", f"{urlsplit(base_url).hostname or base_url} answers")
         if isinstance(each.answer, Unanswered):
-            yield Check(each.role, "ok", "its questions wait for somebody to answer them (`skillopt-es handoff`)")
+            yield Check(each.role, "ok", "somebody has to answer its questions (`skillopt-es handoff`)")
         elif isinstance(each.answer, CallFailed):
             name = "endpoint" if unreached else each.role
             yield Check(name, "problem", said_of(each.answer), fix_for(each.answer, each.role, own))
@@ -321,6 +320,6 @@ def fix_for(failure: CallFailed, role: Role, own: RoleConfig) -> str:
         "empty": f"is model.{role} (now {own.model!r}) a chat model?",
         "invalid_reply": f"{where} must be an endpoint of {own.backend}",
         "bad_request": "the endpoint accepts other questions, but not this one: its message says why",
-        "context_length": f"model.{role} (now {own.model!r}) takes too little text for this work",
+        "context_length": f"model.{role} (now {own.model!r}) accepts too little text for this work",
     }
     return failure.hint or fixes[failure.kind]

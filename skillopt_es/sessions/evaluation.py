@@ -19,8 +19,7 @@ from attrs import frozen
 
 from skillopt_es.config import RoleConfig, RunConfig
 from skillopt_es.config.places import recorded_place
-from skillopt_es.engine.fold import fold_log
-from skillopt_es.engine.programs import Deed, check_allowed
+from skillopt_es.engine.programs import Deed, check_allowed, fold_log
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.engine.tasks import Evaluation
 from skillopt_es.errors import AwaitingAnswers, DataError
@@ -43,19 +42,16 @@ from skillopt_es.programs.evaluation.scoring import (
 from skillopt_es.projections.seal import LOOK_TYPES, Looks, looks_in
 from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.accounts import has_budget, lost_calls
-from skillopt_es.sessions.opening import (
+from skillopt_es.sessions.seal import Look, Seal, opened
+from skillopt_es.sessions.session import closing, open_or_create, read_state, split_ids
+from skillopt_es.sessions.wiring import (
     OpenWorld,
     Session,
     Stage,
-    closing,
     open_data,
-    open_or_create,
     open_work,
     open_world,
 )
-from skillopt_es.sessions.seal import Look, Seal, opened
-from skillopt_es.sessions.session import read_state
-from skillopt_es.sessions.start import split_ids
 from skillopt_es.version import software_version
 
 # Keys under `env:` that change neither what is asked nor how it is graded.
@@ -134,7 +130,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         evaluations = _evaluations(data.splits, request, left_out)
         folder = request.directory / evaluation_name(request, data.splits.digests)
         # Only the target: scoring needs no optimizer, nor its key.
-        async with open_world(data, folder, session, ("target",)) as world:
+        async with open_world(data, request.skill, folder, session, ("target",)) as world:
             look = await _look(request, data.splits, evaluations, folder, session)
             async with closing(open_or_create(folder, session)) as writer:
                 stage, meant = _stage(request, world, writer, evaluations, look)

@@ -98,7 +98,7 @@ def _so_far(looks: Looks) -> str:
 
 
 async def _recorded(folder: Path, look: Look) -> SealedTestOpened:
-    """The look, durable in the run's log; another writer that is at work is told of in the error."""
+    """The look, durable in the run's log; another writer that is at work is named in the error."""
     writer = await asyncio.to_thread(RunWriter.open, folder, now=look.now)
     try:
         # Counted again, now that nobody else can write.

@@ -1,38 +1,47 @@
-"""A session: one process that trains one run, from opening its log to closing it."""
+"""
+A session: one process that trains one run, from opening its log to closing it.
+
+A new run's first event holds config, data and skill, which are checked together before anything is paid for.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from skillopt_es.config import RunConfig, resume_overrides
-from skillopt_es.engine.fold import fold_log
-from skillopt_es.engine.programs import check_allowed
+from skillopt_es.config.places import recorded_place
+from skillopt_es.counting import counted
+from skillopt_es.engine.programs import check_allowed, fold_log, program_named
 from skillopt_es.engine.run_data import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
-from skillopt_es.events.errors import RunNotFound
+from skillopt_es.events.errors import RunNotFound, SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
-from skillopt_es.events.values import Json, LostCall, Setting
+from skillopt_es.events.values import Json, LostCall, Setting, SplitIds, digest_of
 from skillopt_es.events.writer import RunWriter
+from skillopt_es.gate.verdicts import too_little
 from skillopt_es.ports import Splits, guide_of
 from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.prompts import LATEST
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.lookup import Events
+from skillopt_es.runs.now import Tally, Telling
 from skillopt_es.sessions.accounts import has_budget, lost_calls
-from skillopt_es.sessions.opening import (
+from skillopt_es.sessions.skills import first_skill
+from skillopt_es.sessions.wiring import (
     OpenWorld,
     Session,
     Stage,
-    closing,
     open_data,
-    open_or_create,
     open_work,
     open_world,
 )
-from skillopt_es.sessions.start import run_started, size_notes, split_ids
 from skillopt_es.version import software_version
 
 
@@ -42,10 +51,31 @@ async def start(config: RunConfig, folder: Path, session: Session) -> AnyState:
         first = run_started(config, data.splits, folder, guide=guide_of(data.environment))
         for note in size_notes(config, len(data.splits.train)):
             session.warn(note)
-        async with open_world(data, folder, session) as world, closing(_new_writer(folder, session)) as writer:
+        async with (
+            open_world(data, first.skill, folder, session) as world,
+            closing(_new_writer(folder, session)) as writer,
+        ):
             first = evolve(first, notes=(*first.notes, *world.notes))
             stage = _stage(RunData(config=config, started=first), RunState[object](), 0, first, session)
             return await _train(writer, stage, world, session)
+
+
+def open_or_create(folder: Path, session: Session) -> RunWriter:
+    """The writer of the log in a folder, which is created where there is none."""
+    if (folder / LOG_FILE).exists():
+        return RunWriter.open(folder, now=session.now, accept_loss=session.accept_loss)
+    run_id = digest_of(f"{folder.name} {session.now().isoformat()}".encode())[:16]
+    return RunWriter.create(folder, run_id=run_id, name=folder.name, now=session.now)
+
+
+@asynccontextmanager
+async def closing(writer: RunWriter) -> AsyncIterator[RunWriter]:
+    """The writer, closed when the block ends."""
+    try:
+        yield writer
+    finally:
+        # It waits for the disk, which must not hold up the loop.
+        await asyncio.to_thread(writer.close)
 
 
 def _new_writer(folder: Path, session: Session) -> RunWriter:
@@ -77,7 +107,7 @@ async def resume(folder: Path, session: Session) -> AnyState:
         run = recorded_run(started, folder, {**state.overrides, **changed})
         async with open_data(run.config, session.world) as data:
             _check_same_data(data.splits, started)
-            async with open_world(data, folder, session) as world:
+            async with open_world(data, started.skill, folder, session) as world:
                 resumed = RunResumed(
                     software=software_version(),
                     overrides=tuple(Setting(key, value) for key, value in changed.items()),
@@ -125,8 +155,14 @@ def _stage(run: RunData, state: AnyState, head: int, opening: RunStarted | RunRe
 
 
 async def _train(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> AnyState:
-    async with open_work(writer, stage, world, session) as work:
-        return await work.trainer.train()
+    folder = writer.log.path.parent
+    telling = Telling(folder, Tally(clock=session.clock, in_flight=session.in_flight))
+    watched = evolve(session, observers=(*session.observers, telling))
+    try:
+        async with open_work(writer, stage, world, watched) as work:
+            return await work.trainer.train()
+    finally:
+        telling.close()
 
 
 def recorded_settings(log: Events) -> dict[str, Json]:
@@ -142,3 +178,169 @@ def read_state(folder: Path, until: int | None = None) -> AnyState:
     """A run's state, read from its log alone; up to an event if one is named."""
     with EventLog.open(folder) as log:
         return fold_log(log.read(until=until))[0]
+
+
+def run_started(config: RunConfig, splits: Splits, folder: Path, *, guide: str = "") -> RunStarted:
+    """What a new run in `folder` is to do; raises DataError or ConfigError for what cannot be trained."""
+    for why in refusals(config, splits):
+        raise why
+    program = program_named(config.train.program)
+    skill, notes = first_skill(config, folder=program.trains_folder)
+    steps_per_epoch, total_steps = program.steps(config.train, len(splits.train))
+    return RunStarted(
+        software=software_version(),
+        config=config.resolved,
+        folder=recorded_place(config.folder, folder),
+        skill=skill,
+        splits=split_ids(splits),
+        steps_per_epoch=steps_per_epoch,
+        total_steps=total_steps,
+        notes=(*notes, *splits.notes, *shared_notes(splits), *size_notes(config, len(splits.train))),
+        guide=guide,
+        program=program.name,
+        prompts=LATEST,
+    )
+
+
+def refusals(config: RunConfig, splits: Splits) -> Iterator[SkillOptError]:
+    """Why a run would not begin with these items, one reason after another; a run is refused for the first."""
+    empty = [name for name, items in (("train", splits.train), ("validation", splits.val)) if not items]
+    for name in empty:
+        yield DataError(f"the {name} split is empty", hint="a run needs training and validation items")
+    yield from _what_splits_share(config, _shared(splits))
+    if empty:
+        return  # the rest is about how many there are
+    yield from _no_way_to_train(config)
+    yield from _another_size(config, len(splits.train))
+    yield from _too_few_to_judge(config, len(splits.val))
+    yield from _nothing_to_trust(config)
+    yield from _answers_that_differ(config)
+
+
+def _no_way_to_train(config: RunConfig) -> Iterator[ConfigError]:
+    """The program is not installed, or its runs begin in another way."""
+    place, name = config.place("train.program"), config.train.program
+    try:
+        refusal = program_named(name, place).refuses.get("start")
+    except ConfigError as error:
+        yield error
+        return
+    if refusal is not None:
+        yield ConfigError(f"{place}train.program is {name!r}, which {refusal.why}", hint=refusal.hint)
+
+
+@frozen
+class _Shared:
+    """Ids in more than one split, and inputs in more than one split as `id (split) = id (split)`."""
+
+    ids: tuple[str, ...]
+    inputs: tuple[str, ...]
+
+
+def _shared(splits: Splits) -> _Shared:
+    """All that is shared, in the order of the data."""
+    first_place: dict[str, str] = {}
+    first_input: dict[str, tuple[str, str]] = {}
+    ids: list[str] = []
+    inputs: list[str] = []
+    for name, items in (("train", splits.train), ("val", splits.val), ("test", splits.test)):
+        for item in items:
+            if first_place.setdefault(item.id, name) != name:
+                ids.append(item.id)
+            digest = splits.inputs.get(item.id)
+            other, where = first_input.setdefault(digest, (item.id, name)) if digest else (item.id, name)
+            if where != name:
+                inputs.append(f"{item.id} ({name}) = {other} ({where})")
+    return _Shared(tuple(ids), tuple(inputs))
+
+
+def _what_splits_share(config: RunConfig, found: _Shared) -> Iterator[DataError]:
+    if found.ids:
+        yield DataError(
+            f"{len(found.ids)} items are in two splits: first, {found.ids[0]}",
+            hint="keep each in one split: a score must not use items that were trained on",
+        )
+    elif found.inputs and config.env.same_input == "refuse":
+        yield DataError(
+            _same_inputs(found),
+            hint="remove one of each; or set env.same_input: warn, and scores count what was trained on",
+        )
+
+
+def shared_notes(splits: Splits) -> tuple[str, ...]:
+    """Notes about tasks that two splits share under different ids, where that is allowed."""
+    found = _shared(splits)
+    return (f"{_same_inputs(found)}; scores count what was trained on",) if found.inputs else ()
+
+
+def _same_inputs(found: _Shared) -> str:
+    more = f" and {len(found.inputs) - 5} more" if len(found.inputs) > 5 else ""
+    return f"the same input stands in two splits under different ids: {', '.join(found.inputs[:5])}{more}"
+
+
+def _another_size(config: RunConfig, size: int) -> Iterator[ConfigError]:
+    configured = config.train.train_size
+    if configured and configured != size and not _fewer_than_released(config, size):
+        yield ConfigError(
+            f"{config.place('train.train_size')}train.train_size is {configured}, "
+            f"but the train split has {counted(size, 'item')}",
+            hint="set train.train_size to 0 to use all of them",
+        )
+
+
+def _fewer_than_released(config: RunConfig, size: int) -> bool:
+    """Whether a file of the original names the size of a split that these items are not."""
+    return config.released_size and config.train.train_size > size
+
+
+def size_notes(config: RunConfig, size: int) -> tuple[str, ...]:
+    """What is to be told where the original's own file says that there are more training items."""
+    if not _fewer_than_released(config, size):
+        return ()
+    configured = f"{config.place('train.train_size')}train.train_size is {config.train.train_size}"
+    said = f"{configured}, the size of the released split"
+    return (f"{said}; this one has {counted(size, 'item')}, and that is what counts here (the original refuses it)",)
+
+
+def _too_few_to_judge(config: RunConfig, validation_items: int) -> Iterator[ConfigError]:
+    """The gate's rule cannot be carried by so few validation items."""
+    why = too_little(config, validation_items)
+    if why is None:
+        return
+    rule = why.key
+    draws = ("evaluation.gate_draws",) if rule == "evaluation.gate_rule" else ()
+    limit = ("evaluation.sel_env_num",) if config.evaluation.sel_env_num else ()
+    split = ("env.split_ratio",) if config.env.split_mode == "ratio" else ("env.split_mode",)
+    decided = ", ".join(f"{key} ({config.origin(key)})" for key in (rule, *draws, *limit, *split))
+    yield ConfigError(f"{config.place(rule)}{why.message}", hint=f"what decides this: {decided}")
+
+
+def _nothing_to_trust(config: RunConfig) -> Iterator[ConfigError]:
+    if config.evaluation.no_untrusted_only and config.env.trust == "untrusted":
+        yield ConfigError(
+            f"{config.place('evaluation.no_untrusted_only')}evaluation.no_untrusted_only refuses whatever comes from "
+            "untrusted attempts, and env.trust says that all of them are",
+            hint="turn it off, or mark each untrusted item in its field `trust`",
+        )
+
+
+def _answers_that_differ(config: RunConfig) -> Iterator[ConfigError]:
+    """Nobody repeats answers where each is a draw of its own."""
+    if config.train.reuse == "identical" and 0 not in (
+        config.target_model.temperature,
+        config.optimizer_model.temperature,
+    ):
+        yield ConfigError(
+            f"{config.place('train.reuse')}train.reuse is identical, but neither model is asked at temperature 0",
+            hint="set model.temperature: 0, or leave train.reuse at never",
+        )
+
+
+def split_ids(splits: Splits) -> SplitIds:
+    """The ids and digests of loaded splits, as recorded."""
+    return SplitIds(
+        train=tuple(item.id for item in splits.train),
+        val=tuple(item.id for item in splits.val),
+        test=tuple(item.id for item in splits.test),
+        digests=splits.digests,
+    )

@@ -21,16 +21,15 @@ from attrs import field, frozen
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import RunConfig
-from skillopt_es.engine.fold import evolve, fold
-from skillopt_es.engine.programs import Program, program_at, program_named
+from skillopt_es.engine.programs import Program, evolve, fold, program_at, program_named
 from skillopt_es.engine.tasks import Questions, Task
 from skillopt_es.events.catalog import Event, RunPaused, RunResumed, RunStarted
 from skillopt_es.events.codec import encode
 from skillopt_es.events.journal import CallRow, Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.projections.state import AnyState, RunState
-from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.session import resume, start
+from skillopt_es.sessions.wiring import Session
 
 _WORKERS = (1, 8, 64)
 _DAY = datetime(2026, 1, 1, tzinfo=UTC)

@@ -17,9 +17,17 @@ from support.exchange import imported
 from support.in_process import called
 from support.original_folder import whole
 
-from skillopt_es.audit.blame import BLAME_TYPES, Attributed, Blame, Maker, blame, calls_behind
-from skillopt_es.audit.line_costs import blamed_lines, slots_behind
-from skillopt_es.engine.fold import fold
+from skillopt_es.audit.blame import (
+    BLAME_TYPES,
+    Attributed,
+    Blame,
+    Maker,
+    blame,
+    blamed_lines,
+    calls_behind,
+    slots_behind,
+)
+from skillopt_es.engine.programs import fold
 from skillopt_es.events.catalog import (
     AppendixWritten,
     CandidateBuilt,

@@ -1,4 +1,4 @@
-"""A run as a column beside others: what its steps came to, and what is no training run."""
+"""A run as a column beside others: the results of its steps, and what is no training run."""
 
 from __future__ import annotations
 

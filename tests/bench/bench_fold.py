@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,

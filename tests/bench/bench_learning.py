@@ -36,7 +36,7 @@ from worlds.optimizer import Optimizer
 from worlds.target import Target
 
 import skillopt_es as so
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 
 PRESETS: Mapping[str, Mapping[str, object]] = {
     "classic": {},

@@ -19,8 +19,8 @@ from bench_audit import made_log, write
 
 from skillopt_es.config import load_config
 from skillopt_es.events.log import EventLog
-from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.session import start
+from skillopt_es.sessions.wiring import Session
 
 
 def measured(folder: Path, title: str) -> None:

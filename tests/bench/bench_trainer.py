@@ -95,8 +95,8 @@ def child(config: str, folder: str, workers: str) -> None:
     """One run in this process; prints its figures."""
     from skillopt_es.cli.process import prepare_process
     from skillopt_es.config import load_config
-    from skillopt_es.sessions.opening import Session
     from skillopt_es.sessions.session import start
+    from skillopt_es.sessions.wiring import Session
 
     prepare_process()
 

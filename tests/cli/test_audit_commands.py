@@ -379,7 +379,7 @@ def test_types_of_a_newer_version_are_told(cli: Cli, demo_run: Path, tmp_path: P
         (("explain", "RUN", "step", "x"), "x is not the number of a step"),
         (("explain", "RUN", "--item", "dat-03"), "did you mean date-03"),
         (("explain",), "explain what?"),
-        (("explain", "a", "b", "c"), "explain takes a run and one thing of it"),
+        (("explain", "a", "b", "c"), "explain takes a run and what to explain"),
         (("explain", "nowhere", "step", 1), "there is no run nowhere"),
         (("bisect", "RUN", "--item", "nix"), "has no item nix"),
         (("bisect", "RUN"), "Missing option"),
@@ -405,7 +405,7 @@ def test_a_step_that_is_not_reached_says_how_far_the_run_is(cli: Cli, demo_run: 
     """Whatever is asked about it."""
     [gate] = seqs_of(demo_run, CandidateGated, lambda event: event.step == 2)
     run = cut_off(demo_run, tmp_path / "part", gate)
-    assert "step 2 of 12 is the last that it has come to" in cli("explain", run, "step", 5).err
+    assert "step 2 of 12 is the last that it has reached" in cli("explain", run, "step", 5).err
     assert "the last step that ended is 2 of 12" in cli("blame", run, "--at", "step", 5).err
     assert "the last step that ended is 2 of 12" in cli("diff", run, "step", 1, "step", 5).err
     assert "no epoch has one" in cli("explain", run, "epoch", 1).err

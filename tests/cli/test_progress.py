@@ -23,8 +23,8 @@ from skillopt_es.cli.process import until_stopped
 from skillopt_es.cli.progress import Progress, open_progress
 from skillopt_es.cli.terminal import safe_streams, telling_on_stderr
 from skillopt_es.config.files import GivenTwice, load_once
-from skillopt_es.engine.fold import fold
 from skillopt_es.engine.in_flight import InFlight
+from skillopt_es.engine.programs import fold
 from skillopt_es.engine.tasks import Rollouts, Unit
 from skillopt_es.events.catalog import RunStarted
 from skillopt_es.events.values import Purpose, SkillTree, SplitIds

@@ -24,8 +24,8 @@ from skillopt_es.errors import Interrupted
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, Event
 from skillopt_es.events.journal import CallRow
 from skillopt_es.projections.state import AnyState
-from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.session import start
+from skillopt_es.sessions.wiring import Session
 
 _EDITS = [{"op": "append", "target": "", "content": "- Give the name alone.", "from": ["1.1"], "support_count": 1}]
 # What every question of the optimizer takes for an answer; as the target's it is wrong.

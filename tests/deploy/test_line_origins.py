@@ -61,7 +61,7 @@ def test_blame_counts_as_an_exported_file_does(cli: Cli, folder: Path, demo_run:
     page = cli("blame", demo_run, "--export", folder, "--line", last["line"])
     assert page.lines[0].endswith(f"line {last['line']}: {last['text']}")
     assert (
-        "line 2 is of the frontmatter that the export wrote"
+        "line 2 belongs to the frontmatter that the export wrote"
         in cli("blame", demo_run, "--export", folder, "--line", 2).err
     )
     assert "no line 999" in cli("blame", demo_run, "--export", folder, "--line", 999).err

@@ -162,7 +162,7 @@ def test_other_files_of_a_tree_stand_beside_it(demo_run: Path, tmp_path: Path) -
 
 @pytest.mark.parametrize("path", ["../up.md", "/etc/x", "PROVENANCE.json", "SKILL.md"])
 def test_a_tree_that_does_not_fit_into_the_folder_is_refused(demo_run: Path, path: str) -> None:
-    """Nothing leads out of it, nothing is written twice."""
+    """Nothing points outside of it, nothing is written twice."""
     tree = SkillTree({"desk.md": "# Desk\n\nWords.\n", path: "x"}, main="desk.md")
     with EventLog.open(demo_run) as log:
         _, facts = facts_of(log, "best")
@@ -239,7 +239,7 @@ LIES: dict[str, tuple[Callable[[Path], None], str]] = {
     "won": (_first("facts.gate.won", 3), "gate.won is 3 in PROVENANCE.json, and 2 in the log"),
     "head": (_first("facts.log.hash", "0" * 64), "log.hash is '000"),
     "later": (_first("facts.log.seq", 99999), "it names event 99999, and demo ends at event 1023"),
-    "run": (_first("facts.run.id", "beef"), "it is of run demo (beef), and demo is"),
+    "run": (_first("facts.run.id", "beef"), "it belongs to run demo (beef), and demo is"),
     "data": (_first("facts.data.val.digest", "x"), "data.val.digest is 'x'"),
     "made": (_first("facts.made.event.seq", 7), "made.event.seq is 7"),
     "rewritten": (_rewrite, "skill.files.SKILL.md is"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support.logs import events_of
 from support.scripted import ScriptedWorld, config
 
-from skillopt_es.engine.fold import evolve, fold
+from skillopt_es.engine.programs import evolve, fold
 from skillopt_es.events.catalog import CandidateGated, Event, SlowUpdateApplied, StepSkipped
 from skillopt_es.projections.state import RunState
 from skillopt_es.sessions.session import start

@@ -9,13 +9,12 @@ import pytest
 from attrs import evolve
 from support.scripted import ScriptedEnvironment, config
 
-from skillopt_es.engine.evaluations import mean_score, most_score, score
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Evaluation
+from skillopt_es.engine.tasks import Evaluation, mean_score, most_score, score
 from skillopt_es.events.catalog import Event, RolloutCompleted, RunPaused, SkillScored
 from skillopt_es.events.values import Failed, Measured, NotRun, Outcome, Score, SkillTree
 from skillopt_es.projections.state import Partial, RunState
-from skillopt_es.sessions.start import run_started
+from skillopt_es.sessions.session import run_started
 
 SKILL = SkillTree(files={"SKILL.md": "# A\n"})
 DOWN = Failed("transport", "connection refused")

@@ -23,8 +23,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.ports import ChatReply
 from skillopt_es.programs.classic.estimate import kind_of, plan_of
 from skillopt_es.runs.overview import spent
-from skillopt_es.sessions.session import start
-from skillopt_es.sessions.start import run_started
+from skillopt_es.sessions.session import run_started, start
 
 PRICED = ["prices.unit=USD per 1M tokens", "prices.models={t: {input: 1, output: 4}, o: {input: 2, output: 8}}"]
 SETTINGS = {

@@ -6,13 +6,12 @@ import pytest
 from attrs import evolve
 from support.at_gate import CANDIDATE, CURRENT, RunOf, measured, runs_in, state_of
 
-from skillopt_es.engine.evaluations import Contest, draw_seed
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import AddUp, Rollouts, Task
+from skillopt_es.engine.tasks import AddUp, Contest, Rollouts, Task, draw_seed
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import Failed, Measured, Outcome
-from skillopt_es.gate.draws import draw_task, judged, known_of, leads
 from skillopt_es.gate.rules import MoreDraws, Ruling
+from skillopt_es.gate.verdicts import draw_task, judged, known_of, leads
 from skillopt_es.projections.state import AnyState, Drawn, Measurement, Partial, RunState, Standing
 
 ITEMS = ("v0", "v1", "v2", "v3")

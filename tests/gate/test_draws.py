@@ -17,10 +17,9 @@ from support.logs import call_slots, decisions_of, events_of, rows_of
 from support.scripted import NOON, config
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.evaluations import measure, score, selection
-from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import evolve
 from skillopt_es.engine.run_data import recorded_run
-from skillopt_es.engine.tasks import AddUp, Rollouts, Task
+from skillopt_es.engine.tasks import AddUp, Rollouts, Task, measure, score, selection
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,

@@ -234,7 +234,7 @@ def test_flaky_items_call_for_another_rule() -> None:
 
 @pytest.mark.parametrize("own", [STRICT, SAFE], ids=lambda rule: rule.name)
 def test_that_no_flip_was_seen_speaks_for_no_weaker_rule(own: Rule) -> None:
-    """The repeats leave open that a text against itself is taken often; and an edit of no gain is, by every rule."""
+    """The repeats leave open that the same text is taken often; and so is an edit of no gain, by every rule."""
     found = known_of(calibrate(*repeated(40, 0, 1), own, skill="s", trials=120))
     strict = next(each for each in found.rules if each.rule.name == "strict")
     assert strict.null.itself < 0.16 < strict.null.itself_most

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import DRAWS_ONCE, GateRule, Measured
+from skillopt_es.gate.compare import Draw
 from skillopt_es.gate.rules import (
     KINDS,
     NOTHING_KNOWN,
     REASONS,
-    Draw,
     Known,
     MoreDraws,
     Reason,

@@ -6,13 +6,13 @@ import pytest
 from attrs import evolve
 from support.at_gate import BEST, CANDIDATE, CURRENT, OLD, RunOf, measured, runs_in, state_of
 
-from skillopt_es.engine.evaluations import Contest
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import Contest
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.values import GateVerdict, Measured, Score, SkillTree
 from skillopt_es.gate import verdicts as gate
-from skillopt_es.gate.draws import rule_of, too_large, too_little
-from skillopt_es.projections.standings import placed
+from skillopt_es.gate.verdicts import rule_of, too_large, too_little
+from skillopt_es.projections.core import placed
 from skillopt_es.projections.state import AnyState, Drawn, Measurement, Origin, Partial, Standing
 
 

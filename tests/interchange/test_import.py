@@ -19,7 +19,7 @@ from support.logs import events_of
 from support.original_folder import C2, GUIDED, V0, V1, V4, dump, killed, resumed, whole
 from support.ready import PATIENCE
 
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.errors import DataError
 from skillopt_es.events.catalog import CandidateBuilt, CandidateGated, GapFound, SkillScored, StepImported, StepSkipped
 from skillopt_es.events.values import Edit
@@ -149,7 +149,7 @@ def test_rollouts_that_were_deleted_leave_unknown_counts(folder: Path, tmp_path:
     recorded = next(event for event in events if isinstance(event, StepImported))
     assert recorded.batches[0].items is None
     assert ("baseline", "what the initial skill measured") in gaps(state)
-    assert ("e1/s1/b0", "what each training item came to") in gaps(state)
+    assert ("e1/s1/b0", "the result of each training item") in gaps(state)
     assert checked(tmp_path / "run").unchecked["scores without results"] > 0
 
 

@@ -18,8 +18,8 @@ from support.scripted import ticking
 
 from skillopt_es.config import load_config
 from skillopt_es.config.original import FLAT
-from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.session import start
+from skillopt_es.sessions.wiring import Session
 
 QUICK = ("0.2.0-accumulation", "0.2.0-autonomous", "0.2.0-full-rewrite", "0.2.0-no-slow", "0.2.0-reminder-notes")
 """A run of each way in which folders differ; the others are as long again and differ in single keys."""

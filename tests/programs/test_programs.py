@@ -16,14 +16,13 @@ from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.config import RunConfig, demo_config, load_config
 from skillopt_es.engine import programs
+from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import RecordedTexts
 from skillopt_es.events.catalog import Event
 from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.programs.classic.state import ClassicState
-from skillopt_es.sessions.opening import Session
-from skillopt_es.sessions.start import refusals
-from skillopt_es.sessions.wiring import open_environment
+from skillopt_es.sessions.session import refusals
+from skillopt_es.sessions.wiring import Session, open_environment
 from skillopt_es.testing.programs import PROGRAM_CHECKS, ProgramCase
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "programs.md"

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 from support.audited import KINDS, Audited, records_of
 
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,

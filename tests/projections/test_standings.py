@@ -20,8 +20,8 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import Decided, GateVerdict, SkillTree
+from skillopt_es.projections.core import moved, takes
 from skillopt_es.projections.lineage import lineage
-from skillopt_es.projections.standings import moved, takes
 from skillopt_es.projections.summary import summarize
 from skillopt_es.sessions.session import read_state
 

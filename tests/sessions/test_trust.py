@@ -20,9 +20,8 @@ from support.scripted import (
 )
 from support.tamper import cut_off, rewritten, seqs_of
 
-from skillopt_es.audit.blame import BLAME_TYPES, blame
+from skillopt_es.audit.blame import BLAME_TYPES, BlamedLine, blame, blamed_lines
 from skillopt_es.audit.check import check
-from skillopt_es.audit.line_costs import BlamedLine, blamed_lines
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import (
@@ -38,8 +37,7 @@ from skillopt_es.events.log import EventLog
 from skillopt_es.events.values import SkillTree, Trust
 from skillopt_es.ports import AgentStep, Ask, ChatReply, ChatRequest, Episode, Item, Splits
 from skillopt_es.projections.trust import support_of, untrusted_attempts
-from skillopt_es.sessions.session import resume, start
-from skillopt_es.sessions.start import run_started
+from skillopt_es.sessions.session import resume, run_started, start
 
 SHORT = ("train.num_epochs=1", "optimizer.use_slow_update=false", "evaluation.eval_test=false")
 

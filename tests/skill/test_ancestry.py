@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillopt_es.events.values import Edit, EditReport, Rewrite, SkillTree
-from skillopt_es.skill.alignment import align, lines_of
-from skillopt_es.skill.ancestry import Origin, carried, changes
+from skillopt_es.skill.alignment import Origin, align, carried, changes, lines_of
 from skillopt_es.skill.appendix import with_appendix
 from skillopt_es.skill.edits import apply_edits
 

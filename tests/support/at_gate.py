@@ -9,7 +9,7 @@ from skillopt_es.engine.run_data import RunData
 from skillopt_es.events.values import Measured, Score, SkillTree
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import AnyState, Drawn, Measurement, RunState, Standing
-from skillopt_es.sessions.start import run_started
+from skillopt_es.sessions.session import run_started
 from support.scripted import ScriptedEnvironment, config
 
 TEXTS = {name: SkillTree(files={"SKILL.md": f"# {name}\n"}) for name in ("current", "candidate", "best", "old")}

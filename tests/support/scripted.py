@@ -34,8 +34,7 @@ from skillopt_es.ports import (
     TrajectoryRecord,
     Usage,
 )
-from skillopt_es.sessions.opening import Session
-from skillopt_es.sessions.wiring import World
+from skillopt_es.sessions.wiring import Session, World
 
 KINDS = ("apple", "birch", "cedar", "daisy", "elder", "fern")
 

@@ -17,7 +17,7 @@ from support.logs import call_slots, decisions_of, events_of
 from support.scripted import NOON, ScriptedEnvironment, ScriptedModel, ScriptedWorld, config, optimizer_reply, ticking
 
 from skillopt_es.config import load_config
-from skillopt_es.engine.fold import evolve
+from skillopt_es.engine.programs import evolve
 from skillopt_es.engine.tasks import Task
 from skillopt_es.errors import DataError, Interrupted
 from skillopt_es.events.catalog import (
@@ -37,8 +37,8 @@ from skillopt_es.ports import Ask, ChatRequest, Episode, Item
 from skillopt_es.projections.state import AnyState, RunState
 from skillopt_es.projections.summary import summarize
 from skillopt_es.projections.usage import usage_of
-from skillopt_es.sessions.opening import Session
 from skillopt_es.sessions.session import read_state, resume, start
+from skillopt_es.sessions.wiring import Session
 from skillopt_es.skill.schedule import edit_budget
 
 Questions = dict[str, tuple[str, ...]]

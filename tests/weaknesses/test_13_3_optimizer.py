@@ -21,7 +21,7 @@ from support.scripted import (
 )
 
 from skillopt_es.adapters.models.simulated.reading import Question
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     CandidateBuilt,

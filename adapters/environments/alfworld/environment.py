@@ -56,7 +56,7 @@ class Alfworld:
 
     @property
     def guide(self) -> str:
-        """What analysts are told of its tasks."""
+        """What analysts are told about its tasks."""
         return GUIDE
 
     def load(self) -> Splits:

@@ -107,7 +107,7 @@ class GameReader:
         file = root / os.path.expandvars(named)
         if not file.resolve().is_relative_to(root.resolve()):
             raise raw.refusal(
-                f"`gamefile` {named!r} leads out of {root}", "name files below env.data_root, relative to it"
+                f"`gamefile` {named!r} points outside of {root}", "name files below env.data_root, relative to it"
             )
         return file
 
@@ -152,7 +152,7 @@ def reference_beside(game_file: Path, root: Path) -> str:
     if not file.is_file():
         return ""
     if not file.resolve().is_relative_to(root.resolve()):
-        raise ValueError(f"{FILE} is a link that leads out of {root}")
+        raise ValueError(f"{FILE} is a link that points outside of {root}")
     try:
         given: Json = json.loads(file.read_bytes())
     except OSError as error:

@@ -63,7 +63,7 @@ class DocVQA:
 
     @property
     def guide(self) -> str:
-        """What analysts are told of its tasks."""
+        """What analysts are told about its tasks."""
         return GUIDE
 
     @property

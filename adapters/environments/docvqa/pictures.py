@@ -47,7 +47,7 @@ def _inside(root: Path, name: str) -> Path:
         raise UnusableImageError(f"the image {name!r} is not named by a plain path below the data")
     path = (root / name).resolve()
     if not path.is_relative_to(root.resolve()):
-        raise UnusableImageError(f"the image {name!r} is a link that leads out of the data")
+        raise UnusableImageError(f"the image {name!r} is a link that points outside of the data")
     return path
 
 

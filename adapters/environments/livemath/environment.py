@@ -46,7 +46,7 @@ class LiveMath:
 
     @property
     def guide(self) -> str:
-        """What analysts are told of its tasks."""
+        """What analysts are told about its tasks."""
         return GUIDE
 
     def load(self) -> Splits:

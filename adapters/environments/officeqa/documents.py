@@ -104,7 +104,7 @@ def _root(base: Path, name: str, key: str) -> Path:
 
 
 def _documents(root: Path) -> Iterator[Document]:
-    """The documents below a root; a link that leads out of it is none."""
+    """The documents below a root; a link that points outside of it is none."""
     for path in sorted(root.rglob("*")):
         inside = path.relative_to(root)
         hidden = any(part.startswith(".") for part in inside.parts)

@@ -58,7 +58,7 @@ class OfficeQA:
 
     @property
     def guide(self) -> str:
-        """What analysts are told of its tasks."""
+        """What analysts are told about its tasks."""
         return GUIDE
 
     @property

@@ -30,6 +30,7 @@ class SearchQA:
 
     regrades = True
     """A recorded answer is all that its grade depends on."""
+    opens_skills = True
 
     def __init__(self, settings: EnvironmentSettings, options: SearchQAOptions) -> None:
         self._settings = settings
@@ -43,7 +44,7 @@ class SearchQA:
 
     @property
     def guide(self) -> str:
-        """What analysts are told of its tasks."""
+        """What analysts are told about its tasks."""
         return GUIDE
 
     def load(self) -> Splits:

@@ -87,7 +87,7 @@ class SpreadsheetBench:
 
     @property
     def guide(self) -> str:
-        """What analysts are told of its tasks."""
+        """What analysts are told about its tasks."""
         return GUIDE
 
     @property
@@ -211,7 +211,7 @@ def _own(item: Item) -> SheetItem:
 
 
 def _complaint(item: SheetItem, first: Result | None) -> str:
-    """What the target is told of its script; nothing when it may stay as it is."""
+    """What the target is told about its script; nothing when it may stay as it is."""
     if first is None or first.passed:
         return ""
     if first.verdict is None:

@@ -153,7 +153,7 @@ class Result:
 
 
 def episode(task: str, turns: int, records: Sequence[TrajectoryRecord], results: Sequence[Result]) -> Episode:
-    """The episode of an attempt, from what its script came to on every case; without results there was no script."""
+    """The episode of an attempt, from the results of its script on every case; without results there was no script."""
     passed = sum(result.passed for result in results)
     solved = bool(results) and passed == len(results)
     failure, detail = next((result.failure for result in results if not result.passed), ("", ""))

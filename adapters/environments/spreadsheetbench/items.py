@@ -151,7 +151,7 @@ def _folder(raw: RawItem, root: Path) -> Path:
     named = _text(raw.fields.get("spreadsheet_path")) or f"spreadsheet/{raw.id}"
     folder = (root / named).resolve()
     if not folder.is_relative_to(root.resolve()):
-        raise raw.refusal(f"`spreadsheet_path` leads out of the data: {named!r}", f"name a folder below {root}")
+        raise raw.refusal(f"`spreadsheet_path` points outside of the data: {named!r}", f"name a folder below {root}")
     return folder
 
 

@@ -188,7 +188,7 @@ def _below(folder: Path, name: str) -> Iterator[tuple[str, bytes]]:
     path, root = folder / name, folder.resolve()
     if ".." in Path(name).parts or not path.resolve().is_relative_to(root):
         raise SettingRefused(
-            "env.grader_files", f": {name!r} leads out of {folder}", hint="name files below that folder"
+            "env.grader_files", f": {name!r} points outside of {folder}", hint="name files below that folder"
         )
     if not path.exists():
         raise SettingRefused(

@@ -11,10 +11,10 @@ from math import ceil
 
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.estimates import Part, most_turns
-from skillopt_es.engine.evaluations import epoch_batches
 from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import epoch_batches
 from skillopt_es.events.places import FINAL, FINAL_TEST, SLOW, Place
-from skillopt_es.gate.draws import rule_of
+from skillopt_es.gate.verdicts import rule_of
 
 _KINDS: Mapping[str, str] = {
     "baseline": "baseline",

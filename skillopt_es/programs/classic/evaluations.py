@@ -1,32 +1,18 @@
-"""The evaluations that only classic training makes: of its steps, and at an epoch's end. Pure."""
+"""
+The evaluations that only classic training makes, and what it has the gate compare: of its steps, and at an epoch's end.
+
+Pure functions of the state.
+"""
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import comparison_seed, missing, selection
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Evaluation, Rollouts, Task, Unit
-from skillopt_es.events.places import BASELINE, Place
+from skillopt_es.engine.tasks import Contest, Evaluation, Rollouts, Task, Unit, comparison_seed, missing
+from skillopt_es.events.places import Place
+from skillopt_es.events.values import GateVerdict, SkillTree
+from skillopt_es.gate.verdicts import weighed
 from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, step_after
-from skillopt_es.projections.state import AnyState, Standing
-
-
-def told_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
-    """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
-    current = state.current
-    assert current is not None
-    known = state.measured.get(current.skill.hash)
-    if not run.config.evaluation.fresh_score or known is None or known.fresh is not None or current.stale_from:
-        return []
-    return [selection(run, _origin_place(current, run).told, current.skill, draw=0)]
-
-
-def _origin_place(current: Standing, run: RunData) -> Place:
-    """The place at which a text became the current one."""
-    if current.origin.kind == "initial_skill":
-        return BASELINE
-    if current.origin.kind in ("slow_update", "slow_update_placeholder"):
-        return Place.of_epoch(current.origin.epoch).slow
-    return Place.of_step((current.step - 1) // run.started.steps_per_epoch + 1, current.step)
+from skillopt_es.projections.state import Standing
 
 
 def train_evaluations(place: Place, step: StepState, current: Standing) -> list[Evaluation]:
@@ -84,3 +70,23 @@ def units_ahead(task: Task, state: ClassicState) -> tuple[Unit, ...]:
         return ()
     evaluations = train_evaluations(Place.of_step(epoch.number, following.number), following, state.current)
     return tuple(unit for evaluation in evaluations for unit in missing(state, evaluation))
+
+
+def guidance_contest(state: ClassicState, candidate: SkillTree) -> Contest:
+    """The open epoch's guidance against the current skill."""
+    assert state.program.epoch is not None
+    assert state.current is not None
+    place = Place.of_epoch(state.program.epoch.number).slow
+    return Contest(
+        candidate=candidate,
+        standing=state.current,
+        candidate_place=place.gate,
+        current_place=place.standing,
+    )
+
+
+def judged_guidance(state: ClassicState, run: RunData, candidate: SkillTree) -> GateVerdict:
+    """The verdict over the open epoch's guidance, where it has to pass the gate."""
+    assert state.best is not None
+    contest = guidance_contest(state, candidate)
+    return weighed(state, run, contest, contest.against(state.best), use_gate=True)

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from skillopt_es.config import OptimizerConfig
 from skillopt_es.config.sections import UpdateMode
-from skillopt_es.engine.trajectories import fenced
+from skillopt_es.engine.rollout import fenced
 from skillopt_es.events.values import Draft, Edit, Json, PatchSource, Proposal, Suggestion
 from skillopt_es.replies.answers import (
     FAILURE_SCHEMA,
@@ -89,6 +89,7 @@ def _edit_row(label: str, edit: Proposal) -> dict[str, Json]:
     return {
         "label": label,
         "op": edit.op,
+        **({"file": edit.file} if edit.file else {}),
         "target": edit.target,
         "content": edit.content,
         "support_count": edit.support,

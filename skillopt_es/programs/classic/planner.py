@@ -3,23 +3,23 @@ What comes next: a pure function of the state. The same state always has the sam
 
 A task names only what is still missing, so a run that stopped anywhere goes on exactly there. Here are the whole run,
 an open step (rollouts, analysts, merges, a choice, a candidate, its verdict), the end of an epoch (the comparison,
-guidance, a memory, and what earlier epochs are still owed).
+guidance, a meta skill, and what earlier epochs are still owed), and the rules that stop a training early.
+
+A stop rule is looked at between two steps, also before the first. What a stop ends is the search: the end of the open
+epoch (its guidance and meta skill) is not done any more, for nothing would be trained with it; the final evaluation is.
 """
 
 from __future__ import annotations
 
-from skillopt_es.engine.evaluations import measure, selection, unmeasured
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import AddUp, Decide, Questions, Task
-from skillopt_es.events.catalog import PatchesMerged, PatchProposed
+from skillopt_es.engine.tasks import AddUp, Decide, Questions, Task, measure, selection, told_evaluation, unmeasured
+from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource
-from skillopt_es.gate.draws import draw_task, too_large
-from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, final_task
+from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, draw_task, final_task, too_large
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
-from skillopt_es.programs.classic.contests import guidance_contest
 from skillopt_es.programs.classic.epoch_end import more_to_compare
-from skillopt_es.programs.classic.evaluations import comparison_evaluations, told_evaluation, train_evaluations
+from skillopt_es.programs.classic.evaluations import comparison_evaluations, guidance_contest, train_evaluations
 from skillopt_es.programs.classic.jobs import (
     AnalyseJob,
     Job,
@@ -30,8 +30,15 @@ from skillopt_es.programs.classic.jobs import (
     RewriteJob,
     SlowUpdateJob,
 )
-from skillopt_es.programs.classic.state import ClassicState, EpochState, StepState, at_owed_epoch, is_train, unanswered
-from skillopt_es.programs.classic.stopping import should_stop
+from skillopt_es.programs.classic.state import (
+    ClassicState,
+    EpochState,
+    StepState,
+    at_owed_epoch,
+    is_train,
+    unanswered,
+    under_way,
+)
 from skillopt_es.programs.classic.taint import untrusted_guidance, untrusted_parts
 from skillopt_es.projections.state import proposals_in
 from skillopt_es.skill.schedule import edit_budget
@@ -324,3 +331,48 @@ def _slow_gate_task(state: ClassicState, run: RunData, epoch: EpochState) -> Tas
     if state.current.stale_from:
         return measure(state, unmeasured(state, run, [(Place.of_epoch(epoch.number).slow.gate, candidate)]))
     return draw_task(state, run, guidance_contest(state, candidate))
+
+
+# --- stop rules ------------------------------------------------------------------------------------------------------
+
+
+def should_stop(state: ClassicState, run: RunData) -> bool:
+    """Whether a rule ends the training here."""
+    train = run.config.train
+    if train.patience is None and train.target_score is None and not train.no_progress:
+        return False
+    over = state.stopped is not None or state.program.epochs_done == train.num_epochs
+    # A step that has begun, and notes that follow its verdict, come to their end first.
+    if over or state.program.unwritten or under_way(state):
+        return False
+    return _stop(state, run) is not None
+
+
+def stop_training(state: ClassicState, run: RunData) -> Event:
+    """The end, by the first rule that holds."""
+    stopped = _stop(state, run)
+    assert stopped is not None
+    return stopped
+
+
+def _stop(state: ClassicState, run: RunData) -> TrainingStopped | None:
+    assert state.best is not None
+    train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
+    if train.target_score is not None and value is not None and value >= train.target_score:
+        return TrainingStopped(
+            step=step, reason="target_score", best_value=value, since=since, limit=train.target_score
+        )
+    if train.patience is not None and step - since >= train.patience:
+        return TrainingStopped(step=step, reason="patience", best_value=value, since=since, limit=float(train.patience))
+    if train.no_progress and _epoch_changed_nothing(state):
+        return TrainingStopped(step=step, reason="no_progress", best_value=value, since=since)
+    return None
+
+
+def _epoch_changed_nothing(state: ClassicState) -> bool:
+    """Whether all steps of the open epoch are done and its first skill is still the current one."""
+    epoch = state.program.epoch
+    if epoch is None or state.program.step is not None or state.program.epochs_done == epoch.number:
+        return False
+    assert state.current is not None
+    return epoch.first_skill.hash == state.current.skill.hash

@@ -1,53 +1,15 @@
-"""Pieces of the optimizer's user messages that several stages share."""
+"""Sections of the optimizer's user messages that several stages of classic training share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import fenced
-from skillopt_es.events.values import Draft, Edit, FailurePattern, Json, Proposal, SkillTree, Stage, Suggestion
-from skillopt_es.ports import ChatRequest, Message
+from skillopt_es.engine.rollout import fenced
+from skillopt_es.events.values import FailurePattern
 from skillopt_es.programs.classic.state import BufferEntry
-from skillopt_es.prompts import system_prompt
+from skillopt_es.programs.optimizer import called, described
 
 _CAUSES = {"defect": "the skill's defect", "lapse": "a lapse: the skill has the rule"}
-
-
-def question(
-    run: RunData,
-    *,
-    slot: str,
-    stage: Stage,
-    prompt: str | tuple[str, ...],
-    sections: Iterable[str],
-    schema: Mapping[str, Json],
-    max_tokens: int | None = None,
-    effort: str = "",
-) -> ChatRequest:
-    """A request to the optimizer: a system prompt by name (or several as one) and the user message's sections."""
-    config, version = run.config, run.started.prompts
-    role = config.optimizer_model
-    names = (prompt,) if isinstance(prompt, str) else prompt
-    system = "\n\n".join(system_prompt(name, version) for name in names)
-    user = "\n\n".join(section for section in sections if section)
-    return ChatRequest(
-        slot=slot,
-        stage=stage,
-        messages=(Message("system", system), Message("user", user)),
-        max_tokens=config.optimizer.max_completion_tokens if max_tokens is None else max_tokens,
-        temperature=role.temperature,
-        effort=effort or role.reasoning_effort,
-        schema=schema,
-    )
-
-
-def skill_section(skill: SkillTree, title: str = "Current skill") -> str:
-    """A skill as the optimizer sees it, every file fenced."""
-    if len(skill.files) == 1:
-        return f"## {title}\n{fenced('skill', skill.text or '(empty)')}"
-    files = "\n\n".join(fenced(path, text) for path, text in sorted(skill.files.items()))
-    return f"## {title}\n{files}"
 
 
 def memory_section(memory: str) -> str:
@@ -59,11 +21,6 @@ def memory_section(memory: str) -> str:
         "Use them where the evidence is unclear; what the trajectories show now comes first.\n"
         f"{memory.strip()}"
     )
-
-
-def guide_section(guide: str) -> str:
-    """What the environment tells of its tasks, or nothing."""
-    return f"## About these tasks\n{guide.strip()}" if guide.strip() else ""
 
 
 def buffer_section(buffer: Sequence[BufferEntry]) -> str:
@@ -106,30 +63,3 @@ def _why_rejected(attempt: BufferEntry) -> str:
 def _seen(pattern: FailurePattern) -> str:
     cause = f" ({_CAUSES[pattern.cause]})" if pattern.cause else ""
     return f"{pattern.type}{cause}: {pattern.description}"
-
-
-def called(proposal: Proposal) -> str:
-    """What proposals of this kind are called."""
-    match proposal:
-        case Edit():
-            return "edits"
-        case Suggestion():
-            return "suggestions"
-        case Draft():
-            return "drafts"
-
-
-def described(proposal: Proposal) -> str:
-    """One edit, suggestion or draft in one line."""
-    match proposal:
-        case Edit():
-            return _in_line(proposal.op, file=proposal.file, target=proposal.target, content=proposal.content)
-        case Suggestion():
-            title, what = proposal.title, proposal.instruction
-            return _in_line(proposal.kind, title=title, instruction=what, priority=proposal.priority)
-        case Draft():
-            return _in_line("draft", title=proposal.title, changes="; ".join(proposal.changes))
-
-
-def _in_line(kind: str, **parts: str) -> str:
-    return "  ".join([f"[{kind}]", *(f"{name}={value!r}" for name, value in parts.items() if value)])

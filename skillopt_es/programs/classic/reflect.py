@@ -4,30 +4,25 @@ from __future__ import annotations
 
 from typing import Literal
 
-from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.programs import Asking, Consulted
+from skillopt_es.engine.rollout import RecordedTexts, shown
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import RecordedTexts, shown
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.classic.jobs import AnalyseJob
-from skillopt_es.programs.classic.modes import mode_of
-from skillopt_es.programs.classic.prompt_text import (
-    buffer_section,
-    guide_section,
-    memory_section,
-    question,
-    skill_section,
-)
-from skillopt_es.programs.classic.skill_aware import (
+from skillopt_es.programs.classic.appendix import (
     MOST_NOTES,
     analyst_prompts,
     analyst_schema,
     asks_for_notes,
     budget_section,
 )
+from skillopt_es.programs.classic.jobs import AnalyseJob
+from skillopt_es.programs.classic.modes import mode_of
+from skillopt_es.programs.classic.prompt_text import buffer_section, memory_section
 from skillopt_es.programs.classic.state import ClassicState
-from skillopt_es.replies.answers import PatchReply
+from skillopt_es.programs.optimizer import guide_section, question, skill_section, without_reply
+from skillopt_es.replies.answers import PatchReply, naming_files
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
 
@@ -75,19 +70,6 @@ def _proposal(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> 
     )
 
 
-def without_reply(group: Minibatch, step: int, consulted: Consulted[PatchReply]) -> PatchProposed:
-    """An answer that could not be used, or that there is none."""
-    return PatchProposed(
-        patch=group.id,
-        step=step,
-        kind=group.kind,
-        items=group.items,
-        result="failed" if consulted.failed else "unusable",
-        note=consulted.why,
-        calls=consulted.calls,
-    )
-
-
 def _result(reply: PatchReply) -> Literal["edits", "suggestions", "draft", "notes", "nothing"]:
     if reply.edits:
         return "edits"
@@ -121,6 +103,6 @@ def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidenc
             # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
             budget_section(run.config.optimizer, group.kind),
         ),
-        schema=analyst_schema(run.config.optimizer, group.kind),
+        schema=naming_files(analyst_schema(run.config.optimizer, group.kind), skill),
         max_tokens=mode_of(run.config.optimizer).most_tokens(run.config.optimizer),
     )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 
-from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.programs import Asking, Consulted
+from skillopt_es.engine.rollout import RecordedTexts, fenced
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import RecordedTexts, fenced
 from skillopt_es.events.catalog import SkillRewritten
 from skillopt_es.events.values import Json, Suggestion
 from skillopt_es.programs.classic.jobs import RewriteJob
-from skillopt_es.programs.classic.prompt_text import buffer_section, question, skill_section
+from skillopt_es.programs.classic.prompt_text import buffer_section
 from skillopt_es.programs.classic.state import ClassicState, proposals_of
+from skillopt_es.programs.optimizer import question, skill_section
 from skillopt_es.replies.drafts import REWRITE_SCHEMA, RewriteReply, read_rewrite
 
 

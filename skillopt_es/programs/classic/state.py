@@ -73,7 +73,7 @@ class StepState:
 
 @frozen(kw_only=True)
 class EpochState:
-    """The open epoch: its plan, where it began, what its steps came to, and how far its end-of-epoch work is."""
+    """The open epoch: its plan, where it began, the results of its steps, and how far its end-of-epoch work is."""
 
     number: int
     batches: tuple[Batch, ...]

@@ -110,7 +110,7 @@ def gated(state: ClassicState, event: CandidateGated) -> ClassicState:
 def _attempt(
     state: ClassicState, step: StepState, action: str, before: float | None, after: float | None
 ) -> BufferEntry:
-    """What the optimizer is told of a step; only what was refused is told as not to be proposed again."""
+    """What the optimizer is told about a step; only what was refused is told as not to be proposed again."""
     refused = action in ("reject", "too_large")
     rows = [row for place, done in state.rollouts.items() if is_train(place, step.number) for row in done.values()]
     failed = _failed(step, rows)

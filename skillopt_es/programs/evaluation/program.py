@@ -21,11 +21,9 @@ from skillopt_es.engine.differences import (
     differences,
     mismatch,
 )
-from skillopt_es.engine.evaluations import score
-from skillopt_es.engine.fold import evolve
-from skillopt_es.engine.programs import Program, Refusal, Words
+from skillopt_es.engine.programs import Program, Refusal, Words, evolve
 from skillopt_es.engine.run_data import RunData, recorded_run
-from skillopt_es.engine.tasks import Evaluation
+from skillopt_es.engine.tasks import Evaluation, score
 from skillopt_es.events.catalog import (
     Recorded,
     RolloutCompleted,
@@ -78,7 +76,7 @@ def _problem(recorded: Recorded, state: AnyState, run: RunData) -> Mismatch | No
         case RunPaused() | RunResumed() | TextsErased() | SealedTestOpened(by="eval"):
             return None
         case RolloutCompleted() if _sealed(event.item, state, run):
-            return mismatch(recorded, "is of a sealed test item, and nothing says that the seal was opened")
+            return mismatch(recorded, "belongs to a sealed test item, and nothing says that the seal was opened")
         case RolloutCompleted():
             found = {"skill": event.skill, "purpose": event.purpose}
             wanted = {"skill": skill.hash, "purpose": "test"}

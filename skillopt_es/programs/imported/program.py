@@ -16,9 +16,8 @@ from attrs import define, field
 from attrs import evolve as replace
 
 from skillopt_es.engine.differences import ILLEGAL, CheckReport, Mismatch, all_of, came_out_otherwise, cannot_go_on
-from skillopt_es.engine.evaluations import mean_score
-from skillopt_es.engine.fold import evolve
-from skillopt_es.engine.programs import Program, Refusal
+from skillopt_es.engine.programs import Program, Refusal, evolve
+from skillopt_es.engine.tasks import mean_score
 from skillopt_es.events.catalog import (
     AppendixConsolidated,
     AppendixExtended,

@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from attrs import evolve as replace
 from attrs import frozen
 
-from skillopt_es.engine.consult import Asking, Consulted
+from skillopt_es.engine.programs import Asking, Consulted
+from skillopt_es.engine.rollout import RecordedTexts, fenced, shown, unpacked
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.trajectories import RecordedTexts, fenced, shown, unpacked
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Edit, Measured, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest
-from skillopt_es.programs.classic.prompt_text import described, guide_section, question, skill_section
-from skillopt_es.programs.classic.reflect import without_reply
+from skillopt_es.programs.optimizer import described, guide_section, question, skill_section, without_reply
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.state import SearchState, Tried
-from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, read_patch
+from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, naming_files, read_patch
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
 
@@ -114,7 +113,7 @@ def _request(
             blocks("Failed", failing),
             f"At most {most_edits(len(failing))} edits: one for each kind of failure.",
         ),
-        schema=CLAIMED_SCHEMA,
+        schema=naming_files(CLAIMED_SCHEMA, skill),
     )
 
 

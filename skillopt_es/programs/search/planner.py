@@ -11,15 +11,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from skillopt_es.engine.evaluations import measure, selection, shuffled, unmeasured
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Evaluation, Questions, Rollouts, Task
+from skillopt_es.engine.tasks import (
+    Decide,
+    Evaluation,
+    Questions,
+    Rollouts,
+    Task,
+    measure,
+    selection,
+    shuffled,
+    told_evaluation,
+    unmeasured,
+)
 from skillopt_es.events.catalog import RolloutCompleted, TrainingStopped
 from skillopt_es.events.places import BASELINE
 from skillopt_es.events.values import Edit, Measured
-from skillopt_es.gate.draws import draw_task, too_large
-from skillopt_es.gate.verdicts import candidate_contest, final_task
-from skillopt_es.programs.classic.evaluations import told_evaluation
+from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large
 from skillopt_es.programs.search.asking import SearchJob
 from skillopt_es.programs.search.budget import most_calls, most_tries, step_size, tests_fit
 from skillopt_es.programs.search.credit import Screened, screened

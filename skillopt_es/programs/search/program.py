@@ -7,16 +7,14 @@ from functools import partial
 from math import ceil
 
 from skillopt_es.config import TrainConfig
-from skillopt_es.engine.evaluations import chunks
 from skillopt_es.engine.programs import Answered, Decision, Program, Words
+from skillopt_es.engine.rollout import RecordedTexts
 from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Unit
-from skillopt_es.engine.trajectories import RecordedTexts
+from skillopt_es.engine.tasks import Unit, chunks
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Batch, Edit, EditReport, Json, Measured, Minibatch
-from skillopt_es.gate.draws import too_large
-from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated
-from skillopt_es.programs.classic.leaks import guard
+from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
+from skillopt_es.programs.optimizer import guard
 from skillopt_es.programs.search import state as search
 from skillopt_es.programs.search.asking import SearchJob, ask_for_edits
 from skillopt_es.programs.search.credit import Screened

@@ -131,7 +131,7 @@ def planned(state: SearchState, event: EpochPlanned) -> SearchState:
 
 
 def scored(state: SearchState, event: SkillScored) -> SearchState:
-    """Calls are counted; what the batch came to is known of the current skill."""
+    """Calls are counted; the results of the batch are known of the current skill."""
     rows: Mapping[str, RolloutCompleted] = state.rollouts.get(event.place, {})
     calls = sum(len(row.calls) for row in rows.values())
     program = replace(state.program, calls=state.program.calls + calls, tries=state.program.tries + len(rows))
@@ -189,7 +189,7 @@ def gated(state: SearchState, event: CandidateGated) -> SearchState:
 
 
 def skipped(state: SearchState, event: StepSkipped) -> SearchState:
-    """No candidate came to the gate."""
+    """No candidate reached the gate."""
     return _closed(
         _remembered(state, kept_edits(open_step(state)), "it was too much, or nobody vouches for what it rests on")
     )

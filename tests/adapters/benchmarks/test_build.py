@@ -245,7 +245,7 @@ def test_an_item_cannot_name_a_file_outside(tmp_path: Path) -> None:
     source, ids = MADE["spreadsheetbench"](tmp_path)
     records = source / "verified" / "dataset.json"
     records.write_text(records.read_text().replace('"spreadsheet/14"', '"../../secret"'))
-    with pytest.raises(DataError, match="item '14': `spreadsheet_path` leads out of the data"):
+    with pytest.raises(DataError, match="item '14': `spreadsheet_path` points outside of the data"):
         again("spreadsheetbench", tmp_path, source, ids)
     (tmp_path / "other").mkdir()
     make("docvqa", tmp_path / "other")
@@ -275,7 +275,7 @@ def test_a_hostile_archive_writes_nothing(tmp_path: Path, member: str, kind: str
     with tarfile.open(tmp_path / "bad.tar.gz", "w:gz") as tar:
         tar.addfile(info, io.BytesIO(b""))
     (tmp_path / "into").mkdir()
-    with pytest.raises(DataError, match="is a link or leads out of the archive"):
+    with pytest.raises(DataError, match="is a link or points outside of the archive"):
         unpacked(tmp_path / "bad.tar.gz", tmp_path / "into")
     assert [path.name for path in sorted(tmp_path.rglob("*"))] == ["bad.tar.gz", "into"]
 
@@ -288,7 +288,7 @@ def test_a_game_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
         again("alfworld", tmp_path, source, ids)
     file = ids / "data" / "alfworld_path_split" / "val" / "items.json"
     file.write_text(json.dumps([{"id": "x", "gamefile": "../../etc/passwd"}]))
-    with pytest.raises(DataError, match="`gamefile` leads out of the data"):
+    with pytest.raises(DataError, match="`gamefile` points outside of the data"):
         again("alfworld", tmp_path, source, ids)
 
 

@@ -305,7 +305,7 @@ def test_a_changed_game_is_other_data(tmp_path: Path) -> None:
 def test_a_path_that_leads_out_of_the_data_root_is_refused(tmp_path: Path, gamefile: str) -> None:
     """Whatever a manifest says, no other file is read."""
     files(tmp_path, gamefile, appendix_world.game(SIMPLE))
-    with pytest.raises(DataError, match="leads out of"):
+    with pytest.raises(DataError, match="points outside of"):
         open_files(tmp_path).load()
 
 
@@ -435,7 +435,8 @@ def test_a_reference_is_part_of_the_data_where_it_is_shown(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("content", "said"), [("nothing", "is not JSON"), ("[]", "is not an object"), ("link", "is a link that leads out")]
+    ("content", "said"),
+    [("nothing", "is not JSON"), ("[]", "is not an object"), ("link", "is a link that points outside")],
 )
 def test_a_reference_that_cannot_be_read_is_refused(tmp_path: Path, content: str, said: str) -> None:
     """Before the run, where it would be shown."""

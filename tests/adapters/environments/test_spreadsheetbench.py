@@ -429,7 +429,7 @@ def test_lists_of_ids_are_completed_from_the_records_beside_the_workbooks(tmp_pa
 @pytest.mark.parametrize("path", ["../outside", "/etc", "spreadsheet/../../outside"])
 def test_workbooks_outside_the_data_are_refused(tmp_path: Path, path: str) -> None:
     """An entry cannot name any folder of the machine."""
-    with pytest.raises(DataError, match="leads out of the data"):
+    with pytest.raises(DataError, match="points outside of the data"):
         opened(
             tmp_path / "data" if (tmp_path / "data").mkdir() is None else tmp_path, record("1", spreadsheet_path=path)
         )

@@ -181,8 +181,8 @@ def test_without_walls_it_is_refused_until_the_config_says_so(tmp_path: Path, mo
     ("options", "says"),
     [
         ({"grader_files": ["gone"]}, "env.grader_files: there is no 'gone'"),
-        ({"grader_files": ["../elsewhere"]}, "env.grader_files: '../elsewhere' leads out of"),
-        ({"grader_files": ["link"]}, "env.grader_files: 'link' leads out of"),
+        ({"grader_files": ["../elsewhere"]}, "env.grader_files: '../elsewhere' points outside of"),
+        ({"grader_files": ["link"]}, "env.grader_files: 'link' points outside of"),
         ({"grader_files": "grade.py", "sandbox": "unconfined"}, "env.grader_files are copied behind walls"),
         ({"grader_files": ["grade.py"], "grader": "exact"}, "env.grader_files are for a grader that is a command"),
         ({"grader_files": [1]}, "env.grader_files: must be a list of files"),

@@ -16,7 +16,7 @@ from support.wires import FORMATS, Format, Said
 from skillopt_es.adapters.models.http_model import REAL
 from skillopt_es.errors import ConfigError
 from skillopt_es.ports import Image, Message
-from skillopt_es.sessions.opening import check_target
+from skillopt_es.sessions.wiring import check_target
 
 PNG = page(["42"])
 SHOWN = (Image("image/png", PNG, "high"), Image("image/jpeg", JPEG))

@@ -10,7 +10,7 @@ from support.logs import events_of
 from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.evaluations import comparison_candidates, shuffled
+from skillopt_es.engine.tasks import comparison_candidates, shuffled
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,

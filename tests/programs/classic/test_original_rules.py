@@ -26,7 +26,7 @@ from support.tamper import rewritten
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.events.catalog import (
     AppendixWritten,
     BestPromoted,

@@ -25,7 +25,7 @@ from support.scripted import ScriptedEnvironment, ScriptedItem, ScriptedModel, S
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.events.catalog import (
     CandidateBuilt,
     CandidateGated,

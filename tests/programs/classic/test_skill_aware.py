@@ -21,8 +21,8 @@ from support.tamper import rewritten, seqs_of
 
 from skillopt_es.audit.check import check
 from skillopt_es.engine.differences import CheckReport
-from skillopt_es.engine.fold import evolve as folded
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import evolve as folded
+from skillopt_es.engine.programs import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     AppendixConsolidated,

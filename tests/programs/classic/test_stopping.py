@@ -11,7 +11,7 @@ from support.logs import events_of
 from support.scripted import ScriptedModel, ScriptedWorld, config, optimizer_reply
 
 from skillopt_es.audit.check import check
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.events.catalog import (
     CandidateGated,
     EpochCompleted,

@@ -21,7 +21,7 @@ from support.scripted_modes import FRONT, MODES, SKILL, rewriting_reply, rewriti
 
 from skillopt_es.audit.check import check
 from skillopt_es.config import load_config
-from skillopt_es.engine.fold import fold
+from skillopt_es.engine.programs import fold
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     CandidateBuilt,
@@ -46,8 +46,7 @@ from skillopt_es.programs.classic.state import StepState
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.tables import rebuild_tables
 from skillopt_es.sessions.session import read_state, resume, start
-from skillopt_es.skill.alignment import lines_of
-from skillopt_es.skill.ancestry import Origin, carried, changes
+from skillopt_es.skill.alignment import Origin, carried, changes, lines_of
 from skillopt_es.skill.appendix import appendix_notes
 from skillopt_es.skill.leaks import LeakGuard
 from skillopt_es.skill.regions import SLOW_START

@@ -1,0 +1,110 @@
+"""
+Exact early rejection: an evaluation runs in waves, and ends where its candidate cannot win any more.
+
+A score is at most 1. So an item that was not run adds at most what is missing to 1 in the current skill's score; once
+even that would not put the candidate ahead, the whole evaluation would reject it, too. What is stated then is a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+
+from attrs import evolve, frozen
+
+from skillopt_es.events.values import Measured
+from skillopt_es.gate.compare import Comparison, Draw, Worth, compare
+from skillopt_es.gate.rules import Rule, Ruling, Side
+
+_BEST = Measured(1.0, 1.0)
+# What rounding alone can leave of a sum must not decide.
+_ROUNDING = 1e-9
+
+
+@frozen(kw_only=True)
+class Begun:
+    """A candidate's draw that is not complete: what was measured of it, and the items that failed."""
+
+    measured: Draw
+    failed: Collection[str] = ()
+
+
+def run_order(items: tuple[str, ...], current: tuple[Draw, ...], worth: Worth) -> tuple[str, ...]:
+    """The items, those first on which the current skill did worst; at the end those on which it was not measured."""
+
+    def place(item: str) -> float:
+        values = _values(current, item, worth)
+        return math.fsum(values) / len(values) if values else math.inf
+
+    return tuple(sorted(items, key=place))
+
+
+def next_wave(order: tuple[str, ...], done: Collection[str], size: int) -> tuple[tuple[str, ...], bool]:
+    """The items to run next, and whether none of their wave has been run; no items when all are done."""
+    for start in range(0, len(order), size):
+        wave = order[start : start + size]
+        waiting = tuple(item for item in wave if item not in done)
+        if waiting:
+            return waiting, len(waiting) == len(wave)
+    return (), False
+
+
+def cannot_win(rule: Rule, current: Side, candidate: Side, begun: Begun, items: tuple[str, ...], worth: Worth) -> bool:
+    """Whether the candidate loses the round of its next draw whatever the results of the items that were not run."""
+    theirs, ours = rule.kind.opposed(current, candidate)
+    bonus = candidate.bonus - current.bonus
+    rows = [_most(item, theirs, ours, begun, bonus, worth) for item in items]
+    known = [row for row in rows if row is not None]
+    most = math.fsum(known)
+    if rule.kind.takes_ties:
+        return most < -2 * _ROUNDING * len(known)
+    if rule.kind.pools:
+        return most < 0 or (most == 0 and bonus <= 0)
+    if _adds_up_exactly(theirs, begun, bonus, worth):
+        return most <= 0
+    # Where parts of a point are summed, a tie may look like either: only a clear loss ends it.
+    return most <= -_ROUNDING * len(known) and bool(known)
+
+
+def _most(
+    item: str, theirs: tuple[Draw, ...], ours: tuple[Draw, ...], begun: Begun, bonus: float, worth: Worth
+) -> float | None:
+    """By how much an item can put the candidate ahead; None where the current skill was not measured on it."""
+    against = _values(theirs, item, worth)
+    if not against:
+        return None
+    behind = bonus - math.fsum(against) / len(against)
+    earlier = _values(ours, item, worth)
+    if item in begun.measured:
+        earlier = [*earlier, worth(begun.measured[item].hard, begun.measured[item].soft)]
+    elif item not in begun.failed:
+        if not earlier:
+            return max(0.0, worth(1.0, 1.0) + behind)  # it may fail, and then it does not count
+        earlier = [*earlier, worth(1.0, 1.0)]
+    return math.fsum(earlier) / len(earlier) + behind if earlier else 0.0
+
+
+def _adds_up_exactly(theirs: tuple[Draw, ...], begun: Begun, bonus: float, worth: Worth) -> bool:
+    """Whether only whole points are compared, so that a tie is a tie in whatever order they are summed."""
+    whole = (0.0, 1.0)
+    drawn = [outcome for draw in (*theirs, begun.measured) for outcome in draw.values()]
+    values = (worth(outcome.hard, outcome.soft) for outcome in (*drawn, _BEST))
+    return bonus == 0 and all(value in whole for value in values)
+
+
+def _values(draws: tuple[Draw, ...], item: str, worth: Worth) -> list[float]:
+    return [worth(draw[item].hard, draw[item].soft) for draw in draws if item in draw]
+
+
+def lost_early(
+    rule: Rule, current: Side, candidate: Side, begun: Begun, items: tuple[str, ...], worth: Worth
+) -> Ruling:
+    """The ruling on a candidate that cannot win; its score is the most that the whole evaluation could have given."""
+    theirs, ours = rule.kind.stated(current, candidate)
+    best: Mapping[str, Measured] = {item: begun.measured.get(item, _BEST) for item in items if item not in begun.failed}
+    bound = compare(theirs, (*ours, best), current.bonus, candidate.bonus, worth)
+    seen = compare(theirs, (*ours, begun.measured), current.bonus, candidate.bonus, worth)
+    most = evolve(bound.candidate, measured=seen.candidate.measured)
+    comparison: Comparison = evolve(bound, items=seen.items, candidate=most, error=None, won=seen.won, lost=seen.lost)
+    verdict, reason = rule.kind.lost_later if candidate.draws else rule.kind.lost_first
+    return Ruling(verdict=verdict, reason=reason, comparison=comparison, exact=False)
