@@ -135,7 +135,7 @@ def column(each: Side) -> dict[str, str]:
 
 
 def _used(each: Side) -> dict[str, str]:
-    from skillopt_es.projections.imported_usage import together
+    from skillopt_es.projections.usage import together
 
     if each.spent is None:
         counts = None if each.there is None else together(each.there.by_stage.values())
@@ -191,7 +191,7 @@ def _as_json(each: Side) -> Json:
 
 
 def _usage_json(each: Side) -> Json:
-    from skillopt_es.projections.imported_usage import together
+    from skillopt_es.projections.usage import together
 
     if each.spent is not None:
         return plain(each.spent)

@@ -15,7 +15,7 @@ from attrs import frozen
 from skillopt_es.counting import counted
 from skillopt_es.engine.estimates import Part
 from skillopt_es.engine.programs import program_of
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.estimating.history import Calls, PastRun
 from skillopt_es.events.values import Role
 from skillopt_es.projections.prices import Price, Prices, cost_of, prices_in

@@ -15,7 +15,7 @@ from attrs import define, evolve, frozen
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.estimates import Part
 from skillopt_es.engine.programs import program_of
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     STEP_ENDS,

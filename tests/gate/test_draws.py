@@ -18,8 +18,7 @@ from support.scripted import NOON, config
 
 from skillopt_es.audit.check import check
 from skillopt_es.engine.programs import evolve
-from skillopt_es.engine.run_data import recorded_run
-from skillopt_es.engine.tasks import AddUp, Rollouts, Task, measure, score, selection
+from skillopt_es.engine.tasks import AddUp, Rollouts, Task, measure, recorded_run, score, selection
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import (
     BestPromoted,

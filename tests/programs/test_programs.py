@@ -17,7 +17,7 @@ from support.scripted import ScriptedEnvironment, ScriptedWorld, config
 from skillopt_es.config import RunConfig, demo_config, load_config
 from skillopt_es.engine import programs
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import Event
 from skillopt_es.programs.classic.program import CLASSIC
 from skillopt_es.programs.classic.state import ClassicState

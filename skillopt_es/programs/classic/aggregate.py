@@ -8,7 +8,7 @@ from attrs import evolve
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts as Recordings
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchesMerged
 from skillopt_es.events.values import Draft, Edit, PatchSource, Proposal, Suggestion
 from skillopt_es.programs.classic.jobs import MergeJob

@@ -11,8 +11,7 @@ from math import ceil
 
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.estimates import Part, most_turns
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import epoch_batches
+from skillopt_es.engine.tasks import RunData, epoch_batches
 from skillopt_es.events.places import FINAL, FINAL_TEST, SLOW, Place
 from skillopt_es.gate.verdicts import rule_of
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, shown
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import MetaSkillWritten, SlowUpdateProposed
 from skillopt_es.events.places import Place
 from skillopt_es.programs.classic.epoch_end import Compared, selected_pairs

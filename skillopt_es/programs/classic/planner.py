@@ -11,8 +11,17 @@ epoch (its guidance and meta skill) is not done any more, for nothing would be t
 
 from __future__ import annotations
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import AddUp, Decide, Questions, Task, measure, selection, told_evaluation, unmeasured
+from skillopt_es.engine.tasks import (
+    AddUp,
+    Decide,
+    Questions,
+    RunData,
+    Task,
+    measure,
+    selection,
+    told_evaluation,
+    unmeasured,
+)
 from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource

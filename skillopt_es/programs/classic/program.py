@@ -13,8 +13,7 @@ from typing import Literal, get_args
 
 from skillopt_es.engine.programs import Answered, Decision, Program
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import chunks, epoch_batches, shuffled
+from skillopt_es.engine.tasks import RunData, chunks, epoch_batches, shuffled
 from skillopt_es.events import catalog as events
 from skillopt_es.events.catalog import (
     EditsRanked,

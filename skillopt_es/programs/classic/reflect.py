@@ -6,7 +6,7 @@ from typing import Literal
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, shown
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch
 from skillopt_es.ports import ChatRequest

@@ -10,8 +10,7 @@ from functools import partial
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import mean_score
+from skillopt_es.engine.tasks import RunData, mean_score
 from skillopt_es.events.catalog import EditsRanked, LearningRateChosen
 from skillopt_es.events.values import Measured
 from skillopt_es.programs.classic.jobs import LearningRateJob, RankJob

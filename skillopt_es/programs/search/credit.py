@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from attrs import frozen
 
 from skillopt_es.events.values import Measured
-from skillopt_es.gate.compare import Worth
+from skillopt_es.gate.noise import Worth
 
 _ROUNDING = 1e-9
 

@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import (
     Decide,
     Evaluation,
     Questions,
     Rollouts,
+    RunData,
     Task,
     measure,
     selection,
