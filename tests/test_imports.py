@@ -68,7 +68,7 @@ LAYERS = (
     ("sessions",),
     ("interchange", "estimating", "cassettes"),
     ("audit",),
-    ("deploy", "exports"),
+    ("deploy", "exports", "sweeps"),
     ("presenting",),
     ("report",),
     ("door",),

@@ -22,6 +22,7 @@ GARBAGE_THRESHOLD = 100_000
 COMMANDS = {
     "run": ("run", "Train a skill; without CONFIG, the offline demo."),
     "resume": ("run", "Continue a run that stopped."),
+    "sweep": ("sweep", "Train many settings and seeds, and compare them in one table."),
     "estimate": ("estimate", "Estimate a run's calls, tokens, money and time."),
     "fork": ("fork", "Start another run from any moment of a run, with other settings if you like."),
     "replay": ("replay", "Rebuild any moment of a run from its log; --check derives every decision again."),

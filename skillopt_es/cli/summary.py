@@ -180,13 +180,13 @@ def _name_to_give(state: AnyState) -> str:
 
 
 def limit_option(key: str) -> str:
-    """The option that raises a budget's limit: `--max-calls` for `budget.max_calls`."""
-    return f"--{key.removeprefix('budget.').replace('_', '-')}"
+    """The option that raises a budget's limit: `--max-calls` for `budget.max_calls`; a sweep's has its key alone."""
+    return f"--{key.removeprefix('budget.').replace('_', '-')}" if key.startswith("budget.") else key
 
 
 def resuming(folder: Path, limit: str = "") -> str:
     """The command that goes on with a run; where a limit paused it, with the option that raises it."""
-    more = f" {limit_option(limit)} N" if limit else ""
+    more = f" {limit_option(limit)} N" if limit.startswith("budget.") else ""
     return f"resume {folder.name}{dir_option(folder.parent)}{more}"
 
 

@@ -253,14 +253,14 @@ class Purse:
         try:
             reply = await ask(evolve(request, further=course.goes_on))
         except CallFailed as failure:
-            self._ended(course, _attempts(failure.tries, None, failure.kind), len(failure.tries), failure.kind)
+            self._ended(course, attempts_made(failure.tries, None, failure.kind), len(failure.tries), failure.kind)
             if course.refused:
                 raise CutShort(failure) from failure
             raise
         except BaseException:
             self._ended(course, None)
             raise
-        self._ended(course, _attempts(reply.tries, reply.usage, ""), len(reply.tries) + 1)
+        self._ended(course, attempts_made(reply.tries, reply.usage, ""), len(reply.tries) + 1)
         return reply
 
     async def enter(self, more: Amount, slot: str, *, again: bool, ahead: bool) -> bool:
@@ -382,7 +382,8 @@ class _Course:
         return True
 
 
-def _attempts(failed: tuple[Try, ...], usage: Usage | None, kind: str) -> list[TryTokens]:
+def attempts_made(failed: tuple[Try, ...], usage: Usage | None, kind: str) -> list[TryTokens]:
+    """The tokens of each attempt of a call that may have been charged: its failed tries, and its answer, if any."""
     answer = None if usage is None else (usage.input, usage.output, usage.cached, usage.reasoning)
     return charged(map(_attempt, failed), answer, kind)
 

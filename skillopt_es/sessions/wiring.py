@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
@@ -70,6 +70,7 @@ from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.accounts import StartedCalls, check_bounded, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
+from skillopt_es.sessions.sharing import SharedPurse, open_shared
 
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
@@ -232,9 +233,14 @@ class World:
     model: Callable[[RunConfig, Role], ChatModel]
     environment: Callable[[RunConfig], Environment]
     executor: Callable[[Callable[[], bool]], Executor] = open_executor
+    shared: Callable[[RunConfig, Path], SharedPurse | None] = lambda config, folder: None
 
 
-REAL_WORLD = World(model=lambda config, role: open_model(config, role, os.environ), environment=open_environment)
+REAL_WORLD = World(
+    model=lambda config, role: open_model(config, role, os.environ),
+    environment=open_environment,
+    shared=lambda config, folder: open_shared(config, folder, os.environ),
+)
 
 
 BOTH_ROLES: tuple[Role, ...] = ("target", "optimizer")
@@ -357,20 +363,33 @@ class Stage:
 @asynccontextmanager
 async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> AsyncIterator[Work]:
     """A trainer whose opening events are durable: whatever is paid for belongs to a run that can be resumed."""
-    started = StartedCalls(writer.log.path.parent)
+    folder = writer.log.path.parent
+    started = StartedCalls(folder)
     purse = _purse(writer, stage, started, session) if stage.pays else None
-    work = _wired(writer, stage, world, session, purse)
-    if stage.opening:
-        await work.trainer.append(stage.opening)
-    await work.trainer.settled()
-    if purse is not None:
-        started.open(writer.log, writer.journal)
-    try:
-        yield work
-    except SkillOptError:  # also then every call has come to its end; another error may have left some in flight
+    with _shared(stage, folder, session) as shared:
+        work = _wired(writer, stage, world, session, purse, shared)
+        if stage.opening:
+            await work.trainer.append(stage.opening)
+        await work.trainer.settled()
+        if purse is not None:
+            started.open(writer.log, writer.journal)
+        try:
+            yield work
+        except SkillOptError:  # also then every call has come to its end; another error may have left some in flight
+            started.close()
+            raise
         started.close()
-        raise
-    started.close()
+
+
+@contextmanager
+def _shared(stage: Stage, folder: Path, session: Session) -> Iterator[SharedPurse | None]:
+    """What the run shares with others, until the block ends."""
+    shared = session.world.shared(stage.run.config, folder)
+    try:
+        yield shared
+    finally:
+        if shared is not None:
+            shared.close()
 
 
 def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Session) -> Purse:
@@ -380,16 +399,24 @@ def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Sess
     return open_purse(config, before, clock=session.clock, stopping=session.stopping, note=started.note)
 
 
-def _wired(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, purse: Purse | None) -> Work:
+def _wired(
+    writer: RunWriter,
+    stage: Stage,
+    world: OpenWorld,
+    session: Session,
+    purse: Purse | None,
+    shared: SharedPurse | None,
+) -> Work:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
 
     def reached() -> Reached | None:
-        return None if purse is None else purse.reached
+        found = (None if each is None else each.reached for each in (purse, shared))
+        return next(filter(None, found), None)
 
     def stopping() -> bool:
         return session.stopping() or reached() is not None
 
-    calls = _calls(writer, stage, world, session, purse, evidence, stopping)
+    calls = _calls(writer, stage, world, session, purse, shared, evidence, stopping)
     executor = session.world.executor(stopping)
     rollouts = RolloutPorts(
         environment=world.data.environment,
@@ -419,6 +446,7 @@ def _calls(
     world: OpenWorld,
     session: Session,
     purse: Purse | None,
+    shared: SharedPurse | None,
     evidence: RecordedTexts,
     stopping: Callable[[], bool],
 ) -> LiveCalls:
@@ -444,6 +472,7 @@ def _calls(
         keep=evidence.keep,
         leave=desk.leave,
         purse=purse,
+        shared=shared,
     )
 
 
