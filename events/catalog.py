@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from skillopt_es.events.values import (
     AppendixOrder,
+    Attempt,
     Batch,
     CallRef,
     Draft,
@@ -164,7 +165,11 @@ class EpochPlanned(Event):
 
 @frozen(kw_only=True)
 class RolloutCompleted(Event):
-    """One item was tried once under one skill; `trust` says whether somebody vouches for the texts it saw."""
+    """
+    One item was tried once under one skill; `trust` says whether somebody vouches for the texts it saw.
+
+    Of a folder of skills, `viewed` are the files that were opened, and `injected` those shown without being asked for.
+    """
 
     place: str
     purpose: Purpose
@@ -179,6 +184,8 @@ class RolloutCompleted(Event):
     trajectory: str = ""
     calls: tuple[CallRef, ...] = ()
     trust: Trust = "trusted"
+    viewed: tuple[str, ...] = ()
+    injected: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -207,10 +214,15 @@ class SkillScored(Event):
 
 @frozen(kw_only=True)
 class MinibatchesPlanned(Event):
-    """A step's trajectories were drawn into analyst groups."""
+    """
+    A step's trajectories were drawn into analyst groups; none of them is ever drawn again.
+
+    `dropped` are attempts that waited too long for others like them, and are not looked at any more.
+    """
 
     step: int
     groups: tuple[Minibatch, ...]
+    dropped: tuple[Attempt, ...] = ()
 
 
 @frozen(kw_only=True)

@@ -497,6 +497,26 @@ class Regrading(Protocol):
         ...
 
 
+@runtime_checkable
+class Opening(Protocol):
+    """
+    An environment that says whether the target may open skills while it attempts an item.
+
+    It may where `ask` is all that stands between the two: the trainer then offers the tools and answers them, and the
+    environment sees the replies that ask for none. One that does not say is taken to show a skill in its own way.
+    """
+
+    @property
+    def opens_skills(self) -> bool:
+        """Whether it may."""
+        ...
+
+
+def opens_skills(environment: Environment) -> bool:
+    """Whether a target may open skills while it attempts an item."""
+    return isinstance(environment, Opening) and environment.opens_skills
+
+
 def required(environment: Environment) -> frozenset[str]:
     """What an environment needs of the target."""
     return environment.requires if isinstance(environment, Demanding) else TEXT_ONLY

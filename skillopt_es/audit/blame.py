@@ -166,13 +166,17 @@ def _built(current: Attributed, event: CandidateBuilt, seq: int, chain: Chain) -
         whole = Maker(kind=kind, seq=seq, step=event.step, epoch=chain.epoch, proposals=known)
         return _aligned(current, event.candidate, whole)
     noted = Maker(kind="notes", seq=seq, step=event.step, epoch=chain.epoch, patches=_noting(chain))
-    makers = dict(current.makers)
+    labels = dict(current.makers)
     for change in changes(current.skill, event.candidate, origin):
         maker = noted
         if change.made_by:
             maker = Maker(kind=kind, seq=seq, step=event.step, epoch=chain.epoch, proposals=change.made_by)
-        after = carried(makers[change.file], change, maker)
-        makers[change.file] = _moved(makers[change.file], change, after) if kind == "rewrite" else after
+        before = [each for source in change.sources for each in labels[source]]
+        after = carried(before, change, maker)
+        # What several skills became is written anew, so their lines may stand in any order.
+        written_anew = kind == "rewrite" or len(change.sources) > 1
+        labels[change.file] = _moved(before, change, after) if written_anew else after
+    makers = {file: labels[file] for file in event.candidate.files}
     return _noted(Attributed(skill=event.candidate, makers=makers), noted, chain)
 
 
@@ -219,7 +223,7 @@ def _aligned(current: Attributed, skill: SkillTree, maker: Maker) -> Attributed:
     makers = {}
     for file, text in skill.files.items():
         old = current.skill.files.get(file, "")
-        change = Change(file=file, before=old, after=text, kept=align(old, text), made_by=())
+        change = Change(file=file, sources=(file,), before=old, after=text, kept=align(old, text), made_by=())
         makers[file] = carried(current.makers.get(file, ()), change, maker)
     return Attributed(skill=skill, makers=makers)
 
@@ -235,6 +239,8 @@ def _noted(text: Attributed, maker: Maker, chain: Chain) -> Attributed:
     reports = chain.extended.event.reports if chain.extended is not None else ()
     by_note = {report.note: report.patch for report in reports if report.status == "added"}
     main = text.skill.main
+    if not main:
+        return text
     makers = []
     for each, line in zip(text.makers[main], lines_of(text.skill.text), strict=True):
         patch = by_note.get(clean_note(line)) if each == maker else None

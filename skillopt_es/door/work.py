@@ -32,7 +32,8 @@ from skillopt_es.runs.folders import is_run, new_run_folder
 from skillopt_es.sessions import evaluation, session
 from skillopt_es.sessions.evaluation import Evaluated, EvaluationRequest
 from skillopt_es.sessions.seal import seal_of
-from skillopt_es.sessions.session import load_skill, run_started, size_notes
+from skillopt_es.sessions.session import run_started, size_notes
+from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import Session, open_data
 
 T = TypeVar("T")

@@ -177,6 +177,7 @@ class Program(Generic[S]):
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
+    One that `trains_folder` begins with a folder of skills, not with one skill.
     """
 
     name: str
@@ -199,6 +200,7 @@ class Program(Generic[S]):
     kind_of: Callable[[str, str], str] = kind_of_call
     check: OwnCheck | None = None
     refuses: Mapping[Deed, Refusal] = field(factory=dict)
+    trains_folder: bool = False
 
     def unreached(self, event: Event) -> bool:
         """Whether an event says that the optimizer could not be reached."""

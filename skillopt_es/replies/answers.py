@@ -13,7 +13,7 @@ from typing import cast
 
 from attrs import evolve, frozen
 
-from skillopt_es.events.values import Draft, Edit, EditOp, FailurePattern, Json, PatchSource, Suggestion
+from skillopt_es.events.values import Draft, Edit, EditOp, FailurePattern, Json, PatchSource, SkillTree, Suggestion
 from skillopt_es.replies.envelope import read_envelope
 from skillopt_es.replies.json_reader import Unusable, read_object
 from skillopt_es.replies.parts import (
@@ -28,7 +28,7 @@ from skillopt_es.replies.parts import (
     text_in,
 )
 
-_OPS = ("append", "insert_after", "replace", "delete")
+_OPS: tuple[EditOp, ...] = ("append", "insert_after", "replace", "delete")
 _MOST_HYPOTHESIS = 300
 
 
@@ -142,7 +142,7 @@ def _edit(
         return Unusable(f"`op` must be one of {', '.join(_OPS)}, not {op!r}")
     return Edit(
         id=name,
-        op=cast(EditOp, op),
+        op=op,
         content=text_in(row, "content"),
         target=text_in(row, "target"),
         file=text_in(row, "file"),
@@ -250,3 +250,20 @@ RANKING_SCHEMA = object_of(reasoning=STRING, selected_indices=list_of(INTEGER))
 LEARNING_RATE_SCHEMA = object_of(learning_rate=INTEGER, reasoning=STRING, confidence=STRING, risk_notes=list_of(STRING))
 SLOW_UPDATE_SCHEMA = object_of(reasoning=STRING, slow_update_content=STRING)
 META_SKILL_SCHEMA = object_of(reasoning=STRING, meta_skill_content=STRING)
+
+
+def naming_files(schema: Mapping[str, Json], skill: SkillTree) -> Mapping[str, Json]:
+    """A schema whose edits say which file they are for, where the skill has several."""
+    return schema if len(skill.files) < 2 else cast("Mapping[str, Json]", _with_file(dict(schema)))
+
+
+def _with_file(schema: Json) -> Json:
+    if isinstance(schema, list):
+        return [_with_file(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    properties = schema.get("properties")
+    if isinstance(properties, dict) and {"op", "content"} <= set(properties):
+        named: dict[str, Json] = {"file": STRING, **properties}
+        return {**schema, "properties": named, "required": [*named]}
+    return {key: _with_file(value) for key, value in schema.items()}

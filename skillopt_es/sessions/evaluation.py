@@ -129,7 +129,7 @@ async def evaluate(request: EvaluationRequest, session: Session, progress: Progr
         evaluations = _evaluations(data.splits, request, left_out)
         folder = request.directory / evaluation_name(request, data.splits.digests)
         # Only the target: scoring needs no optimizer, nor its key.
-        async with open_world(data, folder, session, ("target",)) as world:
+        async with open_world(data, request.skill, folder, session, ("target",)) as world:
             look = await _look(request, data.splits, evaluations, folder, session)
             async with closing(open_or_create(folder, session)) as writer:
                 stage, meant = _stage(request, world, writer, evaluations, look)

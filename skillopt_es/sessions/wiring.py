@@ -42,7 +42,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import CallRef, LostCall, Role
+from skillopt_es.events.values import CallRef, LostCall, Role, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import (
     HANDED_OVER,
@@ -71,6 +71,7 @@ from skillopt_es.sessions.accounts import StartedCalls, check_bounded, open_purs
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
 from skillopt_es.sessions.sharing import SharedPurse, open_shared
+from skillopt_es.sessions.skills import check_opening
 
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
@@ -312,7 +313,7 @@ async def open_data(config: RunConfig, world: World) -> AsyncIterator[OpenData]:
 
 @asynccontextmanager
 async def open_world(
-    data: OpenData, folder: Path, session: Session, roles: Sequence[Role] = BOTH_ROLES
+    data: OpenData, skill: SkillTree, folder: Path, session: Session, roles: Sequence[Role] = BOTH_ROLES
 ) -> AsyncIterator[OpenWorld]:
     """The models of these roles; raises ConfigError for one that cannot do, promise or be trusted with what it must."""
     models: dict[Role, ChatModel] = {}
@@ -320,6 +321,7 @@ async def open_world(
         for role in roles:
             models[role] = session.world.model(data.config, role)
         check_target(models["target"], data.environment)
+        check_opening(skill, models["target"], data.environment)
         check_bounded(data.config, models)
         check_walls(data.environment, data.config, folder)
         notes = await hide_answers(models, data.config, folder, warn=session.warn)

@@ -38,9 +38,11 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "trajectory": "",
         "calls": (),
         "trust": "trusted",
+        "viewed": (),
+        "injected": (),
     },
     "SkillScored": {"value": None, "exact": True, "draw": 1, "seed": None, "not_run": (), "begun_at": ""},
-    "MinibatchesPlanned": {},
+    "MinibatchesPlanned": {"dropped": ()},
     "PatchProposed": {
         "edits": (),
         "suggestions": (),
@@ -114,6 +116,7 @@ DEFAULTS: dict[str, dict[str, object]] = {
         "claims": (),
         "claims_assumed": False,
         "hypothesis": "",
+        "change": "",
     },
     "EditReport": {"note": ""},
     "Suggestion": {

@@ -35,6 +35,7 @@ class SearchQA:
 
     regrades = True
     """A recorded answer is all that its grade depends on."""
+    opens_skills = True
 
     def __init__(self, settings: EnvironmentSettings, options: SearchQAOptions) -> None:
         self._settings = settings

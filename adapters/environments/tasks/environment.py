@@ -26,6 +26,7 @@ class Tasks:
 
     regrades = True
     """A recorded answer is all that its grade depends on."""
+    opens_skills = True
 
     def __init__(self, settings: EnvironmentSettings, options: TaskOptions) -> None:
         self._settings = settings

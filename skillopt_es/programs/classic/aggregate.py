@@ -17,7 +17,7 @@ from skillopt_es.programs.classic.prompt_text import memory_section
 from skillopt_es.programs.classic.state import ClassicState, StepState
 from skillopt_es.programs.optimizer import question, skill_section
 from skillopt_es.projections.state import proposals_in
-from skillopt_es.replies.answers import MergeReply
+from skillopt_es.replies.answers import MergeReply, naming_files
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import not_empty, placed_in
 
@@ -44,7 +44,7 @@ def merge(job: MergeJob, state: ClassicState, run: RunData, evidence: Recordings
             + (f", merge level {job.level}" if job.level else ""),
             mode.shown(groups),
         ),
-        schema=mode.merge_schema,
+        schema=naming_files(mode.merge_schema, state.current.skill),
         max_tokens=mode.most_tokens(run.config.optimizer),
     )
 

@@ -22,7 +22,7 @@ from skillopt_es.programs.classic.modes import mode_of
 from skillopt_es.programs.classic.prompt_text import buffer_section, memory_section
 from skillopt_es.programs.classic.state import ClassicState
 from skillopt_es.programs.optimizer import guide_section, question, skill_section, without_reply
-from skillopt_es.replies.answers import PatchReply
+from skillopt_es.replies.answers import PatchReply, naming_files
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
 
@@ -103,6 +103,6 @@ def analyst_request(group: Minibatch, state: ClassicState, run: RunData, evidenc
             # Last, for what was read last weighs most: a small model wrote one edit, for the last task.
             budget_section(run.config.optimizer, group.kind),
         ),
-        schema=analyst_schema(run.config.optimizer, group.kind),
+        schema=naming_files(analyst_schema(run.config.optimizer, group.kind), skill),
         max_tokens=mode_of(run.config.optimizer).most_tokens(run.config.optimizer),
     )

@@ -16,7 +16,7 @@ from skillopt_es.ports import ChatRequest
 from skillopt_es.programs.optimizer import described, guide_section, question, skill_section, without_reply
 from skillopt_es.programs.search.credit import spoken_of
 from skillopt_es.programs.search.state import SearchState, Tried
-from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, read_patch
+from skillopt_es.replies.answers import CLAIMED_SCHEMA, PatchReply, naming_files, read_patch
 from skillopt_es.replies.json_reader import Unusable
 from skillopt_es.replies.proposals import placed_in
 
@@ -113,7 +113,7 @@ def _request(
             blocks("Failed", failing),
             f"At most {most_edits(len(failing))} edits: one for each kind of failure.",
         ),
-        schema=CLAIMED_SCHEMA,
+        schema=naming_files(CLAIMED_SCHEMA, skill),
     )
 
 
