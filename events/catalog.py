@@ -18,6 +18,7 @@ from skillopt_es.events.values import (
     Attempt,
     Batch,
     CallRef,
+    Credit,
     Draft,
     Edit,
     EditReport,
@@ -41,6 +42,7 @@ from skillopt_es.events.values import (
     Split,
     SplitIds,
     Suggestion,
+    Tries,
     Trust,
 )
 
@@ -311,8 +313,20 @@ class LearningRateChosen(Event):
 
 
 @frozen(kw_only=True)
+class TriesPlanned(Event):
+    """Which training items are tried next to tell what a step's edits are worth, each under which text."""
+
+    step: int
+    tries: tuple[Tries, ...]
+
+
+@frozen(kw_only=True)
 class EditsRanked(Event):
-    """The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached."""
+    """
+    The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached.
+
+    Where edits were tried alone, `credits` say what each has earned.
+    """
 
     step: int
     budget: int | None
@@ -322,6 +336,7 @@ class EditsRanked(Event):
     fallback: str = ""
     failed: str = ""
     calls: tuple[CallRef, ...] = ()
+    credits: tuple[Credit, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -576,6 +591,7 @@ CATALOG: tuple[type[Event], ...] = (
     AppendixConsolidated,
     PatchesMerged,
     LearningRateChosen,
+    TriesPlanned,
     EditsRanked,
     SkillRewritten,
     CandidateBuilt,

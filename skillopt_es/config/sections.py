@@ -200,6 +200,14 @@ class OptimizerConfig:
 
 
 @frozen(kw_only=True)
+class SearchConfig:
+    """What the program `search` does to learn more from its calls."""
+
+    rounds: int = field(metadata=_limits(low=1))
+    draw_again: bool
+
+
+@frozen(kw_only=True)
 class RolloutConfig:
     """What an evaluation must have measured to count."""
 
@@ -302,6 +310,7 @@ class RunConfig:
     train: TrainConfig
     gradient: GradientConfig
     optimizer: OptimizerConfig
+    search: SearchConfig
     rollout: RolloutConfig
     evaluation: EvaluationConfig
     env: EnvConfig
@@ -336,6 +345,7 @@ SECTIONS: Mapping[str, type] = {
     "train": TrainConfig,
     "gradient": GradientConfig,
     "optimizer": OptimizerConfig,
+    "search": SearchConfig,
     "rollout": RolloutConfig,
     "evaluation": EvaluationConfig,
     "env": EnvConfig,

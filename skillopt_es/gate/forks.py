@@ -78,7 +78,7 @@ def _deciding(config: RunConfig) -> tuple[object, ...]:
     """All of a config that decides or is asked; the rest may change at any moment."""
     roles = (_answering(config.target_model), _answering(config.optimizer_model))
     stages = (config.train, _without(config.gradient, _PATIENCE), _without(config.optimizer, _PATIENCE))
-    return (*roles, *stages, config.evaluation, _tasks(config.env))
+    return (*roles, *stages, config.search, config.evaluation, _tasks(config.env))
 
 
 def _answering(role: RoleConfig) -> Mapping[str, object]:
