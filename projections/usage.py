@@ -34,6 +34,8 @@ from skillopt_es.projections.prices import Price, Prices, cost_of
 
 KINDS = ("input", "output", "cached", "reasoning")
 NO_PRICES = Prices()
+TOLD_COST = "told_cost"
+"""The kind of the row among a call's tries that is none: what an agent says that it spent."""
 
 
 @frozen
@@ -194,23 +196,32 @@ class _Counted:
 
 def _counted(call: FinishedCall | Charge, price: Price | None) -> _Counted:
     attempts, tries = attempts_of(call)
+    told = told_cost(call)
     columns = [[attempt[kind] for attempt in attempts] for kind in range(len(KINDS))]
     known = [[count for count in column if count is not None] for column in columns]
     costs = [] if price is None else [cost_of(price, input=a[0], output=a[1], cached=a[2]) for a in attempts]
     something = any(a[0] is not None or a[1] is not None for a in attempts) or not attempts
+    reckoned = sum((c.amount for c in costs), Decimal(0)) if price and something else None
     return _Counted(
         failed=call.outcome == "failed",
         tries=tries,
         tokens=tuple(sum(column) if column else None for column in known),
         silent=tuple(None in column for column in columns),
-        amount=sum((c.amount for c in costs), Decimal(0)) if price and something else None,
-        unknown_cost=price is None or not all(c.exact for c in costs),
+        amount=reckoned if told is None else told,
+        unknown_cost=told is None and (price is None or not all(c.exact for c in costs)),
     )
+
+
+def told_cost(call: FinishedCall | Charge) -> Decimal | None:
+    """What an agent says that it spent: it stands among the tries, and comes before what its tokens would cost."""
+    rows = [] if TOLD_COST not in call.tries else json.loads(call.tries)
+    return next((Decimal(row["message"]) for row in rows if row["kind"] == TOLD_COST), None)
 
 
 def attempts_of(call: FinishedCall | Charge) -> tuple[list[TryTokens], int]:
     """The tokens of every attempt that may have been charged, and how many attempts there were in all."""
     rows = [] if call.tries == "[]" else json.loads(call.tries)
+    rows = [row for row in rows if row["kind"] != TOLD_COST]
     answer = (call.input_tokens, call.output_tokens, call.cached_tokens, call.reasoning_tokens)
     answered = answer if call.outcome == "answered" else None
     made = answered is not None and not call.repeats

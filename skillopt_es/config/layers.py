@@ -150,6 +150,8 @@ RESUMABLE_MODEL_KEYS = (
     "agent_command",
     "agent_env",
     "agent_processes",
+    "command",
+    "url",
 )
 
 
