@@ -251,7 +251,7 @@ def assert_equal_at_any_concurrency(folder_of_runs: Path, *rule: str) -> None:
     assert logs[0] == logs[1] == logs[2]
 
 
-@pytest.mark.parametrize("name", ["confirm", "paired, early"])
+@pytest.mark.parametrize("name", [pytest.param("confirm", marks=pytest.mark.slow), "paired, early"])
 def test_killed_among_the_draws_a_run_recovers(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
     whole = decisions_of(runs[name])
     drawn = [seq for seq, event in enumerate(whole, start=1) if isinstance(event, SkillScored) and event.draw > 1]
