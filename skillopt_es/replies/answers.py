@@ -14,7 +14,6 @@ from typing import cast
 from attrs import evolve, frozen
 
 from skillopt_es.events.values import Draft, Edit, EditOp, FailurePattern, Json, PatchSource, SkillTree, Suggestion
-from skillopt_es.replies.envelope import read_envelope
 from skillopt_es.replies.json_reader import Unusable, read_object
 from skillopt_es.replies.parts import (
     FAILURES,
@@ -24,6 +23,8 @@ from skillopt_es.replies.parts import (
     list_of,
     merged_from,
     object_of,
+    proposed_from,
+    read_envelope,
     says_something,
     text_in,
 )
@@ -98,13 +99,15 @@ def read_patch(
     reply = read_envelope(text, "edits", support=support, most_notes=most_notes)
     if isinstance(reply, Unusable):
         return reply
-    edits = []
-    for position, row in enumerate(_useful(reply.rows)[:most], start=1):
-        edit = _edit(row, name=f"{patch}#{position}", origins=(patch,), support=support, source=kind)
-        if isinstance(edit, Unusable):
-            return edit
-        edits.append(_claiming(edit, cast(Mapping[str, Json], row), claimable) if claimable else edit)
-    return PatchReply(edits=tuple(edits), patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes)
+
+    rows = _useful(reply.rows)[:most]
+    edits = proposed_from(rows, patch, support, kind, _edit)
+    if isinstance(edits, Unusable):
+        return edits
+    if claimable:
+        objects = cast("list[Mapping[str, Json]]", rows)  # anything else is no edit
+        edits = tuple(_claiming(edit, row, claimable) for edit, row in zip(edits, objects, strict=True))
+    return PatchReply(edits=edits, patterns=reply.patterns, reasoning=reply.reasoning, notes=reply.notes)
 
 
 def _claiming(edit: Edit, row: Mapping[str, Json], claimable: Collection[str]) -> Edit:

@@ -43,7 +43,7 @@ def leave_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (site / "leave_out.py").write_text(code)
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "leave_out", raising=False)
-    programs._installed.cache_clear()
+    programs.installed_program.cache_clear()
     return site
 
 
@@ -124,12 +124,12 @@ def test_a_check_says_what_is_wrong(
 ) -> None:
     """Each with a program that breaks the rule."""
     monkeypatch.setattr("skillopt_es.programs.classic.program.CLASSIC", evolve(CLASSIC, **parts))
-    programs._installed.cache_clear()
+    programs.installed_program.cache_clear()
     try:
         with pytest.raises(AssertionError, match=said):
             PROGRAM_CHECKS[check](small("classic", "", "train.batch_size=2"), tmp_path)
     finally:
-        programs._installed.cache_clear()
+        programs.installed_program.cache_clear()
 
 
 @pytest.mark.parametrize(("name", "hint"), [("hill_climb", "installed: "), ("clasic", "did you mean classic?")])
