@@ -103,8 +103,8 @@ def _ungated(
     )
 
 
-def skip_first_memory(state: ClassicState, run: RunData) -> Event:
-    """The first epoch writes no memory."""
+def skip_first_meta_skill(state: ClassicState, run: RunData) -> Event:
+    """The first epoch writes no meta skill."""
     return MetaSkillWritten(epoch=1, result="first_epoch")
 
 
