@@ -10,7 +10,7 @@ import pytest
 
 from skillopt_es.adapters.agents.gateway_wire import RefusedError, Wanted, read_wanted, reply_events, reply_json
 from skillopt_es.adapters.models.chat_completions import assemble, parse_reply
-from skillopt_es.adapters.models.sse import ServerEvent
+from skillopt_es.adapters.models.reading import ServerEvent
 from skillopt_es.ports import ChatReply, Image, Message, Tool, ToolCall, Usage
 
 PNG = b"\x89PNG made up"
