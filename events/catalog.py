@@ -15,9 +15,11 @@ from attrs import field, frozen
 
 from skillopt_es.events.values import (
     AppendixOrder,
+    Attempt,
     Batch,
     Bets,
     CallRef,
+    Credit,
     Draft,
     Edit,
     EditReport,
@@ -41,6 +43,7 @@ from skillopt_es.events.values import (
     Split,
     SplitIds,
     Suggestion,
+    Tries,
     Trust,
 )
 
@@ -156,7 +159,7 @@ class RunPaused(Event):
 
 @frozen(kw_only=True)
 class EpochPlanned(Event):
-    """The batches of an epoch were drawn, and the optimizer's memory that is in force was chosen."""
+    """The batches of an epoch were drawn, and the meta skill that is in force was chosen."""
 
     epoch: int
     batches: tuple[Batch, ...]
@@ -165,7 +168,11 @@ class EpochPlanned(Event):
 
 @frozen(kw_only=True)
 class RolloutCompleted(Event):
-    """One item was tried once under one skill; `trust` says whether somebody vouches for the texts it saw."""
+    """
+    One item was tried once under one skill; `trust` says whether somebody vouches for the texts it saw.
+
+    Of a folder of skills, `viewed` are the files that were opened, and `injected` those shown without being asked for.
+    """
 
     place: str
     purpose: Purpose
@@ -180,6 +187,8 @@ class RolloutCompleted(Event):
     trajectory: str = ""
     calls: tuple[CallRef, ...] = ()
     trust: Trust = "trusted"
+    viewed: tuple[str, ...] = ()
+    injected: tuple[str, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -208,10 +217,15 @@ class SkillScored(Event):
 
 @frozen(kw_only=True)
 class MinibatchesPlanned(Event):
-    """A step's trajectories were drawn into analyst groups."""
+    """
+    A step's trajectories were drawn into analyst groups; none of them is ever drawn again.
+
+    `dropped` are attempts that waited too long for others like them, and are not looked at any more.
+    """
 
     step: int
     groups: tuple[Minibatch, ...]
+    dropped: tuple[Attempt, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -300,8 +314,20 @@ class LearningRateChosen(Event):
 
 
 @frozen(kw_only=True)
+class TriesPlanned(Event):
+    """Which training items are tried next to tell what a step's edits are worth, each under which text."""
+
+    step: int
+    tries: tuple[Tries, ...]
+
+
+@frozen(kw_only=True)
 class EditsRanked(Event):
-    """The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached."""
+    """
+    The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached.
+
+    Where edits were tried alone, `credits` say what each has earned.
+    """
 
     step: int
     budget: int | None
@@ -311,6 +337,7 @@ class EditsRanked(Event):
     fallback: str = ""
     failed: str = ""
     calls: tuple[CallRef, ...] = ()
+    credits: tuple[Credit, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -443,7 +470,7 @@ class SlowUpdateApplied(Event):
 
 @frozen(kw_only=True)
 class MetaSkillWritten(Event):
-    """The optimizer's own memory for later epochs, or why there is none; then it is asked again after the next step."""
+    """The optimizer's meta skill for later epochs, or why there is none; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["written", "first_epoch", "unusable", "failed"]
@@ -587,6 +614,7 @@ CATALOG: tuple[type[Event], ...] = (
     AppendixConsolidated,
     PatchesMerged,
     LearningRateChosen,
+    TriesPlanned,
     EditsRanked,
     SkillRewritten,
     CandidateBuilt,

@@ -84,19 +84,21 @@ class HeldOut:
     def _group(self, group: Minibatch) -> str:
         self.evidence += len(group.items)
         self.shown.update((item, group.id) for item in group.items if item not in self.shown)
-        return self._held_out(group.items, f"shows {group.id}") or self._untried(group.place, group.items)
+        return self._held_out(group.items, f"shows {group.id}") or self._untried(group.attempts)
 
     def _held_out(self, items: Iterable[str], what: str) -> str:
         wrong = [f"{item} ({self.split_of[item]})" for item in items if self.split_of.get(item, "train") != "train"]
         return f"{what} held-out items: {_few(wrong)}" if wrong else ""
 
-    def _untried(self, place: str, items: Iterable[str]) -> str:
-        wrong = [item for item in items if (place, item) not in self.tried]
-        return f"shows attempts at {place} that were never made: {_few(wrong)}" if wrong else ""
+    def _untried(self, attempts: Iterable[tuple[str, str]]) -> str:
+        wrong = [attempt for attempt in attempts if attempt not in self.tried]
+        if not wrong:
+            return ""
+        return f"shows attempts at {wrong[0][0]} that were never made: {_few([item for _, item in wrong])}"
 
 
 def items_behind(event: Event) -> tuple[str, ...]:
-    """The items that an event says a change, or the advice for one, comes from."""
+    """The items that an event says a change, or the guidance for one, comes from."""
     match event:
         case PatchProposed() | ComparisonDrawn() | ComparisonExtended():
             return event.items

@@ -75,10 +75,10 @@ def wilson_by_family(means: Mapping[str, float], families: Mapping[str, str]) ->
     variance = apart * len(groups) / (len(groups) - 1) / items**2
     alone = middle * (1 - middle)
     if alone < _SAME:
-        return _wilson(middle, len(groups), _student(len(groups) - 1))
+        return _wilson(middle, len(groups), student(len(groups) - 1))
     # Families that seem to spread less than chance would spread them are worth no more than their items.
     worth = items if variance * items <= alone else alone / variance
-    return _wilson(middle, worth, _student(len(groups) - 1))
+    return _wilson(middle, worth, student(len(groups) - 1))
 
 
 def _by_family(values: Mapping[str, float], families: Mapping[str, str]) -> dict[tuple[bool, str], list[float]]:
@@ -89,7 +89,8 @@ def _by_family(values: Mapping[str, float], families: Mapping[str, str]) -> dict
     return groups
 
 
-def _student(degrees: int) -> float:
+def student(degrees: int) -> float:
+    """How many standard errors reach as far as `LEVEL` allows, for so many degrees of freedom."""
     if degrees <= len(_T):
         return _T[degrees - 1]
     # The first terms of Student's t as a series around the normal distribution.

@@ -137,9 +137,9 @@ class Summary:
         return tuple(line for line in self.evaluations if line.purpose == "test")
 
 
-def summarize(events: Iterable[Event]) -> Summary:
-    """The summary of a run's events: all of them, or those of DETAILS or OVERVIEW."""
-    summary = Summary()
+def summarize(events: Iterable[Event], before: Summary | None = None) -> Summary:
+    """The summary of a run's events: all, or those of DETAILS or OVERVIEW; from an earlier one on."""
+    summary = Summary() if before is None else before
     for event in events:
         handler = _HANDLERS.get(type(event))
         if handler is not None:

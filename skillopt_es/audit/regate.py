@@ -16,8 +16,7 @@ from attrs import define, evolve, field
 from skillopt_es.audit.regated import AS_RECORDED, Kind, Regated, Regraded, Rescored, Verdict
 from skillopt_es.engine.programs import Judging, program_at
 from skillopt_es.engine.programs import evolve as after
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Contest, mean_score, most_score
+from skillopt_es.engine.tasks import Contest, RunData, mean_score, most_score
 from skillopt_es.events.catalog import (
     AppendixWritten,
     BestPromoted,

@@ -33,10 +33,10 @@ def bisect_command(run: str | None, item: str, directory: Path, as_json: bool) -
     No call is made. Where nothing was recorded between two results that differ, that is said: the turn lies among those
     texts. RUN defaults to the newest.
     """
-    from skillopt_es.cli.explain_pages import results_of, split_of
     from skillopt_es.projections.lineage import TYPES, lineage
     from skillopt_es.projections.turning_points import turning_points
     from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.items import results_of, split_of
     from skillopt_es.runs.reading import Reading
 
     folder = find_run(run, directory)

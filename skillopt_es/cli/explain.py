@@ -142,11 +142,12 @@ def _show_epoch(target: EpochTarget, reading: Reading, *, as_json: bool) -> None
 
 def _show_event(target: EventTarget, reading: Reading, *, as_json: bool) -> None:
     """An event that stands for itself, or one result with what was made of it."""
-    from skillopt_es.cli.explain_pages import history_of, unknown_words, use_lines
+    from skillopt_es.cli.explain_pages import unknown_words, use_lines
     from skillopt_es.events.catalog import RolloutCompleted
     from skillopt_es.events.places import Place
     from skillopt_es.presenting.documents import plain_event, use_json
     from skillopt_es.presenting.event_lines import event_line
+    from skillopt_es.runs.items import history_of
 
     event = target.recorded.event
     history = history_of(event.item, reading) if isinstance(event, RolloutCompleted) else None

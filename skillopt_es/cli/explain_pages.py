@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -12,38 +11,35 @@ import click
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.terminal import print_page
 from skillopt_es.counting import counted
-from skillopt_es.errors import NotInRun
 from skillopt_es.events.catalog import (
     Event,
     EvidenceRetracted,
     MetaSkillWritten,
     PatchesMerged,
     PatchProposed,
-    RolloutCompleted,
     SlowUpdateApplied,
     SlowUpdateProposed,
 )
-from skillopt_es.events.values import Purpose
 from skillopt_es.presenting.documents import plain, result_json, use_json
 from skillopt_es.presenting.event_lines import in_words
 from skillopt_es.presenting.words import fate_words, names, proposal_words, short, unsaid_words
 from skillopt_es.projections.chains import Chain, EpochEnd, Seen
 from skillopt_es.projections.fates import note_fates
 from skillopt_es.projections.state import proposals_in
+from skillopt_es.runs.items import history_of, split_of
 
 if TYPE_CHECKING:
-    from skillopt_es.events.catalog import Recorded
-    from skillopt_es.projections.item_results import ItemHistory, Turned, Use
+    from skillopt_es.projections.item_results import Turned, Use
     from skillopt_es.runs.reading import Reading
 
 
 _MOST = 150
 """How many groups are shown, and how many proposals of analysts and of merges."""
 
-_ADVICE: Mapping[type[Event], str] = {
+_EPOCH_TEXTS: Mapping[type[Event], str] = {
     SlowUpdateProposed: "guidance",
     SlowUpdateApplied: "verdict",
-    MetaSkillWritten: "memory",
+    MetaSkillWritten: "meta skill",
 }
 
 
@@ -210,51 +206,8 @@ def epoch_page(end: EpochEnd) -> Iterator[str]:
             if items:
                 yield f"  {category.replace('_', ' ')}: {names(items)}"
     for said in end.events:
-        if type(said.event) in _ADVICE:
-            yield f"{_ADVICE[type(said.event)]}, event {said.seq}: {in_words(said.event)}"
-
-
-_SPLITS: Mapping[Purpose, str] = {
-    "train": "train",
-    "selection": "validation",
-    "slow_previous": "train",
-    "slow_current": "train",
-    "test": "test",
-}
-
-
-def split_of(item: str, reading: Reading) -> str:
-    """The split that an item is in; raises NotInRun for an item that the run does not have."""
-    from skillopt_es.projections.item_results import split_in
-
-    splits = reading.started.splits
-    if split := split_in(splits, item):
-        return split
-    for recorded in results_of(item, reading):  # an imported run may not know its splits
-        assert isinstance(recorded.event, RolloutCompleted)
-        return _SPLITS[recorded.event.purpose]
-    known = (*splits.train, *splits.val, *splits.test)
-    close = difflib.get_close_matches(item, known) or [each for each in known if item in each][:3]
-    if not known:
-        raise NotInRun(f"{reading.run.name} has no result of an item {item}", hint="and it does not know its items")
-    hint = f"did you mean {', '.join(close)}?" if close else f"its items have ids such as {', '.join(known[:3])}"
-    raise NotInRun(f"{reading.run.name} has no item {item}", hint=hint)
-
-
-def results_of(item: str, reading: Reading) -> Iterator[Recorded]:
-    """Its rollouts, found without reading those of other items."""
-    for recorded in reading.read(types=("RolloutCompleted",), mentioning=item):
-        if isinstance(recorded.event, RolloutCompleted) and recorded.event.item == item:
-            yield recorded
-
-
-def history_of(item: str, reading: Reading) -> ItemHistory:
-    """Everything that the run recorded of an item."""
-    from skillopt_es.projections.item_results import HISTORY_TYPES, item_history
-
-    others = reading.read(types=[name for name in HISTORY_TYPES if name != "RolloutCompleted"])
-    records = sorted([*results_of(item, reading), *others], key=lambda recorded: recorded.seq)
-    return item_history(item, (recorded for recorded in records if recorded.seq <= reading.until))
+        if type(said.event) in _EPOCH_TEXTS:
+            yield f"{_EPOCH_TEXTS[type(said.event)]}, event {said.seq}: {in_words(said.event)}"
 
 
 def show_item(item: str, reading: Reading, *, as_json: bool) -> None:

@@ -22,6 +22,7 @@ GARBAGE_THRESHOLD = 100_000
 COMMANDS = {
     "run": ("run", "Train a skill; without CONFIG, the offline demo."),
     "resume": ("run", "Continue a run that stopped."),
+    "sweep": ("sweep", "Train many settings and seeds, and compare them in one table."),
     "estimate": ("estimate", "Estimate a run's calls, tokens, money and time."),
     "fork": ("fork", "Start another run from any moment of a run, with other settings if you like."),
     "replay": ("replay", "Rebuild any moment of a run from its log; --check derives every decision again."),
@@ -41,6 +42,7 @@ COMMANDS = {
     "retract": ("retract", "What descends from an item; a fork without it; its texts erased."),
     "bisect": ("bisect", "When a task began to fail or to pass."),
     "report": ("report", "A run as one HTML page to look at and to send."),
+    "ui": ("ui", "A page in your browser to watch runs."),
     "usage": ("usage", "Calls, tokens and money by stage and step."),
     "verify": ("verify", "Check that nothing in a log was changed."),
     "eval": ("evaluate", "Score any skill on a split."),

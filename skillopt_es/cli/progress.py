@@ -25,7 +25,8 @@ from skillopt_es.presenting.escaping import shown_inline
 from skillopt_es.presenting.event_lines import milestone
 from skillopt_es.presenting.numbers import shown_value
 from skillopt_es.presenting.palette import tone_of
-from skillopt_es.projections.state import AnyState, RunState
+from skillopt_es.projections.state import AnyState
+from skillopt_es.runs.now import Now, Tally
 
 PATIENCE_SECONDS = 30.0
 """After how long a stage says how far it is, where there is no terminal to show it all the time."""
@@ -53,43 +54,25 @@ class Progress:
         self._folder = folder
         self._console = console
         self._live = live
-        self._clock = clock
-        self._began = clock()
-        self._steps_before: int | None = None
-        self._stage = ""
-        self._total = 0
-        self._done = 0
-        self._answered = 0
-        self._stage_began = self._began
+        self._tally = Tally(clock=clock)
         self._timer: asyncio.TimerHandle | None = None
-        self._tokens = 0
-        self._unreported = False
-        self._state = RunState[object]()
 
     def planned(self, task: Task, state: AnyState) -> None:
         """Notes the stage and how much of it there is to do."""
         self._begin(state)
-        called = program_at(state).words
-        match task:
-            case Rollouts(units):
-                self._stage, self._total = called.trying(units[0]), len(units)
-            case Questions(jobs):
-                self._stage, self._total = called.asking[type(jobs[0])], len(jobs)
-            case _:
-                return
-        self._done = self._answered = 0
-        self._stage_began = self._clock()
-        self._state = state
+        tally = self._tally
+        tally.planned(task, state)
+        if not isinstance(task, Rollouts | Questions):
+            return
         self._show()
         if self._live is None:
-            words = f"{self._where()}{self._stage}" + (f", {self._total:,} to do" if self._total > 1 else "")
+            words = f"{self._where()}{tally.stage}" + (f", {tally.total:,} to do" if tally.total > 1 else "")
             with bound(place=task.units[0].place) if isinstance(task, Rollouts) else nullcontext():
-                tell("stage", words, stage=self._stage, to_do=self._total)
+                tell("stage", words, stage=tally.stage, to_do=tally.total)
             self._wait()
 
     def _begin(self, state: AnyState) -> None:
-        if self._steps_before is None:
-            self._steps_before = state.steps_done
+        if self._tally.begin(state):
             if self.notice:
                 tell("note", self.notice)
             tell("run", f"run {self._folder}")
@@ -98,7 +81,7 @@ class Progress:
 
     def _where(self) -> str:
         """The step that is under way, where there is one."""
-        step = program_at(self._state).words.step(self._state)
+        step = program_at(self._tally.state).words.step(self._tally.state)
         return "" if step is None else f"step {step}: "
 
     def _wait(self) -> None:
@@ -109,24 +92,22 @@ class Progress:
             self._timer = asyncio.get_running_loop().call_later(PATIENCE_SECONDS, self._still)
 
     def _still(self) -> None:
-        if self._done < self._total:
-            done = f"{self._done:,} of {self._total:,} done, {self._answered:,} calls answered"
-            tell("still", f"  {self._stage}: {done} after {_clock(self._clock() - self._stage_began)}")
+        tally = self._tally
+        if tally.done < tally.total:
+            done = f"{tally.done:,} of {tally.total:,} done, {tally.answered:,} calls answered"
+            seconds = tally.clock() - tally.stage_began
+            tell("still", f"  {tally.stage}: {done} after {_clock(seconds)}")
             self._wait()
 
     def happened(self, seq: int, event: Event, state: AnyState) -> None:
         """Counts."""
-        self._state = state
-        self._done += 1
         self._begin(state)
+        self._tally.happened(seq, event, state)
         self._show()
 
     def called(self, row: CallRow) -> None:
         """Adds up the tokens."""
-        self._answered += 1
-        used = (row.call.input_tokens, row.call.output_tokens)
-        self._unreported = self._unreported or None in used
-        self._tokens += sum(tokens for tokens in used if tokens is not None)
+        self._tally.called(row)
 
     def _show(self) -> None:
         if self._live is not None:
@@ -138,31 +119,25 @@ class Progress:
 
     def _line(self) -> str:
         """As much as fits beside what is under way and the time: of the rest, the last goes first."""
-        state = self._state
-        where = "" if state.started is None else program_at(state).words.where(state)
-        stage = f"{self._stage} {min(self._done, self._total)}/{self._total}"
+        state, stage = self._tally.state, self._tally.now
+        doing = f"{stage.stage} {stage.done}/{stage.total}"
         values = ""
         if state.current is not None and state.best is not None:
             values = f"current {shown_value(state.current.value)} best {shown_value(state.best.value)}"
-        tokens = f"{self._tokens:,}{'+?' if self._unreported else ''} tokens"
-        parts = (where, stage, values, tokens, self._time())
+        tokens = f"{stage.tokens:,}{'' if stage.all_reported else '+?'} tokens"
+        parts = (stage.where, doing, values, tokens, _time(stage))
         line, over = "", 0
-        for left_out in ((), (tokens,), (tokens, values), (tokens, values, where)):
+        for left_out in ((), (tokens,), (tokens, values), (tokens, values, stage.where)):
             line = " · ".join(part for part in parts if part and part not in left_out)
             over = len(line) - self._console.width
             if over <= 0:
                 return line
-        return line.replace(self._stage, f"{self._stage[: max(0, len(self._stage) - over - 1)]}…", 1)
+        return line.replace(stage.stage, f"{stage.stage[: max(0, len(stage.stage) - over - 1)]}…", 1)
 
-    def _time(self) -> str:
-        elapsed = self._clock() - self._began
-        text = f"{_clock(elapsed)} elapsed"
-        state = self._state
-        done = state.steps_done - (self._steps_before or 0)
-        if state.started is not None and done:
-            left = (state.started.total_steps - state.steps_done) * elapsed / done
-            text += f", about {_clock(left)} left"
-        return text
+
+def _time(now: Now) -> str:
+    text = f"{_clock(now.elapsed)} elapsed"
+    return text if now.left is None else f"{text}, about {_clock(now.left)} left"
 
 
 def _clock(seconds: float) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from skillopt_es.cli.printing import print_json
 from skillopt_es.cli.score_tables import Scored, print_test_types, print_tests, scored_json, tests_by_name
 from skillopt_es.cli.terminal import Toned, field, print_error, print_next, say, tell
-from skillopt_es.deploy.frontmatter import is_name, own_name
+from skillopt_es.deploy.frontmatter import own_name
 from skillopt_es.errors import OutputRefused
 from skillopt_es.events.catalog import RunPaused
 from skillopt_es.events.values import Json, Score
@@ -17,6 +17,7 @@ from skillopt_es.projections.state import AnyState
 from skillopt_es.runs.folders import dir_option
 from skillopt_es.runs.overview import Spent, spent
 from skillopt_es.runs.snapshot import counted_verdicts
+from skillopt_es.skill.frontmatter import is_name
 
 # 130 is what shells say of Ctrl-C; 3 means that nothing is wrong, and the run waits for somebody.
 _PAUSED = {"interrupt": 130, "error": 1, "unmeasured": 1, "unanswered": 1, "optimizer": 1, "handoff": 3, "budget": 3}
@@ -180,13 +181,13 @@ def _name_to_give(state: AnyState) -> str:
 
 
 def limit_option(key: str) -> str:
-    """The option that raises a budget's limit: `--max-calls` for `budget.max_calls`."""
-    return f"--{key.removeprefix('budget.').replace('_', '-')}"
+    """The option that raises a budget's limit: `--max-calls` for `budget.max_calls`; a sweep's has its key alone."""
+    return f"--{key.removeprefix('budget.').replace('_', '-')}" if key.startswith("budget.") else key
 
 
 def resuming(folder: Path, limit: str = "") -> str:
     """The command that goes on with a run; where a limit paused it, with the option that raises it."""
-    more = f" {limit_option(limit)} N" if limit else ""
+    more = f" {limit_option(limit)} N" if limit.startswith("budget.") else ""
     return f"resume {folder.name}{dir_option(folder.parent)}{more}"
 
 

@@ -48,9 +48,9 @@ def why_not_command(
     skillopt-es why-not my-run --step 7 --last 500
     skillopt-es why-not my-run --item date-03
     """
-    from skillopt_es.cli.explain_pages import split_of
     from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
     from skillopt_es.runs.folders import find_run
+    from skillopt_es.runs.items import split_of
     from skillopt_es.runs.reading import Reading
 
     folder = find_run(run, directory)

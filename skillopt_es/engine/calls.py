@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Protocol, cast
 
 from attrs import evolve, frozen
 
-from skillopt_es.engine.budget import bound_of
+from skillopt_es.engine.budget import Bound, CutShort, Purse, Tariff, bound_of
 from skillopt_es.engine.call_records import (
     Asked,
     Exchange,
@@ -27,11 +27,11 @@ from skillopt_es.engine.call_records import (
     recorded_answer,
     recorded_request,
     repeating_call,
+    steps_of,
     steps_text,
     unanswered_call,
 )
 from skillopt_es.engine.in_flight import Held, InFlight, Seats
-from skillopt_es.engine.purse import CutShort, Purse
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased
@@ -39,6 +39,7 @@ from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.logs import bound
 from skillopt_es.ports import (
+    AgentStep,
     CallFailed,
     ChatModel,
     ChatReply,
@@ -53,13 +54,13 @@ from skillopt_es.ports import (
 
 @frozen
 class Answer:
-    """A reply and where it is recorded; `acted` says that an agent did something on its way to it."""
+    """A reply and where it is recorded; `steps` are what an agent did on its way to it."""
 
     text: str
     finish: FinishReason
     ref: CallRef
     tool_calls: tuple[ToolCall, ...] = ()
-    acted: bool = False
+    steps: tuple[AgentStep, ...] = ()
 
 
 class Calls(Protocol):
@@ -94,6 +95,27 @@ class Recorder(Protocol):
         ...
 
 
+class Shared(Protocol):
+    """What several runs share; it lets this one's calls through while there is something left."""
+
+    @property
+    def tariffs(self) -> Mapping[Role, Tariff]:
+        """How each role's calls are counted."""
+        ...
+
+    async def pay(
+        self,
+        role: Role,
+        request: ChatRequest,
+        bound: Bound,
+        ask: Callable[[ChatRequest], Awaitable[ChatReply]],
+        *,
+        ahead: bool = False,
+    ) -> ChatReply:
+        """The answer, as `Purse.pay` gives it."""
+        ...
+
+
 class LiveCalls:
     """Calls against real models, each recorded before its answer can be seen."""
 
@@ -114,6 +136,7 @@ class LiveCalls:
         keep: Callable[[CallRef, Exchange], None] = lambda ref, exchange: None,
         leave: Callable[[FinishedCall, ChatRequest], None] = lambda call, request: None,
         purse: Purse | None = None,
+        shared: Shared | None = None,
     ) -> None:
         self._models = models
         self._journal = journal
@@ -132,6 +155,7 @@ class LiveCalls:
         self._keep = keep
         self._leave = leave
         self._purse = purse
+        self._shared = shared
         self._answering: set[str] = set()
         self._under_way: Counter[str] = Counter()
         self._ended = asyncio.Event()
@@ -229,7 +253,7 @@ class LiveCalls:
         )
         ref = row.ref
         self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
-        return Answer(reply.text, reply.finish, ref, reply.tool_calls, acted=bool(reply.steps))
+        return Answer(reply.text, reply.finish, ref, reply.tool_calls, reply.steps)
 
     async def _complete(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
@@ -256,13 +280,16 @@ class LiveCalls:
         """The answer, as far as the budget covers it; what is asked ahead is no reason to pause, nor to wait."""
 
         async def ask(request: ChatRequest) -> ChatReply:
-            return await model.complete(evolve(request, rest=held.rest))
+            request = evolve(request, rest=held.rest)
+            if self._shared is None:
+                return await model.complete(request)
+            bound = _bound(asked, self._shared.tariffs[asked.role])
+            return await self._shared.pay(asked.role, request, bound, model.complete, ahead=last)
 
         request = asked.request
         if self._purse is None:
             return await ask(request)
-        sizes = {text_digest(message.content): len(message.content.encode()) for message in request.messages}
-        bound = bound_of(asked.recorded, sizes.__getitem__, self._purse.tariffs[asked.role].most_output)
+        bound = _bound(asked, self._purse.tariffs[asked.role])
         return await self._purse.pay(asked.role, request, bound, ask, ahead=last)
 
     async def _answers_others(self, model: str) -> bool:
@@ -300,6 +327,12 @@ class LiveCalls:
                 hint="a prompt, a model or the data changed since; `--ask-again` asks again from here on",
             )
         return None
+
+
+def _bound(asked: Asked, tariff: Tariff) -> Bound:
+    """The most that one try of a question can use."""
+    sizes = {text_digest(message.content): len(message.content.encode()) for message in asked.request.messages}
+    return bound_of(asked.recorded, sizes.__getitem__, tariff.most_output)
 
 
 def _as_backend_error(failure: CallFailed, role: Role, slot: str) -> BackendError:
@@ -364,4 +397,5 @@ def answer_of(row: CallRow, texts: Texts) -> Answer:
     if isinstance(recorded, ErasedText):
         raise TextErased(f"the answer to {row.call.slot} was erased")
     text, calls = read_answer(recorded, row.call.finish)
-    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, acted=row.call.trace is not None)
+    steps = () if row.call.trace is None else steps_of(texts.text(row.call.trace))
+    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, steps)

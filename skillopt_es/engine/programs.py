@@ -22,8 +22,7 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Contest, Task, Unit
+from skillopt_es.engine.tasks import Contest, RunData, Task, Unit
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError
@@ -178,6 +177,7 @@ class Program(Generic[S]):
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
+    One that `trains_folder` begins with a folder of skills, not with one skill.
     """
 
     name: str
@@ -200,6 +200,7 @@ class Program(Generic[S]):
     kind_of: Callable[[str, str], str] = kind_of_call
     check: OwnCheck | None = None
     refuses: Mapping[Deed, Refusal] = field(factory=dict)
+    trains_folder: bool = False
 
     def unreached(self, event: Event) -> bool:
         """Whether an event says that the optimizer could not be reached."""
@@ -218,7 +219,7 @@ def hand_over(program: Program[Any]) -> None:
     Raises ConfigError for a name that an installed program has: what a log says of it must mean one thing.
     """
     if program.name in {point.name for point in entry_points(group=PROGRAMS)}:
-        if _installed(program.name) is program:
+        if installed_program(program.name) is program:
             return
         raise ConfigError(f"a program named {program.name!r} is installed already", hint="give yours another name")
     _HANDED_OVER[program.name] = program
@@ -230,11 +231,12 @@ def program_named(name: str, place: str = "") -> Program[Any]:
 
     Raises ConfigError, which begins with the `place` where the name was written, and names those that train.
     """
-    return _HANDED_OVER[name] if name in _HANDED_OVER else _installed(name, place)
+    return _HANDED_OVER[name] if name in _HANDED_OVER else installed_program(name, place)
 
 
 @cache
-def _installed(name: str, place: str = "") -> Program[Any]:
+def installed_program(name: str, place: str = "") -> Program[Any]:
+    """The program that a package brings under that name; it is looked for once, for every event asks."""
     found = {point.name: point for point in entry_points(group=PROGRAMS)}
     if name not in found:
         ways = [each for each in sorted(found) if _trains(found[each])]

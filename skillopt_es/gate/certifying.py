@@ -16,8 +16,7 @@ from attrs import evolve
 
 from skillopt_es.engine.programs import Decision, program_at
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Evaluation, Task, measure, shuffled
+from skillopt_es.engine.tasks import Decide, Evaluation, RunData, Task, measure, shuffled
 from skillopt_es.events.catalog import CertificateWagered, Event, RolloutCompleted
 from skillopt_es.events.places import FINAL_FRESH, Place
 from skillopt_es.events.values import Bets, Measured

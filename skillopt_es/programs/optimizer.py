@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from skillopt_es.engine.programs import Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, unpacked
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed, RolloutCompleted
 from skillopt_es.events.values import Draft, Edit, Json, Minibatch, Proposal, SkillTree, Stage, Suggestion
 from skillopt_es.ports import ChatRequest, Message
@@ -18,6 +18,7 @@ from skillopt_es.prompts import system_prompt
 from skillopt_es.replies.answers import PatchReply
 from skillopt_es.skill.leaks import LeakGuard, Shown
 
+_FILES = "It has several files. An edit names its own in `file`; without one it is for {main}."
 _ITEMS_OWN = ("user", "tool", "feedback")  # what the agent said is its own, and the system prompt is everybody's
 
 
@@ -54,7 +55,7 @@ def skill_section(skill: SkillTree, title: str = "Current skill") -> str:
     if len(skill.files) == 1:
         return f"## {title}\n{fenced('skill', skill.text or '(empty)')}"
     files = "\n\n".join(fenced(path, text) for path, text in sorted(skill.files.items()))
-    return f"## {title}\n{files}"
+    return f"## {title}\n{_FILES.format(main=skill.main)}\n\n{files}"
 
 
 def guide_section(guide: str) -> str:

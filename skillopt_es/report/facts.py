@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from attrs import define, field, frozen
 
@@ -25,13 +25,12 @@ from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import Head
 from skillopt_es.events.values import Json, SkillTree
 from skillopt_es.projections.chains import CHAIN_TYPES, END_TYPES, Chain, EpochEnd, chains, epoch_ends
-from skillopt_es.projections.imported_usage import UsageThere, usage_there
 from skillopt_es.projections.item_results import ItemResults, item_results
 from skillopt_es.projections.lineage import TYPES, Lineage, lineage
 from skillopt_es.projections.prices import Prices, recorded_prices
-from skillopt_es.projections.summary import DETAILS, Summary, summarize
+from skillopt_es.projections.summary import DETAILS, OVERVIEW, Summary, summarize
 from skillopt_es.projections.trust import Attempts, untrusted_attempts
-from skillopt_es.projections.usage import UsageSums, usage_of
+from skillopt_es.projections.usage import UsageSums, UsageThere, usage_of, usage_there
 from skillopt_es.runs.durations import Durations, durations, moments_of
 from skillopt_es.runs.folders import Status
 from skillopt_es.runs.overview import SESSIONS, Spent, spent_in, status_of
@@ -94,12 +93,13 @@ class _Story:
     """What a log tells, read once: the many rollouts only pass by, all other events are kept."""
 
     reading: Reading
+    types: Collection[str] = BY_NAME
     records: list[Recorded] = field(factory=list)
     untrusted: list[Recorded] = field(factory=list)
 
     def rollouts(self) -> Iterator[Recorded]:
         """The rollouts, while everything else is put aside."""
-        for recorded in self.reading.read(types=BY_NAME):
+        for recorded in self.reading.read(types=self.types):
             event = recorded.event
             if not isinstance(event, RolloutCompleted):
                 self.records.append(recorded)
@@ -113,20 +113,34 @@ class _Story:
         return (recorded for recorded in self.records if type(recorded.event).__name__ in types)
 
 
-def facts_of(reading: Reading, folder: Path) -> Facts:
-    """The facts of a run, up to the first damage of its log."""
-    story = _Story(reading)
+Depth = Literal["glance", "story", "whole"]
+"""How far a run is read: where it stands and its curve; its steps, too, with what led to them; everything."""
+
+_READ: Mapping[Depth, Collection[str]] = {
+    "glance": {*OVERVIEW, *TYPES, *SESSIONS},
+    "story": {name for name in BY_NAME if name != "RolloutCompleted"},
+    "whole": BY_NAME,
+}
+
+
+def facts_of(reading: Reading, folder: Path, depth: Depth = "whole") -> Facts:
+    """The facts of a run, up to the first damage of its log; what is deeper than asked for is left empty."""
+    story = _Story(reading, _READ[depth])
     results = item_results(story.rollouts())  # reads it all, so that everything ends where the log stops being whole
     problems: list[str] = [] if reading.problem is None else [str(reading.problem)]
     sessions = list(story.of(SESSIONS))
     prices = recorded_prices(recorded.event for recorded in sessions)
     summary = summarize(recorded.event for recorded in story.of(DETAILS))
-    found = blame(story.of(BLAME_TYPES))
+    found = blame(story.of(BLAME_TYPES)) if depth == "whole" else None
     there = usage_there(recorded.event for recorded in story.of(("RunImported", "StepImported")))
     own = there is None
     spent = _tried(lambda: spent_in(reading, strict=True), "calls and tokens", problems) if own else None
     by_slot = _tried(lambda: _usage_by_slot(found, reading, prices), "what lines cost", problems) if spent else None
-    times = _tried(lambda: durations(moments_of(reading.log.reader, reading.until)), "times", problems) if own else None
+    timed = own and depth != "glance"
+    times = (
+        _tried(lambda: durations(moments_of(reading.log.reader, reading.until)), "times", problems) if timed else None
+    )
+    deep = depth != "glance"
     return Facts(
         name=reading.run.name,
         run_id=reading.run.run_id,
@@ -140,8 +154,8 @@ def facts_of(reading: Reading, folder: Path) -> Facts:
         started=next((row.event for row in sessions if isinstance(row.event, RunStarted)), None),
         sessions=tuple(_sessions(sessions)),
         tree=lineage(story.of(TYPES)),
-        chains=chains(story.of(CHAIN_TYPES)),
-        ends=epoch_ends(story.of(END_TYPES)),
+        chains=chains(story.of(CHAIN_TYPES)) if deep else {},
+        ends=epoch_ends(story.of(END_TYPES)) if deep else {},
         skills=_skills(story.of(SKILL_TYPES)),
         scored=tuple(_scored(story.of(("SkillScored",)))),
         results=results,

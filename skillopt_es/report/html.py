@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from skillopt_es.presenting.palette import tone_of, verdict_words
 
 _CODE = re.compile(r"`([^`\n]+)`")
-_VOID = frozenset({"br", "col", "hr", "link", "meta"})
+_VOID = frozenset({"br", "col", "hr", "input", "link", "meta"})
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _SPECIAL = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;"})
 # Controls, marks that hide or turn what is read, and halves of characters, which no page can hold.

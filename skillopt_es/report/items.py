@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from attrs import field, frozen
 
@@ -12,7 +12,7 @@ from skillopt_es.presenting.palette import verdict_words
 from skillopt_es.projections.item_results import Results
 from skillopt_es.projections.lineage import Node
 from skillopt_es.report.facts import Facts
-from skillopt_es.report.html import Html, el, fold, join, note, section
+from skillopt_es.report.html import Html, el, fold, join, note, section, text
 
 _MOST_ITEMS = 300
 _LONGEST = 18  # characters of an id that its column has room for
@@ -36,7 +36,11 @@ class Column:
         return {item: pass_rate(outcomes) for item, outcomes in self.results.items()}
 
 
-def items_section(facts: Facts) -> Html | None:
+Named = Callable[[str], Html]
+"""How the name of an item is shown."""
+
+
+def items_section(facts: Facts, named: Named = text) -> Html | None:
     """The maps of validation, training and test items; None where there is no result of a single item."""
     found = facts.results
     validation = list(_by_text(facts))
@@ -49,11 +53,11 @@ def items_section(facts: Facts) -> Html | None:
         return None
     parts = []
     if validation:
-        parts.append(_map("Validation items under each text that was measured", validation))
+        parts.append(_map("Validation items under each text that was measured", validation, named))
     if tests:
-        parts.append(fold("Test items under the texts that were tested", _map("Test items", tests)))
+        parts.append(fold("Test items under the texts that were tested", _map("Test items", tests, named)))
     if train:
-        parts.append(fold("Training items, in the steps that drew them", _map("Training items by step", train)))
+        parts.append(fold("Training items, in the steps that drew them", _map("Training items by step", train, named)))
     return section(
         "Items by step",
         el("p", _legend(), class_="legend"),
@@ -92,7 +96,7 @@ def _tests(facts: Facts) -> Iterator[Column]:
             yield Column(head=name, said=f"{name} skill", kind="", results=results)
 
 
-def _map(caption: str, columns: Sequence[Column]) -> Html:
+def _map(caption: str, columns: Sequence[Column], named: Named) -> Html:
     """A table whose cells are colours and signs; its heads say the step."""
     items = _in_order({item: None for column in columns for item in column.results}, columns)
     shown = items[:_MOST_ITEMS]
@@ -101,7 +105,7 @@ def _map(caption: str, columns: Sequence[Column]) -> Html:
         for column in columns
     ]
     head = el("tr", el("th", "item", scope="col"), *heads, el("th", "passed", scope="col", class_="n"))
-    rows = [_row(item, columns) for item in shown]
+    rows = [_row(item, columns, named) for item in shown]
     totals = el(
         "tr", el("th", "% passed", scope="row"), *(el("td", _share(column.rates)) for column in columns), el("td")
     )
@@ -118,13 +122,13 @@ def _map(caption: str, columns: Sequence[Column]) -> Html:
     return join([el("div", body, class_="scroll tall", tabindex=0, role="region", aria_label=caption), more])
 
 
-def _row(item: str, columns: Sequence[Column]) -> Html:
+def _row(item: str, columns: Sequence[Column], named: Named) -> Html:
     cells = [_cell(column, item) for column in columns]
     tried = [rate for column in columns if (rate := column.rates.get(item)) is not None]
     passed = f"{sum(rate >= _FULL for rate in tried)} of {len(tried)}"
     return el(
         "tr",
-        el("th", item, scope="row", title=item if len(item) > _LONGEST else None),
+        el("th", named(item), scope="row", title=item if len(item) > _LONGEST else None),
         *cells,
         el("td", passed, class_="n"),
     )

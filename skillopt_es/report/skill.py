@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from skillopt_es.audit.blame import Attributed, Blame, BlamedLine, Cost, Maker, blamed_lines
 from skillopt_es.counting import counted
@@ -15,17 +15,22 @@ from skillopt_es.report.html import DASH, Html, el, fold, join, note, row, secti
 _MOST_ITEMS = 8
 
 
-def skill_section(facts: Facts) -> Html | None:
+Leads = Callable[[Maker], str]
+"""Where the mark beside a line leads; empty for nowhere."""
+
+
+def skill_section(facts: Facts, leads: Leads | None = None) -> Html | None:
     """The best skill, and the current one where it is another; None where the log has no skill."""
+    leads = leads or _target
     found = facts.blame
     if found is None:
         return None
     same = found.current.skill.hash == found.best.skill.hash
-    parts: list[Html] = list(_text(facts, found, found.best, "best"))
+    parts: list[Html] = list(_text(facts, found, found.best, "best", leads))
     if not same:
         other = fold(
             f"The skill that is current at the end is another one ({found.current.skill.hash[:12]})",
-            *_text(facts, found, found.current, "current"),
+            *_text(facts, found, found.current, "current", leads),
         )
         parts.append(other)
     return section(
@@ -38,14 +43,14 @@ def skill_section(facts: Facts) -> Html | None:
     )
 
 
-def _text(facts: Facts, found: Blame, text: Attributed, which: str) -> Iterable[Html]:
+def _text(facts: Facts, found: Blame, text: Attributed, which: str, leads: Leads) -> Iterable[Html]:
     """Each file of a text, the main one first, and its makers as a table."""
     files = sorted(text.skill.files, key=lambda file: (file != text.skill.main, file))
     for at, file in enumerate(files):
         lines = blamed_lines(found, text, file, facts.line_usage, facts.untrusted)
         title = f"{file} of the {which} skill"
         head = el("h3", title, " ", el("small", text.skill.hash[:12]))
-        blocks = join(_block(facts, found, block, f"behind-{which}-{at}") for block in _blocks(lines))
+        blocks = join(_block(facts, found, block, f"behind-{which}-{at}", leads) for block in _blocks(lines))
         yield head
         yield el("div", blocks, class_="skill", role="group", aria_label=title) if lines else note("an empty file")
         if lines:
@@ -63,12 +68,12 @@ def _blocks(lines: Sequence[BlamedLine]) -> list[list[BlamedLine]]:
     return blocks
 
 
-def _block(facts: Facts, found: Blame, lines: Sequence[BlamedLine], text: str) -> Html:
+def _block(facts: Facts, found: Blame, lines: Sequence[BlamedLine], text: str, leads: Leads) -> Html:
     maker = lines[0].maker
-    target = _target(maker)
+    target = leads(maker)
     card = f"{text}-{lines[0].number}"
     if target:
-        mark = el("a", short_place(maker), href=f"#{target}", aria_describedby=card)
+        mark = el("a", short_place(maker), href=target, aria_describedby=card)
     else:
         mark = el("span", short_place(maker), tabindex=0, role="note", aria_describedby=card)
     return el(
@@ -81,8 +86,8 @@ def _block(facts: Facts, found: Blame, lines: Sequence[BlamedLine], text: str) -
 
 def _target(maker: Maker) -> str:
     if maker.step is not None:
-        return f"step-{maker.step}"
-    return f"epoch-{maker.epoch}" if maker.epoch is not None else ""
+        return f"#step-{maker.step}"
+    return f"#epoch-{maker.epoch}" if maker.epoch is not None else ""
 
 
 def short_place(maker: Maker) -> str:

@@ -53,13 +53,18 @@ def _step(facts: Facts, line: StepLine) -> Html:
     turned = f"{len(gate.won)} won, {len(gate.lost)} lost" if gate is not None and (gate.won or gate.lost) else ""
     edits = f"{counted(line.applied, 'edit')} applied" if line.applied else ""
     head = _head(f"Step {line.step}", badge(line.verdict), values, turned, edits)
-    body = [_numbers(facts, line, chain), *([] if chain is None else _story(facts, chain))]
-    return fold(head, el("div", *body, id=f"step-{line.step}", class_="body"))
+    return fold(head, el("div", *step_body(facts, line, chain), id=f"step-{line.step}", class_="body"))
+
+
+def step_body(facts: Facts, line: StepLine | None, chain: Chain | None) -> list[Html]:
+    """A step's numbers, if it is over, and what led to its end, as far as it is recorded."""
+    numbers = [] if line is None else [_numbers(facts, line, chain)]
+    return [*numbers, *([] if chain is None else _story(facts, chain))]
 
 
 def _open_step(facts: Facts, chain: Chain) -> Html:
     head = _head(f"Step {chain.step}", badge(""), "", "", "")
-    return fold(head, el("div", *_story(facts, chain), id=f"step-{chain.step}", class_="body"))
+    return fold(head, el("div", *step_body(facts, None, chain), id=f"step-{chain.step}", class_="body"))
 
 
 def _head(name: str, verdict: Html, *facts: str) -> Html:
@@ -185,11 +190,11 @@ def _epoch(facts: Facts, line: EpochLine) -> Html | None:
 
 def _epoch_fold(facts: Facts, epoch: int, verdict: Html, values: str, end: EpochEnd) -> Html:
     head = _head(f"End of epoch {epoch}", verdict, values)
-    return fold(head, el("div", *_advice(facts, end), id=f"epoch-{epoch}", class_="body"), class_="epoch")
+    return fold(head, el("div", *epoch_body(facts, end), id=f"epoch-{epoch}", class_="body"), class_="epoch")
 
 
-def _advice(facts: Facts, end: EpochEnd) -> Iterator[Html]:
-    """The comparison, the guidance and the memory."""
+def epoch_body(facts: Facts, end: EpochEnd) -> Iterator[Html]:
+    """The comparison, the guidance and the meta skill."""
     proposed = end.proposed[-1].event if end.proposed else None
     if proposed is not None and proposed.pairs:
         kinds = Counter(pair.category.replace("_", " ") for pair in proposed.pairs)
@@ -210,7 +215,7 @@ def _advice(facts: Facts, end: EpochEnd) -> Iterator[Html]:
             yield diff_block(before, after, "What the guidance changed")
     for meta in end.meta:
         if meta.event.content:
-            yield el("h3", "The optimizer's memory for later epochs")
+            yield el("h3", "The meta skill: the optimizer's notes for later epochs")
             yield el("blockquote", meta.event.content)
 
 

@@ -155,14 +155,30 @@ Status = Literal["new", "running", "stopped", "paused", "completed", "scored"]
 
 def is_written(folder: Path) -> bool:
     """Whether a live process has the run open for writing, as far as its lock file tells."""
+    holder = _holder(folder)
+    if holder is None:
+        return False
+    host, pid = holder
+    # Whether it lives elsewhere cannot be asked from here.
+    return host != socket.gethostname() or _lives(pid)
+
+
+def writer_here(folder: Path) -> int | None:
+    """The process of this machine that has the run open for writing; None where there is none, or it is elsewhere."""
+    holder = _holder(folder)
+    return holder[1] if holder is not None and holder[0] == socket.gethostname() and _lives(holder[1]) else None
+
+
+def _holder(folder: Path) -> tuple[str, int] | None:
+    """Host and process that the lock file names; a writer that ends leaves the file empty."""
     try:
         holder = json.loads(read_plain(folder / LOCK_FILE))
-        host, pid = str(holder["host"]), int(holder["pid"])
+        return str(holder["host"]), int(holder["pid"])
     except (OSError, ValueError, KeyError, TypeError):
-        return False  # a writer that ends leaves the file empty
-    if host != socket.gethostname():
-        # Whether it lives there cannot be asked from here.
-        return True
+        return None
+
+
+def _lives(pid: int) -> bool:
     if os.name != "posix":
         return False  # nobody can write here; and asking by a signal of number 0 would send one
     try:
@@ -172,7 +188,15 @@ def is_written(folder: Path) -> bool:
     except PermissionError:
         # It lives, and is somebody else's.
         return True
-    return True
+    return not _is_zombie(pid)
+
+
+def _is_zombie(pid: int) -> bool:
+    """Whether it has ended and nobody has asked how: in a container that may last, for its process 1 does not ask."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] == b"Z"
+    except (OSError, IndexError):
+        return False
 
 
 def status_now(recorded: Literal["new", "running", "paused", "completed"], folder: Path) -> Status:

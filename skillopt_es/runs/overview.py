@@ -12,10 +12,9 @@ from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import Problem, VerifyReport
-from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import Prices, recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, OpenStep, Summary, summarize
-from skillopt_es.projections.usage import RunUsage, crashes, usage_of
+from skillopt_es.projections.usage import Ahead, AheadTally, RunUsage, crashes, usage_of
 from skillopt_es.runs.folders import Status, run_folders, status_now
 from skillopt_es.runs.kept import (
     MISFITS,
@@ -38,7 +37,8 @@ class Overview:
     """
     One run: what its log says, whether somebody is writing it, and what is wrong with it, if anything.
 
-    `cost` is its own, of a run whose config has prices in a `currency`; not whole, it is a lower bound.
+    `cost` is its own, of a run whose config has prices in a `currency`; not whole, it is a lower bound. `bests` is what
+    the best skill was worth after each step, thinned out in a long run; `task` is the environment that it names.
     """
 
     folder: Path
@@ -51,6 +51,11 @@ class Overview:
     currency: str = ""
     cost: float | None = None
     cost_is_whole: bool = True
+    bests: tuple[float | None, ...] = ()
+    task: str = ""
+
+
+_MOST_BESTS = 60  # of what the best was worth: a line as wide as a word has no room for more
 
 
 @frozen
@@ -68,7 +73,24 @@ def overview(folder: Path) -> Overview:
         reading.look_at_end(folder)
         events = [recorded.event for recorded in log.read(types=OVERVIEW)]
         used = spent_in(reading) if recorded_prices(events).currency else None  # only prices are worth all calls
-        return _overview(reading, folder, _slim(summarize(events)), used)
+        summary = summarize(events)
+        started = next((event for event in events if isinstance(event, RunStarted)), None)
+        found = _overview(reading, folder, _slim(summary), used)
+        return evolve(found, bests=_bests(summary), task=task_of(started))
+
+
+def task_of(started: RunStarted | None) -> str:
+    """The name of the environment that a run was begun with; empty where it does not say."""
+    settings = None if started is None else started.config.get("env")
+    name = settings.get("name") if isinstance(settings, dict) else None
+    return name if isinstance(name, str) else ""
+
+
+def _bests(summary: Summary) -> tuple[float | None, ...]:
+    """The best skill's value after each step, the last one always among them."""
+    values = [line.best for line in summary.step_lines]
+    every = -(-len(values) // _MOST_BESTS) or 1
+    return tuple(reversed(values[::-1][::every]))
 
 
 def _slim(summary: Summary) -> Summary:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
@@ -21,29 +21,28 @@ from typing import cast
 from attrs import field, fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
-from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
+from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig
-from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, kind_of
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.engine.ahead import Ahead
-from skillopt_es.engine.budget import Reached
+from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Ports, Trainer, Work
-from skillopt_es.engine.purse import Purse
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import CallRef, LostCall, Role
+from skillopt_es.events.values import CallRef, LostCall, Role, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import (
     HANDED_OVER,
@@ -71,6 +70,8 @@ from skillopt_es.projections.state import AnyState
 from skillopt_es.sessions.accounts import StartedCalls, check_bounded, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
+from skillopt_es.sessions.sharing import SharedPurse, open_shared
+from skillopt_es.sessions.skills import check_opening
 
 ENVIRONMENTS = "skillopt_es.environments"
 EXECUTORS = "skillopt_es.executors"
@@ -86,7 +87,7 @@ def registered(group: str) -> dict[str, EntryPoint]:
 
 def provider_of(backend: str) -> Provider[...] | None:
     """What an installed backend says is special about it; nothing for one that says nothing, or is not installed."""
-    point = registered(MODELS).get(backend)
+    point = registered(MODELS).get(kind_of(backend))
     opener: object = None if point is None else point.load()
     return opener if isinstance(opener, Provider) else None
 
@@ -122,10 +123,11 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     if own.backend == HANDED_OVER:
         raise ConfigError(
             f"the {role} of this run is a Python function, {own.model}: a log has its name alone",
-            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…)",
+            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…); "
+            f"a config names a function as model.{role}_backend: python:my_agent.py:answer",
         )
     named = f"model.{written_as(config, role, 'backend')}"
-    opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
+    opener = cast(OpenModel, _find(MODELS, kind_of(own.backend), config, named))
     _refuse_secrets(config, role)
     given = {key.name: getattr(own, key.name) for key in fields(RoleSettings)}
     agent = AgentSettings(
@@ -136,6 +138,9 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         processes=own.agent_processes,
         web_search=own.agent_web_search,
         thinking_tokens=own.agent_thinking_tokens,
+        argv=own.argv,
+        url=own.url,
+        folder=config.folder,
     )
     try:
         return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
@@ -146,13 +151,14 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
 
 def _refuse_secrets(config: RunConfig, role: Role) -> None:
     """An address is recorded and shown, so nothing that could be a key may be part of it."""
-    if may_hold_a_secret(config.role(role).base_url):
-        key = written_as(config, role, "base_url")
-        raise ConfigError(
-            f"{config.place(f'model.{key}')}model.{key} holds credentials, a query (?) or a fragment (#), "
-            "so it is not shown",
-            hint="leave these out, and name the environment variable that holds the key in model.api_key_env",
-        )
+    for setting in ("base_url", "url"):
+        if may_hold_a_secret(getattr(config.role(role), setting)):
+            key = written_as(config, role, setting)
+            raise ConfigError(
+                f"{config.place(f'model.{key}')}model.{key} holds credentials, a query (?) or a fragment (#), "
+                "so it is not shown",
+                hint="leave these out, and name the environment variable that holds the key in model.api_key_env",
+            )
 
 
 def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
@@ -233,9 +239,14 @@ class World:
     model: Callable[[RunConfig, Role], ChatModel]
     environment: Callable[[RunConfig], Environment]
     executor: Callable[[Callable[[], bool]], Executor] = open_executor
+    shared: Callable[[RunConfig, Path], SharedPurse | None] = lambda config, folder: None
 
 
-REAL_WORLD = World(model=lambda config, role: open_model(config, role, os.environ), environment=open_environment)
+REAL_WORLD = World(
+    model=lambda config, role: open_model(config, role, os.environ),
+    environment=open_environment,
+    shared=lambda config, folder: open_shared(config, folder, os.environ),
+)
 
 
 BOTH_ROLES: tuple[Role, ...] = ("target", "optimizer")
@@ -307,7 +318,7 @@ async def open_data(config: RunConfig, world: World) -> AsyncIterator[OpenData]:
 
 @asynccontextmanager
 async def open_world(
-    data: OpenData, folder: Path, session: Session, roles: Sequence[Role] = BOTH_ROLES
+    data: OpenData, skill: SkillTree, folder: Path, session: Session, roles: Sequence[Role] = BOTH_ROLES
 ) -> AsyncIterator[OpenWorld]:
     """The models of these roles; raises ConfigError for one that cannot do, promise or be trusted with what it must."""
     models: dict[Role, ChatModel] = {}
@@ -315,6 +326,7 @@ async def open_world(
         for role in roles:
             models[role] = session.world.model(data.config, role)
         check_target(models["target"], data.environment)
+        check_opening(skill, models["target"], data.environment)
         check_bounded(data.config, models)
         check_walls(data.environment, data.config, folder)
         notes = await hide_answers(models, data.config, folder, warn=session.warn)
@@ -358,20 +370,33 @@ class Stage:
 @asynccontextmanager
 async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session) -> AsyncIterator[Work]:
     """A trainer whose opening events are durable: whatever is paid for belongs to a run that can be resumed."""
-    started = StartedCalls(writer.log.path.parent)
+    folder = writer.log.path.parent
+    started = StartedCalls(folder)
     purse = _purse(writer, stage, started, session) if stage.pays else None
-    work = _wired(writer, stage, world, session, purse)
-    if stage.opening:
-        await work.trainer.append(stage.opening)
-    await work.trainer.settled()
-    if purse is not None:
-        started.open(writer.log, writer.journal)
-    try:
-        yield work
-    except SkillOptError:  # also then every call has come to its end; another error may have left some in flight
+    with _shared(stage, folder, session) as shared:
+        work = _wired(writer, stage, world, session, purse, shared)
+        if stage.opening:
+            await work.trainer.append(stage.opening)
+        await work.trainer.settled()
+        if purse is not None:
+            started.open(writer.log, writer.journal)
+        try:
+            yield work
+        except SkillOptError:  # also then every call has come to its end; another error may have left some in flight
+            started.close()
+            raise
         started.close()
-        raise
-    started.close()
+
+
+@contextmanager
+def _shared(stage: Stage, folder: Path, session: Session) -> Iterator[SharedPurse | None]:
+    """What the run shares with others, until the block ends."""
+    shared = session.world.shared(stage.run.config, folder)
+    try:
+        yield shared
+    finally:
+        if shared is not None:
+            shared.close()
 
 
 def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Session) -> Purse:
@@ -381,16 +406,24 @@ def _purse(writer: RunWriter, stage: Stage, started: StartedCalls, session: Sess
     return open_purse(config, before, clock=session.clock, stopping=session.stopping, note=started.note)
 
 
-def _wired(writer: RunWriter, stage: Stage, world: OpenWorld, session: Session, purse: Purse | None) -> Work:
+def _wired(
+    writer: RunWriter,
+    stage: Stage,
+    world: OpenWorld,
+    session: Session,
+    purse: Purse | None,
+    shared: SharedPurse | None,
+) -> Work:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
 
     def reached() -> Reached | None:
-        return None if purse is None else purse.reached
+        found = (None if each is None else each.reached for each in (purse, shared))
+        return next(filter(None, found), None)
 
     def stopping() -> bool:
         return session.stopping() or reached() is not None
 
-    calls = _calls(writer, stage, world, session, purse, evidence, stopping)
+    calls = _calls(writer, stage, world, session, purse, shared, evidence, stopping)
     executor = session.world.executor(stopping)
     rollouts = RolloutPorts(
         environment=world.data.environment,
@@ -420,6 +453,7 @@ def _calls(
     world: OpenWorld,
     session: Session,
     purse: Purse | None,
+    shared: SharedPurse | None,
     evidence: RecordedTexts,
     stopping: Callable[[], bool],
 ) -> LiveCalls:
@@ -445,6 +479,7 @@ def _calls(
         keep=evidence.keep,
         leave=desk.leave,
         purse=purse,
+        shared=shared,
     )
 
 

@@ -70,9 +70,17 @@ def _questions_to_answer(desk: Desk) -> None:
     (desk.folder / "answer.txt").write_text("P2\n")
 
 
+def _a_sweep(desk: Desk) -> None:
+    for name in ("SKILL.md", "tasks.jsonl"):
+        (desk.folder / name).write_bytes((DEMO_TASKS.parent / name).read_bytes())
+    (desk.folder / "config.yaml").write_text((DEMO_TASKS.parent / "demo.yaml").read_text())
+    (desk.folder / "sweep.yaml").write_text("config: config.yaml\nseeds: [47, 48]\n")
+
+
 BEFORE: Mapping[str, Callable[[Desk], None]] = {
     "docs/audit.md": _corrected_labels,
     "docs/harnesses.md": _questions_to_answer,
+    "docs/sweeps.md": _a_sweep,
     **{f"docs/benchmarks/{name}.md": _downloads(name) for name in MADE},
 }
 BENCH = f"'{sys.executable}' '{ROOT / 'tests' / 'bench' / 'bench_learning.py'}'"

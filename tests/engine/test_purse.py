@@ -8,8 +8,7 @@ from decimal import Decimal
 
 import pytest
 
-from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, Reached, Tariff
-from skillopt_es.engine.purse import CutShort, Purse
+from skillopt_es.engine.budget import NOTHING, Account, Amount, Bound, Caps, CutShort, Purse, Reached, Tariff
 from skillopt_es.events.values import Role
 from skillopt_es.ports import CallFailed, ChatReply, ChatRequest, NotStarted, Try, Usage, may_try_again
 from skillopt_es.projections.prices import Price
@@ -151,7 +150,7 @@ def test_a_purse_that_is_told_nothing_else_minds_its_caps() -> None:
             await ask(plain)
         assert plain.reached == Reached(
             "budget.max_cost",
-            "budget.max_cost is 0.1500, with 0.1000 spent so far: the next call (s) may come to 0.1000",
+            "budget.max_cost is 0.1500, with 0.1000 spent so far: the next call (s) may cost 0.1000",
         )
 
     scene(play())
@@ -267,22 +266,22 @@ def test_nothing_starts_once_time_is_up_or_the_run_is_to_stop() -> None:
         ),
         (
             purse(Caps(tokens=9999), spent=Amount(tokens=9950)),
-            "budget.max_tokens is 9,999, with 9,950 tokens used so far: the next call (s) may come to 100",
+            "budget.max_tokens is 9,999, with 9,950 tokens used so far: the next call (s) may cost 100",
         ),
         (
             purse(Caps(tokens=99), unreported=2),
             (
                 "budget.max_tokens is 99, with 0 tokens used so far (calls whose usage was not reported "
-                "count at their worst: 2): the next call (s) may come to 100"
+                "count at their worst: 2): the next call (s) may cost 100"
             ),
         ),
         (
             purse(Caps(cost=Decimal("0.05")), price=PRICE, currency="USD"),
-            "budget.max_cost is USD 0.0500, with USD 0.0000 spent so far: the next call (s) may come to USD 0.1000",
+            "budget.max_cost is USD 0.0500, with USD 0.0000 spent so far: the next call (s) may cost USD 0.1000",
         ),
         (
             purse(Caps(cost=Decimal("0.05")), price=PRICE),
-            "budget.max_cost is 0.0500, with 0.0000 spent so far: the next call (s) may come to 0.1000",
+            "budget.max_cost is 0.0500, with 0.0000 spent so far: the next call (s) may cost 0.1000",
         ),
     ],
     ids=["calls", "tokens", "unreported", "cost", "no currency"],

@@ -11,8 +11,7 @@ from typing import Literal
 from attrs import frozen
 
 from skillopt_es.engine.programs import Judging
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import comparison_candidates, comparison_sample
+from skillopt_es.engine.tasks import RunData, comparison_candidates, comparison_sample
 from skillopt_es.events.catalog import (
     ComparisonDrawn,
     ComparisonExtended,
@@ -104,8 +103,8 @@ def _ungated(
     )
 
 
-def skip_first_memory(state: ClassicState, run: RunData) -> Event:
-    """The first epoch writes no memory."""
+def skip_first_meta_skill(state: ClassicState, run: RunData) -> Event:
+    """The first epoch writes no meta skill."""
     return MetaSkillWritten(epoch=1, result="first_epoch")
 
 

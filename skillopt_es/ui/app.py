@@ -1,0 +1,325 @@
+"""The pages by their addresses; whatever goes wrong is a page that says what, and what to do next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
+from importlib import resources
+from pathlib import Path
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import ASGIApp
+
+from skillopt_es.audit.regated import Regated
+from skillopt_es.audit.regating import regated
+from skillopt_es.audit.side_by_side import side
+from skillopt_es.audit.spending_curve import spending_curve
+from skillopt_es.config import EvaluationConfig
+from skillopt_es.engine.programs import program_of
+from skillopt_es.engine.tasks import recorded_run
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.errors import RunNotFound, SkillOptError
+from skillopt_es.presenting.documents import plain_event
+from skillopt_es.projections.item_results import item_results
+from skillopt_es.projections.not_taken import NOT_TAKEN_TYPES, not_taken
+from skillopt_es.projections.summary import OVERVIEW, summarize
+from skillopt_es.report.document import document
+from skillopt_es.report.facts import Depth, Facts
+from skillopt_es.report.html import Child, el, note, prose
+from skillopt_es.report.page import headlines_of
+from skillopt_es.report.scores import scores_section
+from skillopt_es.report.settings import config_section, environment_section
+from skillopt_es.report.spending import spending_section
+from skillopt_es.runs.now import now_of
+from skillopt_es.runs.overview import SESSIONS
+from skillopt_es.runs.reading import Reading
+from skillopt_es.runs.run_settings import settings_in
+from skillopt_es.sessions.session import recorded_settings
+from skillopt_es.ui.compare_page import MOST_RUNS, Compared, compare_page
+from skillopt_es.ui.item_pages import event_page, item_page, items_page
+from skillopt_es.ui.refused_page import refused_page, rule_asked
+from skillopt_es.ui.run_page import (
+    LATEST,
+    curve_part,
+    events_page,
+    latest_part,
+    now_part,
+    run_head,
+    steps_part,
+)
+from skillopt_es.ui.runs_page import Asked, runs_list
+from skillopt_es.ui.safety import Guard, Refused, Rules
+from skillopt_es.ui.shell import Visit, address, link, page, part, problem
+from skillopt_es.ui.site import Site
+from skillopt_es.ui.skill_page import skill_page
+from skillopt_es.ui.step_page import epoch_page, step_page
+from skillopt_es.ui.stream import list_stream, run_stream
+
+_PAGE = 200  # events of a page
+_CACHED = {"cache-control": "no-cache"}
+
+
+def application(directory: Path, rules: Rules) -> ASGIApp:
+    """The page over the runs of a directory."""
+    pages = Pages(Site(directory, rules))
+    app = Starlette(routes=pages.routes(), exception_handlers={SkillOptError: pages.failed, 404: pages.missing})
+    return Guard(app, rules)
+
+
+def _number(text: str | None, otherwise: int) -> int:
+    """A number of an address; what is none is as if it had not been given."""
+    return int(text) if text is not None and text.isdecimal() and len(text) < 16 else otherwise
+
+
+class Pages:
+    """Each page of one site."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    def routes(self) -> list[Route]:
+        """Address and page."""
+        run = "/run/{run:str}"
+        return [
+            Route("/", self.runs),
+            Route("/compare", self.compare),
+            Route("/stream", self.runs_stream),
+            Route("/static/{name:str}", static),
+            Route("/favicon.ico", no_icon),
+            Route(run, self.run),
+            Route(f"{run}/stream", self.run_stream),
+            Route(f"{run}/scores", self.scores),
+            Route(f"{run}/scores.json", self.numbers),
+            Route(f"{run}/items", self.items),
+            Route(f"{run}/item", self.item),
+            Route(f"{run}/skill", self.skill),
+            Route(f"{run}/refused", self.refused),
+            Route(f"{run}/cost", self.cost),
+            Route(f"{run}/config", self.config),
+            Route(f"{run}/events", self.events),
+            Route(f"{run}/event/{{number:int}}", self.event),
+            Route(f"{run}/step/{{number:int}}", self.step),
+            Route(f"{run}/epoch/{{number:int}}", self.epoch),
+        ]
+
+    # --- what pages share ------------------------------------------------------------------------------------------
+
+    def visit(self, request: Request) -> Visit:
+        """For whom a page is made."""
+        return self.site.visit(signed_in=self.site.rules.signed_in(request.headers))
+
+    def folder(self, request: Request) -> Path:
+        """The run that an address names."""
+        return self.site.folder(request.path_params["run"])
+
+    def facts(self, request: Request, depth: Depth) -> Facts:
+        """Its facts."""
+        return self.site.facts(self.folder(request), depth)
+
+    def of_run(self, request: Request, name: str, at: str | None, *main: Child, read: int = -1) -> Response:
+        """A page of a run; one that shows it up to event `read` is kept fresh from there on."""
+        stream = address("run", name, "stream", after=read) if read >= 0 else ""
+        title = f"{at or 'run'} of {name}" if at else name
+        return page(title, *main, visit=self.visit(request), run=name, at=at, stream=stream)
+
+    async def failed(self, request: Request, error: Exception) -> Response:
+        """A page that says what is wrong."""
+        assert isinstance(error, SkillOptError)
+        status = 404 if isinstance(error, RunNotFound | NotInRun) else 403 if isinstance(error, Refused) else 400
+        hint = note(error.hint) if error.hint else None
+        back = el("p", link("All runs"))
+        head = el("h1", "That did not work")
+        return page("Not done", head, problem(prose(str(error))), hint, back, visit=self.visit(request), status=status)
+
+    async def missing(self, request: Request, error: Exception) -> Response:
+        """There is no such page."""
+        head, back = el("h1", "There is no such page"), el("p", link("All runs"))
+        return page("Not found", head, back, visit=self.visit(request), status=404)
+
+    # --- the pages -------------------------------------------------------------------------------------------------
+
+    def runs(self, request: Request) -> Response:
+        """The list of runs."""
+        main = runs_list(self.site.overviews(), Asked.of(request.query_params))
+        return page("Runs", *main, visit=self.visit(request), stream="/stream")
+
+    def run(self, request: Request) -> Response:
+        """Where a run stands."""
+        folder = self.folder(request)
+        facts = self.facts(request, "glance")
+        with Reading.of(folder) as reading:
+            latest = list(reading.read(after=max(0, facts.read - LATEST), until=facts.read))
+        main = (
+            part("head", run_head(facts)),
+            now_part(facts, now_of(folder)),
+            curve_part(facts),
+            latest_part(latest),
+            steps_part(facts),
+        )
+        return self.of_run(request, facts.name, "", *main, read=facts.read)
+
+    def scores(self, request: Request) -> Response:
+        """What can be said of the scores."""
+        facts = self.facts(request, "whole")
+        said = scores_section(headlines_of(facts)) or note("Nothing was measured yet.")
+        numbers = el("p", link("The numbers as JSON", "run", facts.name, "scores.json"))
+        head = el("h1", "Scores of ", link(facts.name, "run", facts.name))
+        return self.of_run(request, facts.name, "scores", part("scores-part", head, said, numbers), read=facts.read)
+
+    def numbers(self, request: Request) -> Response:
+        """The same for programs."""
+        return Response(json.dumps(document(self.facts(request, "whole"))), media_type="application/json")
+
+    def items(self, request: Request) -> Response:
+        """Items by candidates."""
+        facts = self.facts(request, "whole")
+        return self.of_run(request, facts.name, "items", *items_page(facts), read=facts.read)
+
+    def item(self, request: Request) -> Response:
+        """One item."""
+        query = request.query_params
+        shown = [_number(value, 0) for value in query.getlist("show")]
+        with Reading.of(self.folder(request)) as reading:
+            main = item_page(reading, query.get("item", ""), shown)
+            return self.of_run(request, reading.run.name, "items", *main)
+
+    def skill(self, request: Request) -> Response:
+        """The skill with its makers."""
+        facts = self.facts(request, "whole")
+        return self.of_run(request, facts.name, "skill", *skill_page(facts, request.query_params), read=facts.read)
+
+    def refused(self, request: Request) -> Response:
+        """What was refused, and what another rule would have said."""
+        folder = self.folder(request)
+        asked = rule_asked(request.query_params)
+        with Reading.of(folder) as reading:
+            refused = not_taken(reading.read(types=NOT_TAKEN_TYPES))
+            rule: EvaluationConfig | None = None
+            found: Regated | str | None = None
+            try:
+                rule = _rule_of(reading, folder)
+                found = regated(reading, folder, asked) if asked and rule is not None else None
+            except SkillOptError as error:  # the list can be read all the same
+                found = f"{error}. {error.hint}"
+            main = refused_page(reading.run.name, refused, rule, request.query_params, found)
+            return self.of_run(request, reading.run.name, "refused", *main)
+
+    def compare(self, request: Request) -> Response:
+        """Runs beside each other."""
+        asked = list(dict.fromkeys(request.query_params.getlist("run")))[:MOST_RUNS]
+        folders = [self.site.folder(name) for name in asked]
+        found = [self.site.kept(folder, "compared", partial(_compared, folder)) for folder in folders]
+        names = [folder.name for folder in self.site.folders()]
+        return page("Compare", *compare_page(names, found, request.query_params), visit=self.visit(request))
+
+    def cost(self, request: Request) -> Response:
+        """Calls, tokens, money and time."""
+        facts = self.facts(request, "story")
+        head = el("h1", "Cost of ", link(facts.name, "run", facts.name))
+        said = spending_section(facts) or note("Nothing of it can be read.")
+        return self.of_run(request, facts.name, "cost", part("cost-part", head, said), read=facts.read)
+
+    def config(self, request: Request) -> Response:
+        """Settings and surroundings."""
+        facts = self.facts(request, "glance")
+        head = el("h1", "Config of ", link(facts.name, "run", facts.name))
+        return self.of_run(request, facts.name, "config", head, config_section(facts), environment_section(facts))
+
+    def step(self, request: Request) -> Response:
+        """A step."""
+        facts = self.facts(request, "story")
+        main = step_page(facts, request.path_params["number"])
+        return self.of_run(request, facts.name, None, *main, read=facts.read)
+
+    def epoch(self, request: Request) -> Response:
+        """The end of an epoch."""
+        facts = self.facts(request, "story")
+        return self.of_run(request, facts.name, None, *epoch_page(facts, request.path_params["number"]))
+
+    def events(self, request: Request) -> Response:
+        """The log's events."""
+        folder = self.folder(request)
+        facts = self.facts(request, "glance")
+        after = min(_number(request.query_params.get("after"), max(0, facts.end - _PAGE)), facts.end)
+        with Reading.of(folder) as reading:
+            rows = list(reading.read(after=after, until=after + _PAGE))
+        return self.of_run(request, facts.name, "events", *events_page(rows, facts, after))
+
+    def event(self, request: Request) -> Response:
+        """One event."""
+        seq = request.path_params["number"]
+        with Reading.of(self.folder(request)) as reading:
+            recorded = next(iter(reading.read(after=seq - 1, until=seq)), None) if 0 < seq < 2**62 else None
+            if recorded is None:
+                raise NotInRun(f"{reading.run.name} has no event {seq}", hint=f"its events are 1 to {reading.end}")
+            payload = json.dumps(plain_event(recorded), indent=2, ensure_ascii=False)
+            return self.of_run(request, reading.run.name, "events", *event_page(reading, recorded, payload))
+
+    # --- what keeps them fresh -------------------------------------------------------------------------------------
+
+    async def runs_stream(self, request: Request) -> Response:
+        """That the list is not as it was."""
+        return _streamed(lambda: list_stream(self.site))
+
+    async def run_stream(self, request: Request) -> Response:
+        """What happens in a run, after the event that the browser had last."""
+        folder = self.folder(request)
+        last = request.headers.get("last-event-id")
+        after = _number(last, _number(request.query_params.get("after"), 0))
+        return _streamed(lambda: run_stream(folder, after))
+
+
+def _rule_of(reading: Reading, folder: Path) -> EvaluationConfig | None:
+    """The settings of a run's gate; None for a run that has none, or whose settings are another trainer's."""
+    started = reading.started
+    if "regate" in program_of(started).refuses:
+        return None
+    return recorded_run(started, folder, recorded_settings(reading)).config.evaluation
+
+
+def _compared(folder: Path) -> Compared:
+    """What is compared of a run."""
+    with Reading.of(folder) as reading:
+        best = _best(reading)
+        tried = item_results(reading.read(types=("RolloutCompleted",), mentioning=best))
+        return Compared(
+            side=side(folder),
+            settings=settings_in(reading.read(types=SESSIONS)),
+            curve=spending_curve(reading),
+            tested=tried.test.get(best, {}),
+            types=tried.types,
+        )
+
+
+def _best(reading: Reading) -> str:
+    """The best skill's hash."""
+    return summarize(recorded.event for recorded in reading.read(types=OVERVIEW)).best.skill
+
+
+def _streamed(messages: Callable[[], AsyncIterator[str]]) -> Response:
+    return StreamingResponse(messages(), media_type="text/event-stream", headers={"x-accel-buffering": "no"})
+
+
+_STATIC: Mapping[str, tuple[str, tuple[tuple[str, str], ...]]] = {
+    "style.css": ("text/css", (("skillopt_es.report", "page.css"), ("skillopt_es.ui", "ui.css"))),
+    "ui.js": ("text/javascript", (("skillopt_es.ui", "ui.js"),)),
+}
+
+
+def no_icon(request: Request) -> Response:
+    """Browsers ask for one by themselves."""
+    return Response(status_code=204)
+
+
+def static(request: Request) -> Response:
+    """The style and the script; nothing else of a folder is ever given."""
+    found = _STATIC.get(request.path_params["name"])
+    if found is None:
+        return PlainTextResponse("There is no such file.\n", 404)
+    kind, files = found
+    text = "\n".join(resources.files(package).joinpath(name).read_text(encoding="utf-8") for package, name in files)
+    return Response(text, media_type=f"{kind}; charset=utf-8", headers=_CACHED)

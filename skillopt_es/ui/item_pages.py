@@ -1,0 +1,200 @@
+"""Items by candidates, one item through the run, and its attempts side by side with the grader's words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import frozen
+
+from skillopt_es.counting import counted
+from skillopt_es.engine.rollout import RecordedTexts, Trajectory, unpacked
+from skillopt_es.errors import NotInRun
+from skillopt_es.events.catalog import Recorded, RolloutCompleted
+from skillopt_es.events.errors import LogError
+from skillopt_es.events.journal import Journal
+from skillopt_es.events.values import Failed, Measured
+from skillopt_es.presenting.event_lines import in_words
+from skillopt_es.presenting.words import fate_words, proposal_words
+from skillopt_es.projections.item_results import ItemHistory
+from skillopt_es.report.facts import Facts
+from skillopt_es.report.html import Child, Html, badge, el, note, row, section, table
+from skillopt_es.report.items import items_section
+from skillopt_es.runs.items import history_of, split_of
+from skillopt_es.runs.reading import Reading
+from skillopt_es.ui.shell import hidden, link, part
+
+_TITLES = {"user": "task", "reply": "agent", "feedback": "grader"}  # others are called what they are
+_MOST_CHARS = 40_000  # of one record: a page must stay readable, and `show` has the rest
+_MOST_ATTEMPTS = 400
+
+
+def items_page(facts: Facts) -> list[Html]:
+    """The heat map; each item leads to its page."""
+    found = items_section(facts, lambda item: link(item, "run", facts.name, "item", item=item))
+    return [part("items", el("h1", "Items of ", link(facts.name, "run", facts.name)), found or note("No results yet."))]
+
+
+@frozen(kw_only=True)
+class Attempt:
+    """One result of an item with its trajectory; `why` says why that cannot be shown."""
+
+    seq: int
+    event: RolloutCompleted
+    trajectory: Trajectory | None
+    why: str = ""
+
+
+def attempt_of(reading: Reading, seq: int) -> Attempt:
+    """The attempt that an event records; raises NotInRun for one that is no attempt."""
+    recorded = next(iter(reading.read(after=seq - 1, until=seq)), None) if seq > 0 else None
+    if recorded is None or not isinstance(recorded.event, RolloutCompleted):
+        raise NotInRun(f"event {seq} of {reading.run.name} is no attempt at an item")
+    event = recorded.event
+    if not event.trajectory:
+        return Attempt(seq=seq, event=event, trajectory=None, why="No trajectory was recorded.")
+    try:
+        read = unpacked(event, RecordedTexts(reading.log, Journal(reading.log.reader)))
+    except LogError as error:
+        return Attempt(seq=seq, event=event, trajectory=None, why=f"It cannot be read: {error}")
+    return Attempt(seq=seq, event=event, trajectory=read)
+
+
+def item_page(reading: Reading, item: str, shown: Sequence[int]) -> list[Html]:
+    """Everything of one item; the attempts whose events are in `shown` stand side by side, else the last one."""
+    split = split_of(item, reading)
+    history = history_of(item, reading)
+    seqs = [seen.seq for seen in history.results]
+    chosen = [seq for seq in shown if seq in seqs][:2] or seqs[-1:]
+    name = reading.run.name
+    head = el("h1", el("bdi", item), " ", el("small", f"{split} item of "), link(name, "run", name))
+    beside = [_attempt(attempt_of(reading, seq), name) for seq in chosen]
+    parts: list[Child] = [
+        head,
+        _attempts(history, name, chosen),
+        section("What it did", el("div", *beside, class_=f"beside of-{len(beside)}"), name="attempts-beside"),
+        *_uses(history, name),
+    ]
+    return [part("item", *parts)]
+
+
+def _attempts(history: ItemHistory, run: str, chosen: Sequence[int]) -> Html:
+    """All attempts in a table in which two can be picked."""
+    results = history.results[-_MOST_ATTEMPTS:]
+    rows = []
+    for seen in results:
+        event, picked = seen.event, seen.seq in chosen
+        box = el(
+            "input", type="checkbox", name="show", value=seen.seq, checked=picked,
+            aria_label=f"show the attempt of event {seen.seq}",
+        )  # fmt: skip
+        cells: list[tuple[Child, bool]] = [
+            (link(event.place, "run", run, "item", item=history.item, show=seen.seq), False),
+            (_result(event), False),
+            (event.failure or "", False),
+            (el("code", event.skill[:8]), False),
+        ]
+        rows.append(row(box, cells))
+    headers = [("show", False), ("where", False), ("result", False), ("failure", False), ("skill", False)]
+    left = len(history.results) - len(results)
+    return el(
+        "form",
+        *hidden({"item": history.item}),
+        table(f"{counted(len(history.results), 'attempt')}", headers, rows),
+        note(f"The first {left:,} are left out.") if left else None,
+        el("button", "Show two side by side", type="submit"),
+        method="get",
+    )
+
+
+def _result(event: RolloutCompleted) -> Html:
+    match event.outcome:
+        case Measured(hard, soft):
+            kind = "passed" if event.outcome.passed else "failed"
+            return el("span", badge(kind), f" {hard:g} hard, {soft:.2f} soft")
+        case Failed(kind, message):
+            return el("span", badge("not measured"), f" {kind}: {message}")
+        case _:
+            return badge("not run")
+
+
+def _attempt(attempt: Attempt, run: str) -> Html:
+    """One trajectory, with the grader's words at its end."""
+    event = attempt.event
+    head = [
+        el("h3", link(f"event {attempt.seq:,}", "run", run, "event", attempt.seq), f" at {event.place}"),
+        el("p", _result(event)),
+    ]
+    if event.failure or event.detail:
+        head.append(el("p", el("b", event.failure or "detail"), f" {event.detail}", class_="grader"))
+    if event.prediction:
+        head.append(el("p", "Answered ", el("code", event.prediction)))
+    if event.trust == "untrusted":
+        head.append(note("Nobody vouches for the texts that it saw."))
+    if attempt.trajectory is None:
+        return el("article", *head, note(attempt.why), class_="attempt")
+    records = [_record(kind, said) for kind, said in attempt.trajectory.records]
+    return el("article", *head, *records, class_="attempt")
+
+
+def _record(kind: str, said: str) -> Html:
+    cut = len(said) > _MOST_CHARS
+    more = note(f"{len(said) - _MOST_CHARS:,} more characters; `skillopt-es show` has them.") if cut else None
+    body = el("pre", said[:_MOST_CHARS], tabindex=0, role="group", aria_label=_TITLES.get(kind, kind))
+    return el("div", el("h4", _TITLES.get(kind, kind)), body, more, class_=f"record {kind}")
+
+
+def _uses(history: ItemHistory, run: str) -> Iterator[Html]:
+    """What analysts made of it, and where it turned."""
+    if history.turned:
+        rows = [
+            row(
+                link(f"step {turned.step}", "run", run, "step", turned.step)
+                if turned.step is not None
+                else link(f"end of epoch {turned.epoch}", "run", run, "epoch", turned.epoch),
+                [(turned.how, False), (badge(turned.action) if turned.action else "", False)],
+            )
+            for turned in history.turned
+        ]
+        yield section(
+            "Where it turned",
+            table("Gates and comparisons", [("where", False), ("how", False), ("the verdict", False)], rows),
+            name="turned",
+        )
+    if history.uses:
+        parts = [
+            el(
+                "li",
+                link(use.patch.event.patch, "run", run, "step", use.patch.event.step),
+                f" as a {use.patch.event.kind}: {use.patch.event.result}",
+                el(
+                    "ul",
+                    *(
+                        el("li", proposal_words(each), *(el("small", f" {fate_words(fate)}") for fate in fates))
+                        for each, fates in use.proposals
+                    ),
+                ),
+            )
+            for use in history.uses
+        ]
+        yield section("Analysts that saw it", el("ul", *parts), name="uses")
+
+
+def event_page(reading: Reading, recorded: Recorded, payload: str) -> list[Html]:
+    """One event, whole."""
+    name, event = reading.run.name, recorded.event
+    more = None
+    if isinstance(event, RolloutCompleted):
+        more = el("p", link("The attempt", "run", name, "item", item=event.item, show=recorded.seq))
+    facts: Mapping[str, str] = {
+        "recorded": recorded.recorded_at,
+        "hash": recorded.hash,
+        "follows": recorded.prev_hash,
+    }
+    pairs = [part for key, value in facts.items() for part in (el("dt", key), el("dd", el("code", value)))]
+    return [
+        el("h1", f"Event {recorded.seq:,} of ", link(name, "run", name)),
+        el("p", el("b", type(event).__name__), f": {in_words(event)}"),
+        more or el("p"),
+        el("dl", *pairs, class_="pairs"),
+        el("pre", payload, class_="payload", tabindex=0, role="group", aria_label="The event as JSON"),
+    ]

@@ -1,0 +1,190 @@
+"""A run's first page: what it is doing now, its curve, what happened last, and its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from skillopt_es.counting import counted
+from skillopt_es.events.catalog import Recorded
+from skillopt_es.presenting.event_lines import in_words
+from skillopt_es.presenting.numbers import shown_cost, shown_seconds
+from skillopt_es.projections.lines import EpochLine, StepLine
+from skillopt_es.report.curve import curve_section
+from skillopt_es.report.facts import Facts
+from skillopt_es.report.html import DASH, Html, badge, count, el, moment, note, prose, row, score, section, table
+from skillopt_es.runs.now import Now
+from skillopt_es.ui.shell import link, part, problem, status_badge, tile
+
+LATEST = 12
+"""How many of the last happenings are shown."""
+_MOST_STEPS = 60
+
+
+def run_head(facts: Facts) -> Html:
+    """Name, status, and why it stands still, if it does."""
+    summary = facts.summary
+    said = [f"Step {summary.step} of {summary.steps}, epoch {summary.epoch} of {summary.epochs}."]
+    if summary.is_evaluation:
+        said = ["An evaluation of one skill."]
+    if facts.status == "paused":
+        said.append(f"Paused: {summary.paused}.")
+    if facts.status == "stopped":
+        said.append("Nobody is writing it: its process ended before the run did.")
+    if summary.imported is not None:
+        said.append(f"Imported from results of {summary.imported.source}.")
+    fork = None
+    if summary.forked is not None:
+        parent = link(summary.forked.parent, "run", summary.forked.parent)
+        fork = el("span", " A fork of ", parent, f" after event {summary.forked.seq:,}.")
+    return el(
+        "div",
+        el("h1", el("bdi", facts.name), " ", status_badge(facts.status, damaged=bool(facts.problems))),
+        el("p", " ".join(said), fork, class_="lead"),
+        *([problem(*(prose(each) for each in facts.problems))] if facts.problems else []),
+    )
+
+
+def now_part(facts: Facts, now: Now | None) -> Html:
+    """The numbers that people watch; of a run at work, those of its own terminal."""
+    summary = facts.summary
+    tiles = [
+        tile("current on validation", score(summary.current.value), live="current"),
+        tile("best on validation", score(summary.best.value), live="best"),
+    ]
+    if now is not None:
+        waits = f"{counted(now.waiting, 'call')} waiting, {now.failed:,} failed"
+        tiles += [
+            tile("stage", now.stage or "planning", f"{now.done:,} of {now.total:,}", live="stage"),
+            tile("calls in flight", f"{now.in_flight:,}", waits, live="in_flight"),
+            tile("tokens of this session", _tokens(now), live="tokens"),
+            tile("elapsed", shown_seconds(now.elapsed), _left(now), live="elapsed"),
+        ]
+    if facts.spent is not None and facts.spent.usage.total.calls:
+        total = facts.spent.usage.total
+        tiles.append(tile("calls", f"{total.calls:,}", f"{total.failed:,} failed"))
+        if facts.spent.currency:
+            tiles.append(tile("cost", f"{facts.spent.currency} {shown_cost(total.cost)}", "by its recorded prices"))
+    return part("now", el("dl", *tiles, class_="tiles"), *([_bar(now)] if now is not None else []))
+
+
+def _tokens(now: Now) -> str:
+    return f"{now.tokens:,}{'' if now.all_reported else '+'}"
+
+
+def _left(now: Now) -> str:
+    return "" if now.left is None else f"about {shown_seconds(now.left)} left"
+
+
+def now_words(now: Now | None) -> dict[str, str]:
+    """The same numbers for an open page, by the names of their tiles."""
+    if now is None:
+        return {}
+    return {
+        "stage": now.stage or "planning",
+        "stage-more": f"{now.done:,} of {now.total:,}",
+        "in_flight": f"{now.in_flight:,}",
+        "in_flight-more": f"{counted(now.waiting, 'call')} waiting, {now.failed:,} failed",
+        "tokens": _tokens(now),
+        "elapsed": shown_seconds(now.elapsed),
+        "elapsed-more": _left(now),
+        "done": str(now.done),
+        "total": str(max(1, now.total)),
+    }
+
+
+def _bar(now: Now) -> Html:
+    said = f"{now.done} of {now.total}"
+    return el("progress", said, value=now.done, max=max(1, now.total), id="progress", aria_label="This stage")
+
+
+def curve_part(facts: Facts) -> Html:
+    """Validation scores by step; the marks lead to the steps' pages."""
+    drawn = None if facts.summary.is_evaluation else curve_section(facts)
+    more = el("p", link("Over calls, tokens, money or time, and beside other runs", "compare", run=facts.name))
+    return part("curve-part", drawn, more if drawn is not None else None)
+
+
+def latest_part(records: Sequence[Recorded]) -> Html:
+    """What happened last, the newest first; an open page adds to it."""
+    rows = [happening(recorded) for recorded in reversed(records)]
+    body = el("ol", *rows, id="happened", class_="happened", data_most=4 * LATEST)
+    return el("section", el("h2", "What happened last", id="latest-title"), body, aria_labelledby="latest-title")
+
+
+def happening(recorded: Recorded) -> Html:
+    """One event in a line."""
+    kind = type(recorded.event).__name__
+    return el(
+        "li",
+        el("span", f"{recorded.seq:,}", class_="seq"),
+        el("time", recorded.recorded_at[11:19], datetime=recorded.recorded_at),
+        el("b", kind),
+        el("span", in_words(recorded.event)),
+        data_seq=recorded.seq,
+    )
+
+
+def steps_part(facts: Facts) -> Html:
+    """The steps, the newest first, each with its verdict; they lead to their pages."""
+    lines = facts.summary.lines
+    if not lines:
+        return part("steps-part")
+    headers = [("step", False), ("verdict", False), ("current", True), ("candidate", True), ("best", True),
+               ("train", True)]  # fmt: skip
+    shown = lines[-_MOST_STEPS:]
+    rows = [
+        _step_row(facts, line) if isinstance(line, StepLine) else _epoch_row(facts, line) for line in reversed(shown)
+    ]
+    left = len(lines) - len(shown)
+    more = note(f"The first {left:,} are left out here; `skillopt-es status` has all of them.") if left else None
+    body = table("Steps and ends of epochs, the newest first", headers, rows, kind="steps")
+    return part("steps-part", section("Steps", body, more, name="steps"))
+
+
+def _step_row(facts: Facts, line: StepLine) -> Html:
+    name = link(f"step {line.step}", "run", facts.name, "step", line.step)
+    most = "≤ " if line.bound else ""
+    cells: list[tuple[Html | str, bool]] = [
+        (badge(line.verdict), False),
+        (score(line.current), True),
+        (DASH if line.candidate is None else f"{most}{score(line.candidate)}", True),
+        (score(line.best), True),
+        (DASH if line.train is None else f"{score(line.train.hard)} of {count(line.train.measured)}", True),
+    ]
+    return row(name, cells, id=f"step-{line.step}")
+
+
+def _epoch_row(facts: Facts, line: EpochLine) -> Html:
+    name = link(f"end of epoch {line.epoch}", "run", facts.name, "epoch", line.epoch)
+    cells: list[tuple[Html | str, bool]] = [
+        (badge(line.slow_update) if line.slow_update else "ended", False),
+        (score(line.current), True),
+        (score(line.candidate), True),
+        (score(line.best), True),
+        (DASH, True),
+    ]
+    return row(name, cells, id=f"epoch-{line.epoch}", class_="epoch")
+
+
+def events_page(records: Sequence[Recorded], facts: Facts, after: int) -> Iterator[Html]:
+    """A page of the log's events, in their order."""
+    rows = [
+        row(
+            link(f"{recorded.seq:,}", "run", facts.name, "event", recorded.seq),
+            [
+                (moment(recorded.recorded_at), False),
+                (type(recorded.event).__name__, False),
+                (in_words(recorded.event), False),
+            ],
+        )
+        for recorded in records
+    ]
+    yield el("h1", f"Events of {facts.name}")
+    headers = [("event", True), ("recorded", False), ("type", False), ("says", False)]
+    yield table(f"Events {after + 1:,} to {after + len(rows):,} of {facts.end:,}", headers, rows, kind="events")
+    parts = []
+    if after:
+        parts.append(link("Earlier", "run", facts.name, "events", after=max(0, after - 200)))
+    if records and records[-1].seq < facts.end:
+        parts.append(link("Later", "run", facts.name, "events", after=records[-1].seq))
+    yield el("p", *parts, class_="links")

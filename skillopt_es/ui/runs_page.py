@@ -1,0 +1,176 @@
+"""The list of runs: score with its interval, state, spend and curve; filtered, sorted and grouped by task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+
+from attrs import frozen
+
+from skillopt_es.counting import counted
+from skillopt_es.projections.intervals import Interval, wilson
+from skillopt_es.projections.lines import EvaluationLine
+from skillopt_es.report.html import DASH, Html, count, el, note, row, score, table
+from skillopt_es.runs.overview import Overview, Unreadable
+from skillopt_es.ui.shell import choice, link, part, sparkline, status_badge
+
+_SORTS: Mapping[str, str] = {
+    "written": "last written",
+    "name": "name",
+    "best": "best on validation",
+    "test": "best on test",
+    "cost": "cost",
+    "calls": "calls",
+}
+_STATES = ("running", "paused", "stopped", "completed", "scored", "new", "unreadable")
+
+
+@frozen(kw_only=True)
+class Asked:
+    """What of the list is wanted."""
+
+    words: str = ""
+    state: str = ""
+    task: str = ""
+    sort: str = "written"
+    grouped: bool = False
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Asked:
+        """As an address says it; what it says wrongly is left out."""
+        sort = query.get("sort", "written")
+        return cls(
+            words=query.get("q", "").strip().lower(),
+            state=query.get("state", ""),
+            task=query.get("task", ""),
+            sort=sort if sort in _SORTS else "written",
+            grouped=query.get("group") == "task",
+        )
+
+
+def runs_list(found: Sequence[Overview | Unreadable], asked: Asked) -> list[Html]:
+    """The form that filters, and the runs that it leaves."""
+    shown = sorted((each for each in found if _is_wanted(each, asked)), key=_ORDER[asked.sort])
+    if asked.sort != "name":
+        shown.reverse()
+    return [
+        el("h1", "Runs"),
+        _form(found, asked),
+        part("runs", *_tables(found, shown, asked)),
+    ]
+
+
+def _tables(found: Sequence[Overview | Unreadable], shown: Sequence[Overview | Unreadable], asked: Asked) -> list[Html]:
+    if not found:
+        return [note("There is no run here yet. `skillopt-es run` starts one.")]
+    if not shown:
+        return [note("No run is like that.")]
+    said = note(f"{len(shown)} of {counted(len(found), 'run')}.") if len(shown) < len(found) else None
+    tables: Iterable[Html]
+    if asked.grouped:
+        by_task = sorted(shown, key=_task)
+        tables = [_table(task or "no task is recorded", list(rows)) for task, rows in groupby(by_task, key=_task)]
+    else:
+        tables = [_table("Runs", shown)]
+    return [*tables, *([said] if said else [])]
+
+
+def _form(found: Sequence[Overview | Unreadable], asked: Asked) -> Html:
+    tasks = sorted({_task(each) for each in found} - {""})
+    states = {"": "any", **{state: state for state in _STATES if any(_state(each) == state for each in found)}}
+    return el(
+        "form",
+        el("label", el("span", "Name or text"), el("input", type="search", name="q", value=asked.words)),
+        choice("State", "state", states, asked.state),
+        choice("Task", "task", {"": "any", **{task: task for task in tasks}}, asked.task),
+        choice("Sorted by", "sort", _SORTS, asked.sort),
+        choice("Grouped", "group", {"": "no", "task": "by task"}, "task" if asked.grouped else ""),
+        el("button", "Show", type="submit"),
+        method="get",
+        action="/",
+        class_="filters",
+        data_live="runs",
+        role="search",
+    )
+
+
+def _is_wanted(each: Overview | Unreadable, asked: Asked) -> bool:
+    if asked.state and _state(each) != asked.state:
+        return False
+    if asked.task and _task(each) != asked.task:
+        return False
+    return all(word in f"{each.folder.name} {_task(each)} {_state(each)}".lower() for word in asked.words.split())
+
+
+def _state(each: Overview | Unreadable) -> str:
+    return "unreadable" if isinstance(each, Unreadable) else each.status
+
+
+def _task(each: Overview | Unreadable) -> str:
+    return "" if isinstance(each, Unreadable) else each.task
+
+
+def _by(value: Callable[[Overview], float | int | str | None]) -> Callable[[Overview | Unreadable], tuple[object, ...]]:
+    """Orders by a number, those without one at the end of a list that begins with the highest."""
+
+    def order(each: Overview | Unreadable) -> tuple[object, ...]:
+        known = None if isinstance(each, Unreadable) else value(each)
+        return (known is not None, *([] if known is None else [known]), each.folder.name)
+
+    return order
+
+
+def _tested(each: Overview) -> EvaluationLine | None:
+    """The best skill on the test items."""
+    best = each.summary.best.skill
+    return next((line for line in each.summary.tests if line.skill == best and line.score.measured), None)
+
+
+def _test_score(each: Overview) -> float | None:
+    line = _tested(each)
+    return None if line is None else line.score.hard
+
+
+_ORDER: Mapping[str, Callable[[Overview | Unreadable], tuple[object, ...]]] = {
+    "name": lambda each: (each.folder.name,),
+    "written": _by(lambda each: each.written),
+    "best": _by(lambda each: each.summary.best.value),
+    "test": _by(_test_score),
+    "cost": _by(lambda each: each.cost),
+    "calls": _by(lambda each: each.calls),
+}
+
+
+def _table(caption: str, shown: Sequence[Overview | Unreadable]) -> Html:
+    headers = [("run", False), ("state", False), ("step", True), ("best on validation", True), ("", False),
+               ("best on test", True), ("95 % interval", True), ("calls", True), ("cost", True),
+               ("last written (UTC)", False)]  # fmt: skip
+    return table(caption, headers, [_row(each) for each in shown], kind="runs")
+
+
+def _row(each: Overview | Unreadable) -> Html:
+    name = link(each.folder.name, "run", each.folder.name)
+    if isinstance(each, Unreadable):
+        cell = el("td", status_badge("unreadable", damaged=False), el("small", f" {each.why}"), colspan=9)
+        return el("tr", el("th", name, scope="row"), cell)
+    summary, tested = each.summary, _tested(each)
+    measured = None if tested is None else tested.score.measured
+    interval = wilson(tested.score.hard, measured) if tested is not None and measured else None
+    step = DASH if summary.is_evaluation else f"{summary.step}/{summary.steps}"
+    spark = sparkline(each.bests, f"The best of {each.folder.name} by step")
+    cells: list[tuple[Html | str | None, bool]] = [
+        (status_badge(each.status, damaged=bool(each.problem)), False),
+        (step, True),
+        (score(summary.best.value), True),
+        (spark, False),
+        (DASH if tested is None else score(tested.score.hard), True),
+        (_interval(interval), True),
+        (DASH if summary.imported is not None else count(each.calls), True),
+        (DASH if each.cost is None else f"{each.currency} {each.cost:.4f}{'' if each.cost_is_whole else '+'}", True),
+        (each.written[:16].replace("T", " "), False),
+    ]
+    return row(name, cells)
+
+
+def _interval(interval: Interval | None) -> str:
+    return DASH if interval is None else f"{interval.low:.3f} to {interval.high:.3f}"

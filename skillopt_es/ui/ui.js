@@ -1,0 +1,150 @@
+// Keeps an open page fresh. Without it every page reads as it was when it was loaded.
+"use strict";
+
+const main = document.getElementById("main");
+const live = document.getElementById("live");
+const WAIT = 300; // milliseconds in which several reasons for a fresh look become one
+
+function say(words, kind) {
+  live.textContent = words;
+  live.dataset.kind = kind;
+}
+
+function later(action, wait) {
+  let timer = 0;
+  return () => {
+    clearTimeout(timer);
+    timer = setTimeout(action, wait);
+  };
+}
+
+// --- a fresh look: the parts of the page are exchanged for those of the same page as it is now
+
+let looking = false;
+let again = false;
+
+async function look() {
+  if (looking) {
+    again = true;
+    return;
+  }
+  looking = true;
+  try {
+    const answer = await fetch(location.href, { headers: { accept: "text/html" } });
+    if (answer.ok) exchange(new DOMParser().parseFromString(await answer.text(), "text/html"));
+  } catch {
+    say("connection lost", "lost");
+  } finally {
+    looking = false;
+    if (again) {
+      again = false;
+      setTimeout(look, WAIT);
+    }
+  }
+}
+
+function exchange(fresh) {
+  for (const old of document.querySelectorAll("[data-part]")) {
+    const now = fresh.getElementById(old.id);
+    if (!now || now.innerHTML === old.innerHTML || old.contains(document.activeElement) && isField(document.activeElement)) continue;
+    const open = new Set([...old.querySelectorAll("details[open] > summary")].map((each) => each.textContent));
+    const focused = old.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+    old.replaceChildren(...now.childNodes);
+    for (const summary of old.querySelectorAll("details > summary")) {
+      if (open.has(summary.textContent)) summary.parentElement.open = true;
+    }
+    if (focused) [...old.querySelectorAll("a[href]")].find((each) => each.getAttribute("href") === focused)?.focus();
+  }
+}
+
+function isField(element) {
+  return ["INPUT", "SELECT", "TEXTAREA"].includes(element.tagName);
+}
+
+const lookSoon = later(look, WAIT);
+
+// --- what happens: each event once, in order, by its number
+
+let last = -1;
+
+function happened(event) {
+  const said = JSON.parse(event.data);
+  if (said.seq <= last) return;
+  last = said.seq;
+  main.dataset.seq = said.seq;
+  const list = document.getElementById("happened");
+  if (list) {
+    list.prepend(line(said));
+    while (list.children.length > Number(list.dataset.most)) list.lastElementChild.remove();
+  }
+  if (said.turned) lookSoon();
+}
+
+function line(said) {
+  const row = document.createElement("li");
+  row.dataset.seq = said.seq;
+  const cell = (name, words) => {
+    const made = document.createElement(name);
+    made.textContent = words;
+    row.append(made);
+    return made;
+  };
+  cell("span", said.seq.toLocaleString("en")).className = "seq";
+  cell("time", said.at.slice(11, 19)).dateTime = said.at;
+  cell("b", said.type);
+  cell("span", said.says);
+  return row;
+}
+
+let working = false;
+
+function doing(event) {
+  const said = JSON.parse(event.data);
+  const is = "stage" in said;
+  if (is !== working) lookSoon();
+  working = is;
+  for (const tile of document.querySelectorAll("[data-now]")) {
+    const name = tile.dataset.now;
+    if (name in said) tile.textContent = said[name];
+    const more = tile.parentElement.querySelector("small");
+    if (more && `${name}-more` in said) more.textContent = said[`${name}-more`];
+  }
+  const bar = document.getElementById("progress");
+  if (bar && is) {
+    bar.max = Number(said.total);
+    bar.value = Number(said.done);
+  }
+}
+
+if (main.dataset.stream) {
+  working = document.querySelector('[data-now="stage"]') !== null;
+  const stream = new EventSource(main.dataset.stream);
+  stream.addEventListener("happened", happened);
+  stream.addEventListener("now", doing);
+  stream.addEventListener("changed", lookSoon);
+  stream.addEventListener("state", (event) => {
+    const said = JSON.parse(event.data);
+    say(said.written === false ? "at rest" : "live", said.written === false ? "rest" : "live");
+  });
+  stream.onerror = () => say("connection lost, trying again", "lost");
+}
+
+// --- forms that answer while they are filled in
+
+for (const form of document.querySelectorAll("form[data-live]")) {
+  const ask = later(() => {
+    const asked = new URLSearchParams(new FormData(form));
+    for (const [name, value] of [...asked]) if (value === "") asked.delete(name);
+    history.replaceState(null, "", asked.size ? `?${asked}` : location.pathname);
+    look();
+  }, WAIT);
+  form.addEventListener("input", (event) => {
+    const shown = event.target.parentElement?.querySelector("output");
+    if (shown) shown.textContent = event.target.value;
+    ask();
+  });
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask();
+  });
+}

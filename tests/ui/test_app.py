@@ -1,0 +1,83 @@
+"""The pages of a site: each of them reads, for runs of every kind, and nothing leads out of the directory."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from support.asking import Asking
+
+PAGES = ("", "/scores", "/items", "/skill", "/cost", "/config", "/events", "/event/1", "/step/1", "/epoch/1")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_of_a_run_reads(asking: Asking, page: str) -> None:
+    """Without a script."""
+    answer = asking.get(f"/run/demo{page}")
+    assert answer.status_code == 200
+    assert "<main" in answer.text
+    assert 'aria-label="Pages of demo"' in answer.text
+
+
+def test_the_list_has_each_run_with_its_score(asking: Asking) -> None:
+    """And says where it stands."""
+    text = asking.get("/").text
+    assert 'href="/run/demo"' in text
+    assert "completed" in text
+    assert "1.0000" in text
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/run/..%2f..%2fetc", "/run/%2fetc", "/run/demo%00", "/run/nope", "/run/demo/step/99",
+        "/run/demo/epoch/99", "/run/demo/event/0", "/run/demo/event/99999999999999999999", "/run/demo/item?item=nope",
+        "/run/demo/item", "/static/..%2fsafety.py", "/static/safety.py", "/nothing",
+    ],
+)  # fmt: skip
+def test_what_is_not_there_is_said(asking: Asking, path: str) -> None:
+    """No address leads anywhere else."""
+    assert asking.get(path).status_code == 404
+
+
+def test_an_item_shows_two_attempts_beside_each_other(asking: Asking) -> None:
+    """With what the agent said and what the grader made of it."""
+    text = asking.get("/run/demo/items").text
+    item = text.partition("/item?item=")[2].partition('"')[0]
+    page = asking.get(f"/run/demo/item?item={item}").text
+    attempts = [part.partition('"')[0] for part in page.split('name="show" value="')[1:]]
+    assert len(attempts) > 2
+    beside = asking.get(f"/run/demo/item?item={item}&show={attempts[0]}&show={attempts[1]}").text
+    assert beside.count('class="attempt"') == 2
+    assert "<h4>agent</h4>" in beside
+
+
+def test_two_versions_of_the_skill_are_compared(asking: Asking) -> None:
+    """The first and the best one, unless others are chosen."""
+    page = asking.get("/run/demo/skill").text
+    before, after = (part.partition('"')[0] for part in page.split('<option value="')[1:3])
+    changed = asking.get(f"/run/demo/skill?from={before}&to={after}").text
+    assert "What changed:" in changed
+    assert asking.get("/run/demo/skill?from=x&to=y").status_code == 200
+
+
+def test_a_damaged_run_says_so_and_shows_the_rest(asking: Asking, demo_run: Path, tmp_path: Path) -> None:
+    """One that cannot be read at all is still listed."""
+    shutil.copytree(demo_run, tmp_path / "cut")
+    shutil.copytree(demo_run, tmp_path / "gone")
+    with (tmp_path / "cut" / "log.db").open("r+b") as log:
+        log.truncate((tmp_path / "cut" / "log.db").stat().st_size - 8192)
+    (tmp_path / "gone" / "log.db").write_bytes(b"no log at all")
+    there = Asking(directory=tmp_path)
+    listed = there.get("/").text
+    assert "damaged" in listed
+    assert "unreadable" in listed
+    assert there.get("/run/cut").status_code == 200
+    assert 'role="alert"' in there.get("/run/cut").text
+    assert there.get("/run/gone").status_code == 400
+
+
+def test_an_empty_directory_says_how_to_begin(tmp_path: Path) -> None:
+    """Also one that is not there yet."""
+    assert "There is no run here yet" in Asking(directory=tmp_path / "none").get("/").text

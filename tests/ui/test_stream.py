@@ -1,0 +1,82 @@
+"""What open pages are told: every later event once, in order, by its number."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+from support.asking import serving
+from support.scripted import ScriptedWorld, config
+
+from skillopt_es.events.log import EventLog
+from skillopt_es.sessions.session import start
+from skillopt_es.ui.stream import run_stream
+
+
+def parsed(message: str) -> tuple[int | None, str, Any]:
+    """Number, kind and data of a message."""
+    fields = dict(line.split(": ", 1) for line in message.strip().splitlines())
+    number = fields.get("id")
+    return (None if number is None else int(number)), fields.get("event", ""), json.loads(fields.get("data", "null"))
+
+
+async def first(messages: AsyncIterator[str], count: int) -> list[tuple[int | None, str, Any]]:
+    """So many messages that say what happened."""
+    found = []
+    async for message in messages:
+        said = parsed(message)
+        if said[1] == "happened":
+            found.append(said)
+        if len(found) == count:
+            break
+    return found
+
+
+def test_every_later_event_is_told_once_and_in_order(demo_run: Path) -> None:
+    """From wherever the page stands."""
+    with EventLog.open(demo_run) as log:
+        head = log.head().seq
+    told = asyncio.run(first(run_stream(demo_run, head - 250), 250))
+    assert [number for number, _, _ in told] == list(range(head - 249, head + 1))
+    assert told[-1][2]["type"] == "RunCompleted"
+    assert told[-1][2]["turned"]
+
+
+def test_a_page_that_was_open_all_the_time_is_told_of_a_run_as_it_goes(tmp_path: Path) -> None:
+    """A writer in the same folder, and a reader that began before it had written anything else."""
+
+    async def both() -> list[tuple[int | None, str, Any]]:
+        training = asyncio.create_task(
+            start(config(tmp_path, ["train.num_epochs=1"]), tmp_path / "run", ScriptedWorld().session())
+        )
+        while not (tmp_path / "run" / "log.db").exists():  # noqa: ASYNC110 -- a file tells nobody that it is there
+            await asyncio.sleep(0.01)
+        told = []
+        async for message in run_stream(tmp_path / "run", 0):
+            said = parsed(message)
+            if said[1] == "happened":
+                told.append(said)
+                if said[2]["type"] == "RunCompleted":
+                    break
+        await training
+        return told
+
+    told = asyncio.run(both())
+    with EventLog.open(tmp_path / "run") as log:
+        head = log.head().seq
+    assert [number for number, _, _ in told] == list(range(1, head + 1))
+
+
+def test_a_lost_connection_goes_on_where_it_ended(demo_run: Path) -> None:
+    """By the number that the browser had last, whatever the page said when it was loaded."""
+    with serving(demo_run.parent) as rules:
+        address = f"http://127.0.0.1:{rules.port}/run/demo/stream?after=3"
+        for headers, expected in (({}, 4), ({"last-event-id": "40"}, 41)):
+            with httpx.stream("GET", address, headers=headers, timeout=20) as answer:
+                assert answer.headers["content-type"].startswith("text/event-stream")
+                ids = (line for line in answer.iter_lines() if line.startswith("id: "))
+                assert next(ids) == f"id: {expected}"
