@@ -121,6 +121,7 @@ class RoleConfig(RoleSettings):
 
     command: str | tuple[str, ...] | None = field(metadata={"words": "a command: a list of texts, or one text"})
     url: str
+    gateway: str
     agent_command: str
     agent_access: Literal["read", "edit", "full"]
     agent_answers: Literal["hidden", "visible"]
@@ -245,6 +246,7 @@ class EvaluationConfig:
     max_size: int = field(metadata=_limits(low=0))
     no_untrusted_only: bool
     fresh_score: bool
+    certificate: bool
     early_stop: Literal["off", "exact"]
     early_stop_wave: int = field(metadata=_limits(low=1))
     sel_env_num: int = field(metadata=_limits(low=0))

@@ -117,9 +117,11 @@ class Judging:
     """
     A verdict that is no step's, to be asked for again: what is compared, and what other settings would make of it.
 
-    `refused` says whether they would refuse the text for what it is, whatever it would measure.
+    `number` is that of what it was about, such as an epoch. `refused` says whether they would refuse the text for what
+    it is, whatever it would measure.
     """
 
+    number: int
     contest: Contest
     refused: Callable[[RunData], bool]
     decide: Callable[[RunData], Event]
@@ -171,7 +173,8 @@ class Program(Generic[S]):
     the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
     says what cannot be decided by other settings than it was begun with, `place` where the open step is recorded,
     `doubts` why its candidate rests on nothing that anybody vouches for, `judging` what an event has decided that
-    is no step's verdict, `ahead` what would be tried next if the task at hand came to nothing, and `milestones` are the
+    is no step's verdict, `elsewhere` what any other event would have been in another history (whose current text is the
+    same or not), `ahead` what would be tried next if the task at hand came to nothing, and `milestones` are the
     events after which the log's head is noted outside of it.
 
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
@@ -192,6 +195,7 @@ class Program(Generic[S]):
     place: Callable[[RunState[S]], Place] = field(default=_place)
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
     judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
+    elsewhere: Callable[[RunState[S], Event, bool], Event] = field(default=lambda state, event, same: event)
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
     milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)

@@ -235,7 +235,7 @@ def unmeasured(state: AnyState, run: RunData, skills: Sequence[tuple[Place, Skil
     return [selection(run, place, skill) for place, skill in skills if skill.hash not in state.measured]
 
 
-def told_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
+def fresh_evaluation(state: AnyState, run: RunData) -> list[Evaluation]:
     """The draw of the current text that decides nothing, where it is wanted and missing: it states the text's score."""
     current = state.current
     assert current is not None

@@ -74,8 +74,8 @@ class LearningRateReply:
 
 
 @frozen(kw_only=True)
-class AdviceReply:
-    """Epoch-level text: slow-update guidance or the optimizer's memory."""
+class EpochText:
+    """What is written at an epoch's end: guidance for the agent, or the optimizer's meta skill."""
 
     content: str
     reasoning: str
@@ -219,15 +219,15 @@ def _whole_number(value: Json) -> int | None:
     return int(match.group()) if match else None
 
 
-def read_advice(text: str, *, key: str) -> AdviceReply | Unusable:
-    """Epoch-level advice under its key, not blank."""
+def read_epoch_text(text: str, *, key: str) -> EpochText | Unusable:
+    """A text of an epoch's end under its key, not blank."""
     found = read_object(text)
     if isinstance(found, Unusable):
         return found
     content = text_in(found, key).strip()
     if not says_something(content):
         return Unusable(f"`{key}` must be a text that is not empty")
-    return AdviceReply(content=content, reasoning=text_in(found, "reasoning"))
+    return EpochText(content=content, reasoning=text_in(found, "reasoning"))
 
 
 # --- schemas -------------------------------------------------------------------------------------------------------

@@ -17,14 +17,15 @@ from skillopt_es.engine.tasks import (
     Questions,
     RunData,
     Task,
+    fresh_evaluation,
     measure,
     selection,
-    told_evaluation,
     unmeasured,
 )
 from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource
+from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, draw_task, final_task, too_large
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
 from skillopt_es.programs.classic.epoch_end import more_to_compare
@@ -60,14 +61,14 @@ def next_task(state: ClassicState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return measure(state, [selection(run, BASELINE, initial)])
-    told = measure(state, told_evaluation(state, run))
-    if told is not None:
-        return told
+    fresh = measure(state, fresh_evaluation(state, run))
+    if fresh is not None:
+        return fresh
     if state.stopped is not None:
         return final_task(state, run)
     if should_stop(state, run):
         return Decide("stop_training")
-    return late_advice_task(state, run) or _due_task(state, run)
+    return late_end_task(state, run) or _due_task(state, run)
 
 
 def _due_task(state: ClassicState, run: RunData) -> Task:
@@ -90,11 +91,7 @@ def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepSt
     """The next thing that the open step needs."""
     place = Place.of_step(epoch.number, step.number)
     if step.groups is None:
-        assert state.current is not None
-        rollouts = measure(state, train_evaluations(place, step, state.current))
-        if rollouts is None and _nothing_allowed(state, run, step):
-            return Decide("skip:no_edit_chosen")
-        return rollouts or Decide("plan_minibatches")
+        return _batch_task(state, run, step, place)
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
@@ -103,6 +100,18 @@ def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepSt
     if state.built is None:
         return _candidate_task(run, step, place)
     return _gate_task(state, run, step, place)
+
+
+def _batch_task(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:
+    """A step's rollouts, and what comes after them."""
+    assert state.current is not None
+    batches = train_evaluations(place, step, state.current)
+    rollouts = measure(state, [*batches, *beside(state, run, place, batches)])
+    if rollouts is not None:
+        return rollouts
+    if is_due(state, place):
+        return Decide("wager")
+    return Decide("skip:no_edit_chosen" if _nothing_allowed(state, run, step) else "plan_minibatches")
 
 
 def _candidate_task(run: RunData, step: StepState, place: Place) -> Task:
@@ -262,13 +271,13 @@ def epoch_end_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task
     if epoch.number == 1:
         if slow:
             return Decide("place_slow_block")
-        return Decide("skip_first_memory") if meta else Decide("complete_epoch")
+        return Decide("skip_first_meta_skill") if meta else Decide("complete_epoch")
     if not (slow or meta):
         return Decide("complete_epoch")
-    return _advice_task(state, run, epoch, slow=slow, meta=meta)
+    return _end_texts_task(state, run, epoch, slow=slow, meta=meta)
 
 
-def _advice_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
+def _end_texts_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
     if epoch.comparison is None:
         return Decide("draw_comparison")
     if epoch.proposed is None and epoch.meta is None:
@@ -285,11 +294,11 @@ def _advice_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: 
     return _slow_gate_task(state, run, epoch) or Decide("apply_slow_update")
 
 
-def late_advice_task(state: ClassicState, run: RunData) -> Task | None:
+def late_end_task(state: ClassicState, run: RunData) -> Task | None:
     """
     What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
 
-    The next epoch's own advice takes its place. After the last epoch there is one more try.
+    The next epoch's own texts take its place. After the last epoch there is one more try.
     """
     owed = state.program.owed
     if owed is None or state.program.unwritten or not run.config.optimizer.ask_again:
@@ -305,7 +314,7 @@ def late_advice_task(state: ClassicState, run: RunData) -> Task | None:
     jobs: list[Job] = []
     if owed.slow and owed.slow_asked != here:
         jobs.append(SlowUpdateJob(owed.epoch.number, after=here))
-    if owed.memory and owed.memory_asked != here:
+    if owed.meta_skill and owed.meta_skill_asked != here:
         jobs.append(MetaSkillJob(owed.epoch.number, after=here))
     return Questions(tuple(jobs)) if jobs else None
 
