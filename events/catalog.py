@@ -18,6 +18,7 @@ from skillopt_es.events.values import (
     Attempt,
     Batch,
     CallRef,
+    Credit,
     Draft,
     Edit,
     EditReport,
@@ -41,6 +42,7 @@ from skillopt_es.events.values import (
     Split,
     SplitIds,
     Suggestion,
+    Tries,
     Trust,
 )
 
@@ -156,7 +158,7 @@ class RunPaused(Event):
 
 @frozen(kw_only=True)
 class EpochPlanned(Event):
-    """The batches of an epoch were drawn, and the optimizer's memory that is in force was chosen."""
+    """The batches of an epoch were drawn, and the meta skill that is in force was chosen."""
 
     epoch: int
     batches: tuple[Batch, ...]
@@ -311,8 +313,20 @@ class LearningRateChosen(Event):
 
 
 @frozen(kw_only=True)
+class TriesPlanned(Event):
+    """Which training items are tried next to tell what a step's edits are worth, each under which text."""
+
+    step: int
+    tries: tuple[Tries, ...]
+
+
+@frozen(kw_only=True)
 class EditsRanked(Event):
-    """The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached."""
+    """
+    The step's budget was spent: which edits were chosen, in order; `failed`: the optimizer could not be reached.
+
+    Where edits were tried alone, `credits` say what each has earned.
+    """
 
     step: int
     budget: int | None
@@ -322,6 +336,7 @@ class EditsRanked(Event):
     fallback: str = ""
     failed: str = ""
     calls: tuple[CallRef, ...] = ()
+    credits: tuple[Credit, ...] = ()
 
 
 @frozen(kw_only=True)
@@ -454,7 +469,7 @@ class SlowUpdateApplied(Event):
 
 @frozen(kw_only=True)
 class MetaSkillWritten(Event):
-    """The optimizer's own memory for later epochs, or why there is none; then it is asked again after the next step."""
+    """The optimizer's meta skill for later epochs, or why there is none; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["written", "first_epoch", "unusable", "failed"]
@@ -576,6 +591,7 @@ CATALOG: tuple[type[Event], ...] = (
     AppendixConsolidated,
     PatchesMerged,
     LearningRateChosen,
+    TriesPlanned,
     EditsRanked,
     SkillRewritten,
     CandidateBuilt,

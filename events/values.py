@@ -391,6 +391,32 @@ class Minibatch:
 
 
 @frozen
+class Tries:
+    """Training items that are to be tried at a place of a step, for its `draw`-th time."""
+
+    place: str
+    items: tuple[str, ...]
+    draw: int = 1
+
+
+@frozen
+class Credit:
+    """
+    What an edit has earned alone, on training items: those that it fixed, and those that it broke.
+
+    `varied` are those that turned and did not stay so when they were drawn again: in `again` further draws, all
+    together. `tries` are all its own results.
+    """
+
+    edit: str
+    fixed: tuple[str, ...] = ()
+    broke: tuple[str, ...] = ()
+    varied: tuple[str, ...] = ()
+    again: int = 0
+    tries: int = 0
+
+
+@frozen
 class Pair:
     """One task under the previous epoch's skill and under the current one."""
 

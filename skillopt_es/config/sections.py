@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
@@ -116,8 +117,10 @@ def _bounded(cls: type, attributes: list[attrs.Attribute[object]]) -> list[attrs
 
 @frozen(kw_only=True, field_transformer=_bounded)
 class RoleConfig(RoleSettings):
-    """One role's model: the settings of any, and those of a coding agent."""
+    """One role's model: the settings of any, and those of an agent: of the user's own, or a coding agent."""
 
+    command: str | tuple[str, ...] | None = field(metadata={"words": "a command: a list of texts, or one text"})
+    url: str
     agent_command: str
     agent_access: Literal["read", "edit", "full"]
     agent_answers: Literal["hidden", "visible"]
@@ -132,6 +135,13 @@ class RoleConfig(RoleSettings):
     def agent_on_the_web(self) -> bool:
         """Whether a coding agent may meet texts from the web."""
         return self.agent_network or self.agent_web_search is True
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """The command of an agent of the user's own, word by word."""
+        if isinstance(self.command, str):
+            return tuple(shlex.split(self.command))
+        return self.command or ()
 
     @property
     def agent_variables(self) -> tuple[str, ...]:
@@ -197,6 +207,14 @@ class OptimizerConfig:
     appendix_order: AppendixOrder
     leak_span: int = field(metadata=_limits(low=0, high=1000))
     close_gaps: bool
+
+
+@frozen(kw_only=True)
+class SearchConfig:
+    """What the program `search` does to learn more from its calls."""
+
+    rounds: int = field(metadata=_limits(low=1))
+    draw_again: bool
 
 
 @frozen(kw_only=True)
@@ -318,6 +336,7 @@ class RunConfig:
     train: TrainConfig
     gradient: GradientConfig
     optimizer: OptimizerConfig
+    search: SearchConfig
     rollout: RolloutConfig
     evaluation: EvaluationConfig
     env: EnvConfig
@@ -353,6 +372,7 @@ SECTIONS: Mapping[str, type] = {
     "train": TrainConfig,
     "gradient": GradientConfig,
     "optimizer": OptimizerConfig,
+    "search": SearchConfig,
     "rollout": RolloutConfig,
     "evaluation": EvaluationConfig,
     "env": EnvConfig,

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from attrs import evolve, frozen
 
-from skillopt_es.engine.budget import Bound, Tariff, bound_of
+from skillopt_es.engine.budget import Bound, CutShort, Purse, Tariff, bound_of
 from skillopt_es.engine.call_records import (
     Asked,
     Exchange,
@@ -27,11 +27,11 @@ from skillopt_es.engine.call_records import (
     recorded_answer,
     recorded_request,
     repeating_call,
+    steps_of,
     steps_text,
     unanswered_call,
 )
 from skillopt_es.engine.in_flight import Held, InFlight, Seats
-from skillopt_es.engine.purse import CutShort, Purse
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased
@@ -39,6 +39,7 @@ from skillopt_es.events.journal import CallRow, FinishedCall
 from skillopt_es.events.values import CallRef, Role, text_digest
 from skillopt_es.logs import bound
 from skillopt_es.ports import (
+    AgentStep,
     CallFailed,
     ChatModel,
     ChatReply,
@@ -53,13 +54,13 @@ from skillopt_es.ports import (
 
 @frozen
 class Answer:
-    """A reply and where it is recorded; `acted` says that an agent did something on its way to it."""
+    """A reply and where it is recorded; `steps` are what an agent did on its way to it."""
 
     text: str
     finish: FinishReason
     ref: CallRef
     tool_calls: tuple[ToolCall, ...] = ()
-    acted: bool = False
+    steps: tuple[AgentStep, ...] = ()
 
 
 class Calls(Protocol):
@@ -252,7 +253,7 @@ class LiveCalls:
         )
         ref = row.ref
         self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
-        return Answer(reply.text, reply.finish, ref, reply.tool_calls, acted=bool(reply.steps))
+        return Answer(reply.text, reply.finish, ref, reply.tool_calls, reply.steps)
 
     async def _complete(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
@@ -396,4 +397,5 @@ def answer_of(row: CallRow, texts: Texts) -> Answer:
     if isinstance(recorded, ErasedText):
         raise TextErased(f"the answer to {row.call.slot} was erased")
     text, calls = read_answer(recorded, row.call.finish)
-    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, acted=row.call.trace is not None)
+    steps = () if row.call.trace is None else steps_of(texts.text(row.call.trace))
+    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, steps)

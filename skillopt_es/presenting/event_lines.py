@@ -43,6 +43,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
     TextsErased,
     TrainingStopped,
+    TriesPlanned,
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
 from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Outcome, Rewrite, Score
@@ -190,6 +191,10 @@ def _learning_rate(event: LearningRateChosen) -> str:
     if event.result == "chosen":
         return f"step {event.step}: {event.budget} of {event.available}"
     return f"step {event.step}: {event.budget}, {event.result}, {event.note}"
+
+
+def _tries(event: TriesPlanned) -> str:
+    return f"step {event.step}: {counted(sum(len(tries.items) for tries in event.tries), 'rollout')}"
 
 
 def _ranked(event: EditsRanked) -> str:
@@ -349,6 +354,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     AppendixConsolidated: _appendix_consolidated,
     PatchesMerged: _merged,
     LearningRateChosen: _learning_rate,
+    TriesPlanned: _tries,
     EditsRanked: _ranked,
     SkillRewritten: _rewritten,
     CandidateBuilt: _built,

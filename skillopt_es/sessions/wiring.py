@@ -21,22 +21,21 @@ from typing import cast
 from attrs import field, fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
-from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
+from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig
-from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES
+from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, kind_of
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.engine.ahead import Ahead
-from skillopt_es.engine.budget import Reached
+from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Ports, Trainer, Work
-from skillopt_es.engine.purse import Purse
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.errors import SkillOptError
@@ -88,7 +87,7 @@ def registered(group: str) -> dict[str, EntryPoint]:
 
 def provider_of(backend: str) -> Provider[...] | None:
     """What an installed backend says is special about it; nothing for one that says nothing, or is not installed."""
-    point = registered(MODELS).get(backend)
+    point = registered(MODELS).get(kind_of(backend))
     opener: object = None if point is None else point.load()
     return opener if isinstance(opener, Provider) else None
 
@@ -124,10 +123,11 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
     if own.backend == HANDED_OVER:
         raise ConfigError(
             f"the {role} of this run is a Python function, {own.model}: a log has its name alone",
-            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…)",
+            hint=f"hand it over again, from Python: skillopt_es.resume(folder, {role}=…); "
+            f"a config names a function as model.{role}_backend: python:my_agent.py:answer",
         )
     named = f"model.{written_as(config, role, 'backend')}"
-    opener = cast(OpenModel, _find(MODELS, own.backend, config, named))
+    opener = cast(OpenModel, _find(MODELS, kind_of(own.backend), config, named))
     _refuse_secrets(config, role)
     given = {key.name: getattr(own, key.name) for key in fields(RoleSettings)}
     agent = AgentSettings(
@@ -138,6 +138,9 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         processes=own.agent_processes,
         web_search=own.agent_web_search,
         thinking_tokens=own.agent_thinking_tokens,
+        argv=own.argv,
+        url=own.url,
+        folder=config.folder,
     )
     try:
         return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
@@ -148,13 +151,14 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
 
 def _refuse_secrets(config: RunConfig, role: Role) -> None:
     """An address is recorded and shown, so nothing that could be a key may be part of it."""
-    if may_hold_a_secret(config.role(role).base_url):
-        key = written_as(config, role, "base_url")
-        raise ConfigError(
-            f"{config.place(f'model.{key}')}model.{key} holds credentials, a query (?) or a fragment (#), "
-            "so it is not shown",
-            hint="leave these out, and name the environment variable that holds the key in model.api_key_env",
-        )
+    for setting in ("base_url", "url"):
+        if may_hold_a_secret(getattr(config.role(role), setting)):
+            key = written_as(config, role, setting)
+            raise ConfigError(
+                f"{config.place(f'model.{key}')}model.{key} holds credentials, a query (?) or a fragment (#), "
+                "so it is not shown",
+                hint="leave these out, and name the environment variable that holds the key in model.api_key_env",
+            )
 
 
 def known_secrets(config: RunConfig, environ: Mapping[str, str]) -> tuple[str, ...]:
