@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, shown
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest

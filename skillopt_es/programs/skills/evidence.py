@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Attempt, Minibatch, PatchSource
 from skillopt_es.programs.skills.state import Key, SkillsState, Waiting, where_of

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from attrs import evolve, frozen
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Decide, Evaluation, Questions, Task, measure, selection, told_evaluation
+from skillopt_es.engine.tasks import Decide, Evaluation, Questions, RunData, Task, fresh_evaluation, measure, selection
 from skillopt_es.engine.tasks import unmeasured as not_measured
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
@@ -41,9 +40,9 @@ def next_task(state: SkillsState, run: RunData) -> Task | None:
         return None
     if run.started.skill.hash not in state.measured:
         return measure(state, [selection(run, BASELINE, run.started.skill)])
-    told = measure(state, told_evaluation(state, run))
-    if told is not None:
-        return told
+    fresh = measure(state, fresh_evaluation(state, run))
+    if fresh is not None:
+        return fresh
     if state.stopped is not None or state.steps_done >= run.started.total_steps:
         return final_task(state, run)
     return _training_task(state, run)

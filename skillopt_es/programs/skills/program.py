@@ -9,8 +9,7 @@ from math import ceil
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.programs import Answered, Decision, Program, Words
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Unit, epoch_batches
+from skillopt_es.engine.tasks import RunData, Unit, epoch_batches
 from skillopt_es.events import catalog as events
 from skillopt_es.events.values import REFUSED_LEAK, Edit, EditReport, Json, Minibatch
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated
