@@ -70,6 +70,7 @@ def test_every_config_key_has_a_default_and_stands_in_the_base() -> None:
         "train",
         "gradient",
         "optimizer",
+        "search",
         "rollout",
         "evaluation",
         "env",
