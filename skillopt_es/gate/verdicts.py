@@ -341,7 +341,7 @@ def candidate_gated(state: AnyState, run: RunData) -> CandidateGated:
     """The verdict over that candidate, which ends its step; everything that the rule wants must have been drawn."""
     assert state.built is not None
     assert state.best is not None
-    contest = candidate_contest(state)
+    contest, run = candidate_contest(state), program_at(state).gated_by(state, run)
     return CandidateGated(
         step=state.built.step,
         candidate=contest.candidate.hash,
