@@ -178,7 +178,7 @@ class RunSteered(Event):
 
 @frozen(kw_only=True)
 class EpochPlanned(Event):
-    """The batches of an epoch were drawn, and the optimizer's memory that is in force was chosen."""
+    """The batches of an epoch were drawn, and the meta skill that is in force was chosen."""
 
     epoch: int
     batches: tuple[Batch, ...]
@@ -489,7 +489,7 @@ class SlowUpdateApplied(Event):
 
 @frozen(kw_only=True)
 class MetaSkillWritten(Event):
-    """The optimizer's own memory for later epochs, or why there is none; then it is asked again after the next step."""
+    """The optimizer's meta skill for later epochs, or why there is none; then it is asked again after the next step."""
 
     epoch: int
     result: Literal["written", "first_epoch", "unusable", "failed"]

@@ -68,7 +68,7 @@ class HeldOut:
 
 
 def items_behind(event: Event) -> tuple[str, ...]:
-    """The items that an event says a change, or the advice for one, comes from."""
+    """The items that an event says a change, or the guidance for one, comes from."""
     match event:
         case PatchProposed() | ComparisonDrawn() | ComparisonExtended():
             return event.items

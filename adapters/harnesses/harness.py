@@ -33,10 +33,9 @@ from skillopt_es.adapters.harnesses.workspace import (
 )
 from skillopt_es.adapters.models.endpoint import setting
 from skillopt_es.adapters.models.errors import Failure, failure
-from skillopt_es.adapters.models.limits import Limiter, Sleep
+from skillopt_es.adapters.models.limits import Clock, Limiter, Sleep
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.adapters.models.retry import PastTries, RetryPolicy
-from skillopt_es.adapters.models.slots import Clock
 from skillopt_es.adapters.processes import Ended, NotStartedError, Program, run_program
 from skillopt_es.adapters.sandboxes.start import NOT_HIDDEN, WHY_NOT_HIDDEN
 from skillopt_es.ports import (

@@ -29,6 +29,7 @@ from skillopt_es.adapters.models.reading import (
     NOTHING,
     Feature,
     Object,
+    ServerEvent,
     as_count,
     as_list,
     as_name,
@@ -38,7 +39,6 @@ from skillopt_es.adapters.models.reading import (
     read_reply,
     refused_by_endpoint,
 )
-from skillopt_es.adapters.models.sse import ServerEvent
 from skillopt_es.events.values import Json
 from skillopt_es.ports import ChatReply, ChatRequest, FinishReason, Image, Message, ModelSettings, Tool, ToolCall, Usage
 

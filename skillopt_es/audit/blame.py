@@ -72,7 +72,7 @@ class Blame:
     current: Attributed
     best: Attributed
     chains: Mapping[int, Chain]
-    advice: Mapping[int, SlowUpdateProposed]
+    guidance: Mapping[int, SlowUpdateProposed]
     lines_written: Mapping[Maker, int]
     """How many lines that are not blank each maker wrote into a text that was taken."""
 
@@ -82,7 +82,7 @@ class _Walk:
     """The texts while their events are read."""
 
     chains: ChainBuilder = field(factory=ChainBuilder)
-    advice: dict[int, SlowUpdateProposed] = field(factory=dict)
+    guidance: dict[int, SlowUpdateProposed] = field(factory=dict)
     held: dict[str, Attributed] = field(factory=dict)
     candidate: Attributed | None = None
     written: Counter[Maker] = field(factory=Counter)
@@ -116,7 +116,7 @@ def blame(records: Iterable[Recorded]) -> Blame | None:
         current=walk.held["current"],
         best=walk.held["best"],
         chains=walk.chains.chains,
-        advice=walk.advice,
+        guidance=walk.guidance,
         lines_written=walk.written,
     )
 
@@ -141,7 +141,7 @@ def _outside_steps(walk: _Walk, recorded: Recorded) -> None:
     seq = recorded.seq
     match recorded.event:
         case SlowUpdateProposed() as event:
-            walk.advice[event.epoch] = event
+            walk.guidance[event.epoch] = event
         case SlowUpdateApplied(verdict=verdict) as event if verdict.taken:
             walk.take(event, _aligned(walk.current, event.skill, Maker(kind="guidance", seq=seq, epoch=event.epoch)))
         case AppendixWritten() as event:
@@ -255,16 +255,16 @@ def _of_patch(maker: Maker, patch: str) -> Maker:
     return Maker(kind="notes", seq=maker.seq, step=maker.step, epoch=maker.epoch, patches=(patch,))
 
 
-def advice_behind(found: Blame, maker: Maker) -> SlowUpdateProposed | None:
-    """The optimizer's advice that guidance comes from; None for other lines, and for a mere place for guidance."""
-    return found.advice.get(maker.epoch) if maker.kind == "guidance" and maker.epoch is not None else None
+def guidance_behind(found: Blame, maker: Maker) -> SlowUpdateProposed | None:
+    """The optimizer's answer that guidance comes from; None for other lines, and for a mere place for guidance."""
+    return found.guidance.get(maker.epoch) if maker.kind == "guidance" and maker.epoch is not None else None
 
 
 def calls_behind(found: Blame, maker: Maker) -> tuple[CallRef, ...]:
     """The optimizer's calls that a maker's lines go back to, each once."""
     if maker.kind == "guidance":
-        advice = advice_behind(found, maker)
-        return () if advice is None else advice.calls
+        guidance = guidance_behind(found, maker)
+        return () if guidance is None else guidance.calls
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
         return ()
@@ -361,8 +361,8 @@ def _behind(found: Blame, maker: Maker, usage: Mapping[str, UsageSums], lines_of
     cost = _cost((usage[slot], lines_of_slot[slot]) for slot in slots if slot in usage and lines_of_slot.get(slot))
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
-        advice = advice_behind(found, maker)
-        items = () if advice is None else tuple(pair.item for pair in advice.pairs)
+        guidance = guidance_behind(found, maker)
+        items = () if guidance is None else tuple(pair.item for pair in guidance.pairs)
         return Behind(proposals=(), patches=(), items=items, gate=None, cost=cost)
     names = dict.fromkeys(name for each in maker.proposals for name in chain.made_of(each))
     makers = {chain.maker_of[name] for name in names}
@@ -383,9 +383,9 @@ def _support(found: Blame, maker: Maker, untrusted: Attempts) -> Support:
     """What a maker's lines stand on; where several proposals made them, the weakest of them counts."""
     if not untrusted:
         return "trusted"
-    advice = advice_behind(found, maker)
-    if advice is not None:
-        return _of_advice(advice, untrusted)
+    guidance = guidance_behind(found, maker)
+    if guidance is not None:
+        return _of_guidance(guidance, untrusted)
     chain = found.chains.get(maker.step) if maker.step is not None else None
     if chain is None:
         return "trusted"
@@ -396,11 +396,11 @@ def _support(found: Blame, maker: Maker, untrusted: Attempts) -> Support:
     return max(each, key=("trusted", "mixed", "untrusted").index)
 
 
-def _of_advice(advice: SlowUpdateProposed, untrusted: Attempts) -> Support:
+def _of_guidance(guidance: SlowUpdateProposed, untrusted: Attempts) -> Support:
     """The pairs that were compared; one side that nobody vouches for makes a pair doubtful."""
-    compared = Place.of_epoch(advice.epoch).slow
+    compared = Place.of_epoch(guidance.epoch).slow
     seen = {item for place, item in untrusted if compared.holds(place)}
-    return support_of("untrusted" if pair.item in seen else "trusted" for pair in advice.pairs)
+    return support_of("untrusted" if pair.item in seen else "trusted" for pair in guidance.pairs)
 
 
 def _cost(shares: Iterable[tuple[UsageSums, int]]) -> Cost:

@@ -31,8 +31,7 @@ from skillopt_es.engine.differences import (
 from skillopt_es.engine.loop import Ports, perform
 from skillopt_es.engine.programs import Program, evolve, program_of
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData, recorded_run
-from skillopt_es.engine.tasks import Rollouts, Unit
+from skillopt_es.engine.tasks import Rollouts, RunData, Unit, recorded_run
 from skillopt_es.events.catalog import (
     Event,
     EvidenceRetracted,

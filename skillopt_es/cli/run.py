@@ -27,6 +27,10 @@ from skillopt_es.config import RunConfig
 if TYPE_CHECKING:
     from skillopt_es.door.run import Run
     from skillopt_es.door.work import Watch
+    from skillopt_es.engine.tasks import Task
+    from skillopt_es.events.catalog import Event
+    from skillopt_es.events.journal import CallRow
+    from skillopt_es.projections.state import AnyState
 
 _SIMULATED = "The models are simulated: they can only do tasks like the demo's, and learn nothing from others."
 Work = Callable[["Watch"], Awaitable["Run"]]
@@ -152,19 +156,39 @@ def _drive(
     with open_progress(folder, quiet=quiet) as progress, logged_to(folder):
         progress.notice, progress.opening = notice, opening
 
+        last = _Last()
+
         async def go() -> Run:
             async with command_watch() as watch:
-                observers = (progress, RunLog(words_for))
+                observers = (progress, RunLog(words_for), last)
                 return await work(evolve(watch, observers=observers, ahead_gave_up=ahead_gave_up))
 
         try:
-            state = asyncio.run(go()).state()
+            run = asyncio.run(go())
         except (BackendError, Interrupted) as error:
             error.hint = ", then ".join(filter(None, (error.hint, resume_hint(folder))))
             raise
         finally:
             _keep_overview(folder)
+    # Nothing happens in a run that is complete already: then its log has to be read.
+    state = run.state() if last.state is None else last.state
     return print_outcome(state, folder, as_json=as_json)
+
+
+class _Last:
+    """An observer that has the run's last state at hand: folding a long log again takes seconds."""
+
+    state: AnyState | None = None
+
+    def planned(self, task: Task, state: AnyState) -> None:
+        """Nothing: a plan changes no state."""
+
+    def happened(self, seq: int, event: Event, state: AnyState) -> None:
+        """One more event."""
+        self.state = state
+
+    def called(self, row: CallRow) -> None:
+        """Nothing: the state has no calls."""
 
 
 def _keep_overview(folder: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Protocol, cast
 
 from attrs import evolve, frozen
 
-from skillopt_es.engine.budget import Bound, Tariff, bound_of
+from skillopt_es.engine.budget import Bound, CutShort, Purse, Tariff, bound_of
 from skillopt_es.engine.call_records import (
     Asked,
     Exchange,
@@ -32,7 +32,6 @@ from skillopt_es.engine.call_records import (
     unanswered_call,
 )
 from skillopt_es.engine.in_flight import Held, InFlight, Seats
-from skillopt_es.engine.purse import CutShort, Purse
 from skillopt_es.errors import BackendError, Divergence
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import TextErased

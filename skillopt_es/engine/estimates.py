@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from attrs import frozen
 
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import BASELINE, FINAL_TEST, Place
 from skillopt_es.events.values import DRAWS_ONCE, Role
 

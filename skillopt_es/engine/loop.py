@@ -22,9 +22,8 @@ from skillopt_es.engine.budget import Reached
 from skillopt_es.engine.calls import Answer, Calls
 from skillopt_es.engine.programs import Asking, Consulted, Program, evolve, program_of
 from skillopt_es.engine.rollout import Emission, RecordedTexts, RolloutPorts, jobs_at_once, run_rollouts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.steering import NoOrders, Orders, event_of, is_due
-from skillopt_es.engine.tasks import AddUp, Decide, Questions, Rollouts, Task, score
+from skillopt_es.engine.tasks import AddUp, Decide, Questions, Rollouts, RunData, Task, score
 from skillopt_es.errors import BackendError, ConfigError, Divergence, Interrupted
 from skillopt_es.events.catalog import Event, RunPaused
 from skillopt_es.events.journal import CallRow

@@ -22,8 +22,7 @@ from skillopt_es.config import TrainConfig
 from skillopt_es.engine.differences import CheckReport
 from skillopt_es.engine.estimates import Part, kind_of_call, steps_plan
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Contest, Task, Unit
+from skillopt_es.engine.tasks import Contest, RunData, Task, Unit
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError
@@ -118,9 +117,11 @@ class Judging:
     """
     A verdict that is no step's, to be asked for again: what is compared, and what other settings would make of it.
 
-    `refused` says whether they would refuse the text for what it is, whatever it would measure.
+    `number` is that of what it was about, such as an epoch. `refused` says whether they would refuse the text for what
+    it is, whatever it would measure.
     """
 
+    number: int
     contest: Contest
     refused: Callable[[RunData], bool]
     decide: Callable[[RunData], Event]
@@ -172,7 +173,8 @@ class Program(Generic[S]):
     the events that questions come to. `stage` tells parts of a run apart that do not share their evidence. `under_way`
     says what cannot be decided by other settings than it was begun with, `place` where the open step is recorded,
     `doubts` why its candidate rests on nothing that anybody vouches for, `judging` what an event has decided that
-    is no step's verdict, `ahead` what would be tried next if the task at hand came to nothing, and `milestones` are the
+    is no step's verdict, `elsewhere` what any other event would have been in another history (whose current text is the
+    same or not), `ahead` what would be tried next if the task at hand came to nothing, and `milestones` are the
     events after which the log's head is noted outside of it.
 
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
@@ -194,6 +196,7 @@ class Program(Generic[S]):
     place: Callable[[RunState[S]], Place] = field(default=_place)
     doubts: Callable[[RunState[S], RunData], str] = field(default=lambda state, run: "")
     judging: Callable[[RunState[S], Event], Judging | None] = field(default=lambda state, event: None)
+    elsewhere: Callable[[RunState[S], Event, bool], Event] = field(default=lambda state, event, same: event)
     ahead: Callable[[Task, RunState[S]], tuple[Unit, ...]] = field(default=lambda task, state: ())
     milestones: tuple[type[Event], ...] = STEP_ENDS
     words: Words[S] = field(factory=Words)
@@ -222,7 +225,7 @@ def hand_over(program: Program[Any]) -> None:
     Raises ConfigError for a name that an installed program has: what a log says of it must mean one thing.
     """
     if program.name in {point.name for point in entry_points(group=PROGRAMS)}:
-        if _installed(program.name) is program:
+        if installed_program(program.name) is program:
             return
         raise ConfigError(f"a program named {program.name!r} is installed already", hint="give yours another name")
     _HANDED_OVER[program.name] = program
@@ -234,11 +237,12 @@ def program_named(name: str, place: str = "") -> Program[Any]:
 
     Raises ConfigError, which begins with the `place` where the name was written, and names those that train.
     """
-    return _HANDED_OVER[name] if name in _HANDED_OVER else _installed(name, place)
+    return _HANDED_OVER[name] if name in _HANDED_OVER else installed_program(name, place)
 
 
 @cache
-def _installed(name: str, place: str = "") -> Program[Any]:
+def installed_program(name: str, place: str = "") -> Program[Any]:
+    """The program that a package brings under that name; it is looked for once, for every event asks."""
     found = {point.name: point for point in entry_points(group=PROGRAMS)}
     if name not in found:
         ways = [each for each in sorted(found) if _trains(found[each])]

@@ -18,9 +18,8 @@ from attrs import evolve, field, frozen
 
 from skillopt_es.engine.call_records import Exchange, read_answer, shown_step, steps_of
 from skillopt_es.engine.calls import AllCalls, Answer, Calls, Texts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.skill_tools import MOST_ROUNDS, Shelf, left_to, opened_words
-from skillopt_es.engine.tasks import Rollouts, Unit
+from skillopt_es.engine.tasks import Rollouts, RunData, Unit
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.erasures import ErasedText
 from skillopt_es.events.errors import LogDamaged

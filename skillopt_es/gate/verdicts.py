@@ -17,13 +17,13 @@ from attrs import evolve
 from skillopt_es.config import RunConfig
 from skillopt_es.engine.programs import Decision, program_at
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import (
     AddUp,
     Contest,
     Decide,
     Evaluation,
     Rollouts,
+    RunData,
     Task,
     begun_draw,
     mean_score,
@@ -43,9 +43,9 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
 from skillopt_es.events.values import DRAWS_ONCE, GateAction, GateVerdict, Measured, Score, SkillTree, exceeds
-from skillopt_es.gate.compare import Draw, compare
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
-from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, heeded, judge, too_little_for
+from skillopt_es.gate.noise import Draw
+from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, compare, heeded, judge, too_little_for
 from skillopt_es.projections.item_results import families_of
 from skillopt_es.projections.state import AnyState, Measurement, Standing
 

@@ -12,10 +12,9 @@ from skillopt_es.events.errors import LogDamaged, LogError, LogUnreadable
 from skillopt_es.events.journal import Journal
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.verify import Problem, VerifyReport
-from skillopt_es.projections.ahead import Ahead, AheadTally
 from skillopt_es.projections.prices import Prices, recorded_prices
 from skillopt_es.projections.summary import DETAILS, OVERVIEW, OpenStep, Summary, summarize
-from skillopt_es.projections.usage import RunUsage, crashes, usage_of
+from skillopt_es.projections.usage import Ahead, AheadTally, RunUsage, crashes, usage_of
 from skillopt_es.runs.folders import Status, run_folders, status_now
 from skillopt_es.runs.kept import (
     MISFITS,

@@ -27,6 +27,8 @@ from skillopt_es.engine.budget import (
     Account,
     Bound,
     Caps,
+    Note,
+    Purse,
     Reached,
     Spent,
     Tariff,
@@ -36,7 +38,6 @@ from skillopt_es.engine.budget import (
     silent,
     used_words,
 )
-from skillopt_es.engine.purse import Note, Purse
 from skillopt_es.engine.steering import OrderRefused
 from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import RunForked, RunResumed

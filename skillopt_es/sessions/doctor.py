@@ -312,13 +312,10 @@ def _verdicts(config: RunConfig, asked: list[_Asked]) -> Iterator[Check]:
 
 
 def said_of(failure: CallFailed) -> str:
-    """What went wrong with a call, in one line that says its status once."""
+    """What went wrong with a call, in one line; where there was a status, its message says it."""
     kind = _KINDS.get(failure.kind, failure.kind.replace("_", " "))
-    status = f"HTTP {failure.status}"
-    if not failure.status or failure.message.startswith(f"{status}, "):  # it goes on as a sentence
-        return f"{kind}: {failure.message}" if failure.message else kind
-    message = failure.message.removeprefix(status).lstrip(": ")  # it is said already
-    return f"{kind} ({status})" + (f": {message}" if message else "")
+    said = failure.message or (f"HTTP {failure.status}" if failure.status else "")
+    return f"{kind}: {said}" if said else kind
 
 
 def _measures(reply: ChatReply) -> str:

@@ -17,7 +17,7 @@ from skillopt_es.config import RunConfig, resume_overrides
 from skillopt_es.config.places import recorded_place
 from skillopt_es.counting import counted
 from skillopt_es.engine.programs import check_allowed, fold_log, program_named
-from skillopt_es.engine.run_data import RunData, recorded_run
+from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
 from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted, RunSteered
 from skillopt_es.events.errors import RunNotFound, SkillOptError

@@ -21,7 +21,7 @@ from typing import cast
 from attrs import field, fields, frozen
 
 from skillopt_es.adapters.environments.redacted import RedactedEnvironment, without_secrets
-from skillopt_es.adapters.environments.searchqa.evaluator import gold_of, grade
+from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig, recorded_config
@@ -29,14 +29,13 @@ from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, kind_of
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
 from skillopt_es.engine.ahead import Ahead
-from skillopt_es.engine.budget import Reached
+from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.call_records import Repeats
 from skillopt_es.engine.calls import LiveCalls
 from skillopt_es.engine.in_flight import InFlight
 from skillopt_es.engine.loop import Observer, Ports, Trainer, Work
-from skillopt_es.engine.purse import Purse
 from skillopt_es.engine.rollout import RecordedTexts, RolloutPorts
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.errors import ConfigError, SettingRefused
 from skillopt_es.events.catalog import Event, RolloutCompleted
 from skillopt_es.events.errors import SkillOptError

@@ -11,8 +11,7 @@ from math import ceil
 
 from skillopt_es.config import TrainConfig
 from skillopt_es.engine.estimates import Part, most_turns
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import epoch_batches
+from skillopt_es.engine.tasks import RunData, epoch_batches
 from skillopt_es.events.places import FINAL, FINAL_TEST, SLOW, Place
 from skillopt_es.gate.verdicts import rule_of
 
@@ -138,8 +137,8 @@ class _Plan:
 
     def _epoch_ends(self) -> list[Part]:
         optimizer, train = self.run.config.optimizer, len(self.run.started.splits.train)
-        slow, memory = optimizer.use_slow_update, optimizer.use_meta_skill
-        drawn = min(train, optimizer.slow_update_samples) * self.later * (slow or memory)
+        slow, meta = optimizer.use_slow_update, optimizer.use_meta_skill
+        drawn = min(train, optimizer.slow_update_samples) * self.later * (slow or meta)
         most = train * self.later if optimizer.longitudinal_pair_policy == "changed" and drawn else drawn
         gated = self.val * self.later * (slow and optimizer.slow_update_gate_with_selection)
         return [
@@ -147,7 +146,7 @@ class _Plan:
             self._questions("slow_update", self.later, self.later * slow, self.later * slow),
             # The guidance and the current skill once each, and what the rule may draw beyond that.
             self._rollouts("slow_gate", gated, 0, (2 + self.draws) * gated),
-            self._questions("meta_skill", self.later, self.later * memory, self.later * memory),
+            self._questions("meta_skill", self.later, self.later * meta, self.later * meta),
         ]
 
     def _final(self) -> list[Part]:

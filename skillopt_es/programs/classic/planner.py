@@ -11,8 +11,17 @@ epoch (its guidance and meta skill) is not done any more, for nothing would be t
 
 from __future__ import annotations
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import AddUp, Decide, Questions, Task, measure, selection, told_evaluation, unmeasured
+from skillopt_es.engine.tasks import (
+    AddUp,
+    Decide,
+    Questions,
+    RunData,
+    Task,
+    fresh_evaluation,
+    measure,
+    selection,
+    unmeasured,
+)
 from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource
@@ -51,14 +60,14 @@ def next_task(state: ClassicState, run: RunData) -> Task | None:
     initial = run.started.skill
     if initial.hash not in state.measured:
         return measure(state, [selection(run, BASELINE, initial)])
-    told = measure(state, told_evaluation(state, run))
-    if told is not None:
-        return told
+    fresh = measure(state, fresh_evaluation(state, run))
+    if fresh is not None:
+        return fresh
     if state.stopped is not None:
         return final_task(state, run)
     if should_stop(state, run):
         return Decide("stop_training")
-    return late_advice_task(state, run) or _due_task(state, run)
+    return late_end_task(state, run) or _due_task(state, run)
 
 
 def _due_task(state: ClassicState, run: RunData) -> Task:
@@ -253,13 +262,13 @@ def epoch_end_task(state: ClassicState, run: RunData, epoch: EpochState) -> Task
     if epoch.number == 1:
         if slow:
             return Decide("place_slow_block")
-        return Decide("skip_first_memory") if meta else Decide("complete_epoch")
+        return Decide("skip_first_meta_skill") if meta else Decide("complete_epoch")
     if not (slow or meta):
         return Decide("complete_epoch")
-    return _advice_task(state, run, epoch, slow=slow, meta=meta)
+    return _end_texts_task(state, run, epoch, slow=slow, meta=meta)
 
 
-def _advice_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
+def _end_texts_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: bool, meta: bool) -> Task:
     if epoch.comparison is None:
         return Decide("draw_comparison")
     if epoch.proposed is None and epoch.meta is None:
@@ -276,11 +285,11 @@ def _advice_task(state: ClassicState, run: RunData, epoch: EpochState, *, slow: 
     return _slow_gate_task(state, run, epoch) or Decide("apply_slow_update")
 
 
-def late_advice_task(state: ClassicState, run: RunData) -> Task | None:
+def late_end_task(state: ClassicState, run: RunData) -> Task | None:
     """
     What a finished epoch is still owed, where the run is between two steps; each question once at each such place.
 
-    The next epoch's own advice takes its place. After the last epoch there is one more try.
+    The next epoch's own texts take its place. After the last epoch there is one more try.
     """
     owed = state.program.owed
     if owed is None or state.program.unwritten or not run.config.optimizer.ask_again:
@@ -296,7 +305,7 @@ def late_advice_task(state: ClassicState, run: RunData) -> Task | None:
     jobs: list[Job] = []
     if owed.slow and owed.slow_asked != here:
         jobs.append(SlowUpdateJob(owed.epoch.number, after=here))
-    if owed.memory and owed.memory_asked != here:
+    if owed.meta_skill and owed.meta_skill_asked != here:
         jobs.append(MetaSkillJob(owed.epoch.number, after=here))
     return Questions(tuple(jobs)) if jobs else None
 

@@ -13,8 +13,7 @@ from typing import Literal, get_args
 
 from skillopt_es.engine.programs import Answered, Decision, Program
 from skillopt_es.engine.rollout import RecordedTexts
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import chunks, epoch_batches, shuffled
+from skillopt_es.engine.tasks import RunData, chunks, epoch_batches, shuffled
 from skillopt_es.events import catalog as events
 from skillopt_es.events.catalog import (
     EditsRanked,
@@ -36,10 +35,11 @@ from skillopt_es.programs.classic.epoch_end import (
     apply_slow_update,
     complete_epoch,
     draw_comparison,
+    elsewhere,
     extend_comparison,
     judging,
     place_slow_block,
-    skip_first_memory,
+    skip_first_meta_skill,
 )
 from skillopt_es.programs.classic.estimate import kind_of, plan_of, planned_steps
 from skillopt_es.programs.classic.evaluations import units_ahead
@@ -84,13 +84,13 @@ def _plan_epoch(state: ClassicState, run: RunData) -> Event:
         batch_size=train.batch_size,
         batches=run.started.steps_per_epoch * train.accumulation,
     )
-    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_memory_in_force(state, run))
+    return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_meta_skill_in_force(state, run))
 
 
-def _memory_in_force(state: ClassicState, run: RunData) -> str:
+def _meta_skill_in_force(state: ClassicState, run: RunData) -> str:
     last = state.program.epoch.meta if state.program.epoch is not None else None
     lost = last is not None and last.result != "written" and not run.config.optimizer.keep_memory
-    return "" if lost else state.program.memory
+    return "" if lost else state.program.meta_skill
 
 
 def _plan_minibatches(state: ClassicState, run: RunData) -> Event:
@@ -195,7 +195,7 @@ _BY_FACTS: Mapping[str, Callable[[ClassicState, RunData], Event]] = {
     "gate_candidate": candidate_gated,
     "write_appendix": _write_appendix,
     "place_slow_block": place_slow_block,
-    "skip_first_memory": skip_first_memory,
+    "skip_first_meta_skill": skip_first_meta_skill,
     "draw_comparison": draw_comparison,
     "extend_comparison": extend_comparison,
     "apply_slow_update": apply_slow_update,
@@ -294,6 +294,7 @@ CLASSIC: Program[Classic] = Program(
     place=lambda state: open_step(state)[1],
     doubts=untrusted_parts,
     judging=judging,
+    elsewhere=elsewhere,
     ahead=units_ahead,
     milestones=(*events.STEP_ENDS, events.EpochCompleted),
     words=WORDS,

@@ -9,7 +9,7 @@ from attrs import frozen
 
 from skillopt_es.engine.programs import Asking, Consulted
 from skillopt_es.engine.rollout import RecordedTexts, fenced, shown, unpacked
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.catalog import PatchProposed
 from skillopt_es.events.values import Edit, Minibatch, SkillTree
 from skillopt_es.ports import ChatRequest

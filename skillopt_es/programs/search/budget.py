@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import FINAL_TEST
 from skillopt_es.events.values import DRAWS_ONCE
 from skillopt_es.programs.search.state import SearchState

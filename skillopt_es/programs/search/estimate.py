@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import ceil
 
 from skillopt_es.engine.estimates import Part, kind_of_call, most_turns
-from skillopt_es.engine.run_data import RunData
+from skillopt_es.engine.tasks import RunData
 from skillopt_es.events.places import Place
 from skillopt_es.programs.search.budget import gate_items, most_tries
 

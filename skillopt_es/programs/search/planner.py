@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from math import ceil
 
-from skillopt_es.engine.run_data import RunData
 from skillopt_es.engine.tasks import (
     Decide,
     Evaluation,
     Questions,
     Rollouts,
+    RunData,
     Task,
+    fresh_evaluation,
     measure,
     selection,
     shuffled,
-    told_evaluation,
     unmeasured,
 )
 from skillopt_es.events.catalog import TrainingStopped
@@ -38,9 +38,9 @@ def next_task(state: SearchState, run: RunData) -> Task | None:
         return None
     if run.started.skill.hash not in state.measured:
         return measure(state, [selection(run, BASELINE, run.started.skill)])
-    told = measure(state, told_evaluation(state, run))
-    if told is not None:
-        return told
+    fresh = measure(state, fresh_evaluation(state, run))
+    if fresh is not None:
+        return fresh
     if state.program.step is not None:
         return _step_task(state, run, state.program.step)
     all_done = most_calls(state) is None and state.steps_done >= run.started.total_steps

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import ceil
 
-from skillopt_es.engine.run_data import RunData
-from skillopt_es.engine.tasks import Evaluation, chunks, draw_seed, shuffled
+from skillopt_es.engine.tasks import Evaluation, RunData, chunks, draw_seed, shuffled
 from skillopt_es.events.catalog import RolloutCompleted
 from skillopt_es.events.places import Place
 from skillopt_es.events.values import Measured, Minibatch, SkillTree, Tries

@@ -504,8 +504,17 @@ HOSTILE: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize("name", HOSTILE)
-@pytest.mark.parametrize("order", [(), (UPSTREAM,)], ids=["measured", "upstream"])
+FIRST, *OTHERS = (pytest.param(name, (UPSTREAM,), id=f"{name}-upstream") for name in HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [
+        *(pytest.param(name, (), id=f"{name}-measured") for name in HOSTILE),
+        FIRST,
+        *(pytest.param(*each.values, id=each.id, marks=pytest.mark.slow) for each in OTHERS),
+    ],
+)
 def test_a_hostile_note_stays_in_its_place(name: str, order: tuple[str, ...], tmp_path: Path) -> None:
     """At most one block, no marker and no line in a note, nothing too long; the body is what the edits made of it."""
 
