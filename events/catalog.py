@@ -17,6 +17,7 @@ from skillopt_es.events.values import (
     AppendixOrder,
     Attempt,
     Batch,
+    Bets,
     CallRef,
     Credit,
     Draft,
@@ -532,6 +533,28 @@ class BestPromoted(Event):
 
 
 @frozen(kw_only=True)
+class CertificateWagered(Event):
+    """
+    Fresh items met the certified skill and its challenger, and the bet that the challenger is better was settled.
+
+    `gains` are those of the items of the batches at `place` that nothing had met before, as far as they were measured
+    under both texts; where items have types, each type's mean is bet on as well. `pairs`, `gain` and `least` are of all
+    that this challenger has met: how many items, by how much it is ahead on average, and the least that this can be for
+    all tasks like these, at the certificate's error. `moved`: it has won, and is the certified one now.
+    """
+
+    place: str
+    certified: str
+    challenger: str
+    by_item: Bets
+    by_type: Bets | None = None
+    pairs: int
+    gain: float
+    least: float | None = None
+    moved: bool = False
+
+
+@frozen(kw_only=True)
 class SealedTestOpened(Event):
     """
     Somebody looked at the sealed test split for the `look`-th time: the run's own final evaluation, or `eval`.
@@ -627,6 +650,7 @@ CATALOG: tuple[type[Event], ...] = (
     TrainingStopped,
     EpochCompleted,
     BestPromoted,
+    CertificateWagered,
     SealedTestOpened,
     RunCompleted,
     RunImported,

@@ -125,6 +125,11 @@ class Place(str):
         return self / "best"
 
     @property
+    def certified(self) -> Place:
+        """Where the certified skill meets the items of the batches here."""
+        return self / "certified"
+
+    @property
     def previous(self) -> Place:
         """Where an epoch's first skill is drawn for its comparison."""
         return self / "previous"
@@ -220,6 +225,11 @@ class Place(str):
         """Whether another place is this one or lies in it."""
         return other == self or other.startswith(f"{self}/")
 
+    def is_batch_at(self, other: str) -> bool:
+        """Whether this is where a batch was tried directly at another place: `e3/s3/b0` at `e3/s3`."""
+        here, _, last = self.rpartition("/")
+        return here == other and _BATCH.fullmatch(last) is not None
+
     def is_grading_of(self, first: str) -> bool:
         """Whether this is where the answers of an evaluation were graded, once or again."""
         return self == first or (Place(first).holds(self) and self[len(first) + 1 :].isdecimal())
@@ -267,6 +277,9 @@ FINAL_VAL = FINAL / "val"
 
 FINAL_BEST = FINAL.best
 """Where the best skill is drawn against it."""
+
+FINAL_FRESH = FINAL / "fresh"
+"""Where the best skill meets items that the run has not met yet, for its certificate."""
 
 FINAL_TEST = FINAL / "test"
 """Where the initial, best or final skill is tried on the test items: each at a part of this named after it."""

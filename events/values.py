@@ -184,6 +184,19 @@ class GateVerdict:
         return self.current_score is None and self.current_value is None
 
 
+@frozen(kw_only=True)
+class Bets:
+    """
+    The bets that one text is better than another: what they began with, what each won, and what they have come to.
+
+    `gains` are differences between -1 and 1, by item or by type of task.
+    """
+
+    stake: float = field(validator=_finite)
+    gains: Mapping[str, float]
+    wealth: float = field(validator=_finite)
+
+
 def exceeds(value: float, best: float | None) -> bool:
     """Whether a text that was taken without a comparison becomes the best one: it counts more, or nothing was known."""
     return best is None or value > best

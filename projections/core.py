@@ -20,6 +20,7 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
+    CertificateWagered,
     Event,
     EvidenceRetracted,
     GapFound,
@@ -38,6 +39,7 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.values import Failed, Measured, SkillTree
+from skillopt_es.projections.exposure import SHOWING, after_rollouts, after_showing
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.state import (
     Drawn,
@@ -71,16 +73,18 @@ def standing_of(
 
 
 def takes(event: Event) -> tuple[str, ...]:
-    """The places that an event gives to its text. With `BestPromoted` that is the text which is current already."""
+    """The places that an event gives to its text. A promoted or certified one holds another place already."""
     match event:
         case RunStarted():
-            return ("current", "best")
+            return ("current", "best", "certified")
         case CandidateGated(verdict=verdict) | SlowUpdateApplied(verdict=verdict):
             return (*(("current",) if verdict.taken else ()), *(("best",) if verdict.new_best else ()))
         case AppendixWritten() | GapFound(skill=SkillTree()) | RunSteered(skill=SkillTree()):
             return ("current",)
         case BestPromoted():
             return ("best",)
+        case CertificateWagered(moved=True):
+            return ("certified",)
         case _:
             return ()
 
@@ -158,6 +162,15 @@ def _promoted(state: RunState[S], event: BestPromoted) -> RunState[S]:
     return placed(state, current=standing, best=standing)  # one text has one score
 
 
+def _wagered(state: RunState[S], event: CertificateWagered) -> RunState[S]:
+    """The challenger, which holds another place already, is the certified skill if it has won."""
+    state = replace(state, wagers=(*state.wagers, event))
+    if not event.moved:
+        return state
+    held = {state.standings[name].skill.hash: state.standings[name] for name in ("best", "current")}
+    return placed(state, certified=held[event.challenger])
+
+
 def _gap(state: RunState[S], event: GapFound) -> RunState[S]:
     """A skill whose origin is not known takes the current place; a step whose end is not known is over."""
     state = replace(state, gaps=(*state.gaps, event))
@@ -176,13 +189,14 @@ MOVES: Mapping[type[Event], Callable[..., RunState[Any]]] = {
     SlowUpdateApplied: _guided,
     AppendixWritten: _noted,
     BestPromoted: _promoted,
+    CertificateWagered: _wagered,
     GapFound: _gap,
 }
 
 
 def _started(state: RunState[S], event: RunStarted) -> RunState[S]:
     standing = Standing(skill=event.skill)
-    return replace(state, status="running", started=event, standings={"current": standing, "best": standing})
+    return replace(state, status="running", started=event, standings=dict.fromkeys(takes(event), standing))
 
 
 def _resumed(state: RunState[S], event: RunResumed) -> RunState[S]:
@@ -292,7 +306,12 @@ def with_rollouts(state: RunState[S], events: Sequence[RolloutCompleted]) -> Run
         rollouts=state.counts.rollouts + len(events),
         unmeasured=state.counts.unmeasured + sum(not isinstance(event.outcome, Measured) for event in events),
     )
-    return replace(state, rollouts={**state.rollouts, **done}, counts=counts)
+    exposure = after_rollouts(state.exposure, events)
+    return replace(state, rollouts={**state.rollouts, **done}, counts=counts, exposure=exposure)
+
+
+def _shown(state: RunState[S], event: Event) -> RunState[S]:
+    return replace(state, exposure=after_showing(state.exposure, event))
 
 
 def _scored(state: RunState[S], event: SkillScored) -> RunState[S]:
@@ -415,6 +434,7 @@ _HANDLERS: Mapping[type[Event], Callable[..., RunState[Any]]] = {
     SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: _imported,
+    **dict.fromkeys(SHOWING, _shown),
     **MOVES,
 }
 

@@ -15,6 +15,7 @@ from attrs import field, frozen
 
 from skillopt_es.events.catalog import (
     CandidateBuilt,
+    CertificateWagered,
     GapFound,
     PatchesMerged,
     PatchProposed,
@@ -28,6 +29,7 @@ from skillopt_es.events.catalog import (
     TrainingStopped,
 )
 from skillopt_es.events.values import Json, Measured, Proposal, Score, SkillTree
+from skillopt_es.projections.exposure import Exposure
 from skillopt_es.projections.persistent import Ledger
 from skillopt_es.projections.seal import Looks
 
@@ -185,7 +187,8 @@ class RunState(Generic[S_co]):
     Everything that is known of a run; equal for equal events.
 
     `built` is the candidate that waits for its verdict. `types` has the type of each validation item, `flipped` those
-    that ever gave two results under one text. `program` is None until the run has started.
+    that ever gave two results under one text. `exposure` says what training items have met, `wagers` what was bet on
+    the certificate. `program` is None until the run has started.
     """
 
     status: Literal["new", "running", "paused", "completed"] = "new"
@@ -205,6 +208,8 @@ class RunState(Generic[S_co]):
     partial: Mapping[tuple[str, int], Partial] = field(factory=dict)
     tests: Mapping[str, SkillScored] = field(factory=dict)
     looks: Looks = field(factory=Looks)
+    exposure: Exposure = field(factory=Exposure)
+    wagers: tuple[CertificateWagered, ...] = ()
     counts: Counts = field(factory=Counts)
     steering: Steering = field(factory=Steering)
     imported: RunImported | None = None
@@ -221,6 +226,11 @@ class RunState(Generic[S_co]):
     def best(self) -> Standing | None:
         """The skill that the run is to deliver."""
         return self.standings.get("best")
+
+    @property
+    def certified(self) -> Standing | None:
+        """The skill of which it is certain enough that it beats the certified one before; first of all, the initial."""
+        return self.standings.get("certified")
 
 
 AnyState = RunState[object]

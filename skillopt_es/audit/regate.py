@@ -20,6 +20,7 @@ from skillopt_es.engine.tasks import Contest, RunData, mean_score, most_score
 from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateGated,
+    CertificateWagered,
     Event,
     EvidenceRetracted,
     Recorded,
@@ -112,7 +113,7 @@ class _Walk:
             case RunForked():
                 old, new = self._run.config.evaluation, self.run_at(after(self.recorded, event))
                 return evolve(event, values=gate_values(self.other, self.texts, old, new))
-            case BestPromoted() | RunCompleted():
+            case CertificateWagered() | BestPromoted() | RunCompleted():
                 return self._ended(seq, event)
             case CandidateGated() | StepSkipped(reason="too_large" | "untrusted_only"):
                 return self._gated(seq, event) if isinstance(event, CandidateGated) else self._was_refused(seq, event)
@@ -140,8 +141,11 @@ class _Walk:
             return evolve(event, score=score)
         return evolve(event, score=score, value=self._run.gate_value(score, self.texts[event.skill]))
 
-    def _ended(self, seq: int, event: BestPromoted | RunCompleted) -> Event | None:
+    def _ended(self, seq: int, event: CertificateWagered | BestPromoted | RunCompleted) -> Event | None:
         """Whether the final skill is the best is decided once: where it was promoted, or else where the run is over."""
+        if isinstance(event, CertificateWagered):  # a text that the other history does not have has no certificate
+            held = {self.other.standings[name].skill.hash for name in ("current", "best")}
+            return event if event.challenger in held else None
         if not self.settled:
             self._promoted(seq, "promote" if isinstance(event, BestPromoted) else "keep")
         return event if isinstance(event, RunCompleted) else None

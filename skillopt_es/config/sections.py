@@ -245,6 +245,7 @@ class EvaluationConfig:
     max_size: int = field(metadata=_limits(low=0))
     no_untrusted_only: bool
     fresh_score: bool
+    certificate: bool
     early_stop: Literal["off", "exact"]
     early_stop_wave: int = field(metadata=_limits(low=1))
     sel_env_num: int = field(metadata=_limits(low=0))

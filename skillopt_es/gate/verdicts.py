@@ -43,6 +43,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import FINAL_BEST, FINAL_VAL, Place
 from skillopt_es.events.values import DRAWS_ONCE, GateAction, GateVerdict, Measured, Score, SkillTree, exceeds
+from skillopt_es.gate.certifying import CERTIFICATE_DECISIONS, closing_task
 from skillopt_es.gate.early_stop import Begun, cannot_win, lost_early, next_wave, run_order
 from skillopt_es.gate.noise import Draw
 from skillopt_es.gate.rules import Known, MoreDraws, Rule, Ruling, Side, compare, heeded, judge, too_little_for
@@ -368,8 +369,12 @@ def final_contest(state: AnyState) -> Contest:
     )
 
 
-def final_task(state: AnyState, run: RunData) -> Task:
-    """What is left once nothing is trained any more: whether the final skill is the best, the tests, and the end."""
+def final_task(state: AnyState, run: RunData, most_fresh: int | None = None) -> Task:
+    """
+    What is left once nothing is trained any more: whether the final skill is the best, its certificate, the tests.
+
+    The certificate's last batch has at most so many items, or as many as any other.
+    """
     assert state.current is not None
     assert state.best is not None
     evaluation = run.config.evaluation
@@ -381,6 +386,9 @@ def final_task(state: AnyState, run: RunData) -> Task:
             return waiting
         if is_better(state, run, contest):
             return Decide("promote_best")
+    closing = closing_task(state, run, most_fresh)
+    if closing is not None:
+        return closing
     testing = measure(state, test_evaluations(state, run))
     if testing is not None and run.config.env.seal_test and not state.looks.final:
         return Decide("open_test")
@@ -419,6 +427,7 @@ def _complete_run(state: AnyState, run: RunData, evidence: RecordedTexts) -> Eve
 
 
 FINAL_DECISIONS: Mapping[str, Decision[object]] = {
+    **CERTIFICATE_DECISIONS,
     "promote_best": _promote_best,
     "open_test": _open_test,
     "complete_run": _complete_run,

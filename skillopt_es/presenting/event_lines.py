@@ -13,6 +13,7 @@ from skillopt_es.events.catalog import (
     BestPromoted,
     CandidateBuilt,
     CandidateGated,
+    CertificateWagered,
     ComparisonDrawn,
     ComparisonExtended,
     EditsRanked,
@@ -48,6 +49,7 @@ from skillopt_es.events.catalog import (
 )
 from skillopt_es.events.places import BASELINE, FINAL_VAL
 from skillopt_es.events.values import DRAWS_ONCE, Failed, GateVerdict, Measured, Order, Outcome, Rewrite, Score
+from skillopt_es.gate.bets import ENOUGH, ERROR, least_wealth
 from skillopt_es.gate.rules import REASONS
 from skillopt_es.presenting.numbers import shown_settings, shown_time, shown_value
 from skillopt_es.presenting.palette import verdict_words
@@ -80,6 +82,7 @@ _MILESTONES: Mapping[type[Event], str] = {
     MetaSkillWritten: "  meta skill, {}",
     TrainingStopped: "  stopped, {}",
     BestPromoted: "  {}",
+    CertificateWagered: "  certificate, {}",
     SealedTestOpened: "  {}",
     RunPaused: "paused, {}",
     RunSteered: "  steered, {}",
@@ -302,6 +305,20 @@ def _promoted(event: BestPromoted) -> str:
     return f"the final skill {event.skill[:8]} is the best, {values}"
 
 
+def _wagered(event: CertificateWagered) -> str:
+    met = f"{event.challenger[:8]} against certified {event.certified[:8]}: {certificate_words(event)}"
+    return f"{event.place}: {counted(len(event.by_item.gains), 'fresh item')}, {met}"
+
+
+def certificate_words(event: CertificateWagered) -> str:
+    """What the bets on a challenger have come to so far."""
+    ahead = f"{100 * event.gain:+.1f} points on {counted(event.pairs, 'fresh item')}"
+    least = "" if not event.least else f", at least {100 * event.least:+.1f}"
+    if event.moved:
+        return f"{ahead}{least} at error {ERROR:g}: certified"
+    return f"{ahead}; bets worth {least_wealth(event):.2g} of {ENOUGH:g}, not certified"
+
+
 def _opened(event: SealedTestOpened) -> str:
     by = "the final evaluation" if event.by == "final" else f"eval of skill {event.skill[:8]}, in {event.evaluation}"
     return f"look {event.look} at the sealed test split, by {by}"
@@ -391,6 +408,7 @@ _WORDS: Mapping[type[Event], Callable[..., str]] = {
     TrainingStopped: _stopped,
     EpochCompleted: lambda event: f"epoch {event.epoch}",
     BestPromoted: _promoted,
+    CertificateWagered: _wagered,
     SealedTestOpened: _opened,
     RunCompleted: _completed,
     RunImported: lambda event: f"from the result files of {event.source} in {event.folder}",

@@ -96,6 +96,16 @@ def test_a_longer_search_goes_on_after_any_kill(tmp_path: Path) -> None:
     PROGRAM_CHECKS[KILLED](search(6, 60), tmp_path)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PROGRAM_CHECKS)
+@pytest.mark.parametrize("program", ["search", "classic"])
+def test_a_program_with_a_certificate_is_one(program: str, name: str, tmp_path: Path) -> None:
+    """Batches that meet two texts, and one more at the end."""
+    settings = ("train.batch_size=4", "evaluation.certificate=true", "train.num_epochs=1", "optimizer.learning_rate=1")
+    more = ("budget.max_calls=60",) if program == "search" else ()
+    PROGRAM_CHECKS[name](small(program, "- know apple\n", *settings, *more, train=16), tmp_path)
+
+
 TIMES = count()
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from math import ceil
 
 from skillopt_es.config import TrainConfig
-from skillopt_es.engine.estimates import Part, most_turns
+from skillopt_es.engine.estimates import Part, is_for_certificate, most_for_certificate, most_turns
 from skillopt_es.engine.tasks import RunData, epoch_batches
 from skillopt_es.events.places import FINAL, FINAL_TEST, SLOW, Place
 from skillopt_es.gate.verdicts import rule_of
@@ -45,6 +45,8 @@ def kind_of(slot: str, stage: str) -> str:
     if stage != "rollout":
         return stage
     place = Place(slot)
+    if is_for_certificate(slot):
+        return "certificate"
     if FINAL.holds(place):
         return "test" if FINAL_TEST.holds(place) else "final"
     return _KINDS.get(place.stage, "train")
@@ -151,10 +153,12 @@ class _Plan:
 
     def _final(self) -> list[Part]:
         config, tests = self.run.config, len(self.run.test_items)
+        fresh = most_for_certificate(self.run)
         promotes = config.evaluation.eval_test or config.evaluation.promote_without_tests
         differs = config.optimizer.use_slow_update or not config.evaluation.use_gate
         return [
             self._rollouts("final", self.val, 0, self.val * (1 + self.draws) * (promotes and differs)),
+            self._rollouts("certificate", fresh, 0, fresh),
             self._rollouts("test", tests, tests, 3 * tests, at_once=tests),
         ]
 

@@ -25,6 +25,7 @@ from skillopt_es.engine.tasks import (
 from skillopt_es.events.catalog import Event, PatchesMerged, PatchProposed, TrainingStopped
 from skillopt_es.events.places import BASELINE, Place
 from skillopt_es.events.values import PatchSource
+from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, counts_as_measured, draw_task, final_task, too_large
 from skillopt_es.programs.classic.appendix import notes_for_candidate, notes_task
 from skillopt_es.programs.classic.epoch_end import more_to_compare
@@ -90,11 +91,7 @@ def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepSt
     """The next thing that the open step needs."""
     place = Place.of_step(epoch.number, step.number)
     if step.groups is None:
-        assert state.current is not None
-        rollouts = measure(state, train_evaluations(place, step, state.current))
-        if rollouts is None and _nothing_allowed(state, run, step):
-            return Decide("skip:no_edit_chosen")
-        return rollouts or Decide("plan_minibatches")
+        return _batch_task(state, run, step, place)
     waiting = tuple(AnalyseJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
@@ -103,6 +100,18 @@ def step_task(state: ClassicState, run: RunData, epoch: EpochState, step: StepSt
     if state.built is None:
         return _candidate_task(run, step, place)
     return _gate_task(state, run, step, place)
+
+
+def _batch_task(state: ClassicState, run: RunData, step: StepState, place: Place) -> Task:
+    """A step's rollouts, and what comes after them."""
+    assert state.current is not None
+    batches = train_evaluations(place, step, state.current)
+    rollouts = measure(state, [*batches, *beside(state, run, place, batches)])
+    if rollouts is not None:
+        return rollouts
+    if is_due(state, place):
+        return Decide("wager")
+    return Decide("skip:no_edit_chosen" if _nothing_allowed(state, run, step) else "plan_minibatches")
 
 
 def _candidate_task(run: RunData, step: StepState, place: Place) -> Task:

@@ -24,9 +24,10 @@ from skillopt_es.engine.tasks import (
 )
 from skillopt_es.events.catalog import TrainingStopped
 from skillopt_es.events.places import BASELINE
+from skillopt_es.gate.certifying import beside, is_due
 from skillopt_es.gate.verdicts import candidate_contest, draw_task, final_task, too_large
 from skillopt_es.programs.search.asking import SearchJob
-from skillopt_es.programs.search.budget import most_calls, step_size, tests_fit
+from skillopt_es.programs.search.budget import closing_size, most_calls, step_size, tests_fit
 from skillopt_es.programs.search.rounds import evaluations, groups_to_ask, next_tries, solved
 from skillopt_es.programs.search.state import OpenStep, SearchState
 from skillopt_es.projections.trust import attempts_of, support_of
@@ -51,7 +52,7 @@ def next_task(state: SearchState, run: RunData) -> Task | None:
 
 def _final_task(state: SearchState, run: RunData) -> Task:
     """What is left once the search is over; tests that the calls do not pay for are left out."""
-    task = final_task(state, run)
+    task = final_task(state, run, closing_size(state, run))
     testing = task == Decide("open_test") or (isinstance(task, Rollouts) and task.units[0].purpose == "test")
     return Decide("complete_run") if testing and not tests_fit(state, run) else task
 
@@ -108,8 +109,9 @@ def drawn_batch(state: SearchState, run: RunData, seed: int) -> tuple[str, ...]:
 
 def _step_task(state: SearchState, run: RunData, step: OpenStep) -> Task:
     if not step.rounds:
-        rollouts = measure(state, [_batch(state, step)]) if step.batch.items else None
-        return rollouts or Decide("plan_questions")
+        batch = [_batch(state, step)] if step.batch.items else []
+        rollouts = measure(state, [*batch, *beside(state, run, step.place, batch)])
+        return rollouts or Decide("wager" if is_due(state, step.place) else "plan_questions")
     waiting = tuple(SearchJob(group) for group in step.groups if group.id not in step.patches)
     if waiting:
         return Questions(waiting)
