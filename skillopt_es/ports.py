@@ -105,6 +105,7 @@ class ChatRequest:
     reason, it does so through `rest`: the run may use the call's place meanwhile, and tell the user.
     `skill` is what a target works under. The messages show all of it, so that the digest covers it; a model that is an
     agent finds it among its skills instead. An agent is also told `item` and `seed`, which follow from the slot.
+    `extra` are further fields of OpenAI's format, as an agent has sent them.
     """
 
     slot: str
@@ -115,6 +116,7 @@ class ChatRequest:
     effort: str = ""
     schema: Mapping[str, Json] | None = None
     tools: tuple[Tool, ...] = ()
+    extra: Mapping[str, Json] = field(factory=dict)
     tool_choice: str = ""  # auto, none, required or a tool's name; empty: the endpoint's default
     skill: SkillTree | None = None
     item: str = ""
@@ -361,6 +363,32 @@ class Unbounded(Protocol):
     @property
     def unbounded(self) -> bool:
         """Whether it does."""
+        ...
+
+
+class OwnCalls(Protocol):
+    """Where the calls go that an agent makes itself: each is journaled, priced and limited like any other."""
+
+    async def ask(self, request: ChatRequest) -> ChatReply:
+        """The answer to a question of the attempt at `request.slot`; raises what a call of that model raises."""
+        ...
+
+    def over(self, slot: str) -> None:
+        """The attempt at this slot asks no more."""
+        ...
+
+
+@runtime_checkable
+class Fronting(Protocol):
+    """An agent that asks a model through the run: what it spends is spent by its calls, never by itself."""
+
+    @property
+    def upstream(self) -> ChatModel:
+        """The model that it asks."""
+        ...
+
+    def route(self, calls: OwnCalls) -> None:
+        """From now on its calls go there."""
         ...
 
 

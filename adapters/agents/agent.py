@@ -38,9 +38,11 @@ from skillopt_es.ports import (
     CallFailed,
     ChatReply,
     ChatRequest,
+    Gateway,
     ModelSettings,
     SkillFiles,
     Try,
+    Usage,
     Wait,
     may_try_again,
     rest,
@@ -72,11 +74,12 @@ class Way(Protocol):
 
 @frozen(eq=False)
 class OwnAgent:
-    """The target's role, done by an agent of the user's."""
+    """The target's role, done by an agent of the user's; `spent` is what is known of an attempt without an answer."""
 
     way: Way
     settings: ModelSettings
     secrets: tuple[str, ...] = field(repr=False)
+    spent: Usage = field(factory=Usage)
     _limiter: Limiter = field(init=False, repr=False, eq=False)
     _redactor: Redactor = field(init=False, repr=False, eq=False)
 
@@ -108,13 +111,17 @@ class OwnAgent:
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Its answer and its steps; raises CallFailed."""
+        return await self.attempted(request, None)
+
+    async def attempted(self, request: ChatRequest, gateway: Gateway | None) -> ChatReply:
+        """The same, where it may ask a model through a gateway."""
         refusal = await self._limiter.enter(0)
         if refusal is not None:
             raise self._failed(refusal, 0, ())
         began = time.monotonic()
         tries: list[Try] = []
         try:
-            answer = await self._attempts(request, tries)
+            answer = await self._attempts(request, gateway, tries)
         except AttemptFailedError as error:
             raise self._failed(error.failed, _since(began), tuple(tries)) from error
         finally:
@@ -124,7 +131,7 @@ class OwnAgent:
     async def aclose(self) -> None:
         """Nothing to give back: an attempt leaves nothing behind."""
 
-    async def _attempts(self, request: ChatRequest, tries: list[Try]) -> AgentAnswer:
+    async def _attempts(self, request: ChatRequest, gateway: Gateway | None, tries: list[Try]) -> AgentAnswer:
         """One attempt; another one only after an agent that was not there, for what has begun may be paid for."""
         own = self.settings
         policy = RetryPolicy(
@@ -137,7 +144,7 @@ class OwnAgent:
         past = PastTries()
         while True:
             try:
-                return await self._attempt(request)
+                return await self._attempt(request, gateway)
             except AttemptFailedError as error:
                 wait = policy.wait_after(error.failed, request.slot, past)
                 if wait is None:
@@ -151,9 +158,9 @@ class OwnAgent:
                 ):
                     raise
 
-    async def _attempt(self, request: ChatRequest) -> AgentAnswer:
+    async def _attempt(self, request: ChatRequest, gateway: Gateway | None) -> AgentAnswer:
         with _laid_out(request.skill or _NO_SKILL) as files:
-            task = task_of(request, files, self.settings.timeout_seconds)
+            task = evolve(task_of(request, files, self.settings.timeout_seconds), gateway=gateway)
             try:
                 return _placeless(await self._answered(task), files.folder)
             except AttemptFailedError as error:
@@ -191,7 +198,7 @@ class OwnAgent:
         )
 
     def _failed(self, failed: Failure, latency_ms: int, tries: tuple[Try, ...]) -> CallFailed:
-        last = () if failed.kind in ("config", "auth") else (_tried(failed, 0),)
+        last = () if failed.kind in ("config", "auth") else (evolve(_tried(failed, 0), usage=self.spent),)
         return CallFailed(
             failed.kind,
             self._redactor.error(failed.message),

@@ -105,6 +105,11 @@ class MessagesWire:
         """Images; how closely to look at them cannot be said."""
         return frozenset({"images"})
 
+    @property
+    def passes_on(self) -> bool:
+        """They are another format's."""
+        return False
+
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question."""
         body: dict[str, Json] = {

@@ -133,6 +133,11 @@ class HttpModel:
         for feature in self._refused:
             request = without(request, feature)
         features = tuple(feature for feature in self._droppable if has(request, feature))
+        if request.extra and not self._wire.passes_on:
+            names = ", ".join(request.extra)
+            raise CallFailed(
+                "bad_request", f"{self._settings.backend} has no such fields as an agent has sent: {names}"
+            )
         asked = self._wire.body(request)
         if self._settings.extra_body:
             asked.update(self._settings.extra_body)

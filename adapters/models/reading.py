@@ -210,6 +210,11 @@ class Wire(Protocol):
         """The words by which an endpoint's complaint about an optional field is known."""
         ...
 
+    @property
+    def passes_on(self) -> bool:
+        """Whether it can hand on the further fields of a question, which are OpenAI's."""
+        ...
+
     def body(self, request: ChatRequest) -> dict[str, Json]:
         """The JSON object that asks this question; optional fields are there only when they were given."""
         ...

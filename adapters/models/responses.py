@@ -51,6 +51,11 @@ class ResponsesWire:
         return frozenset({"images", "image_detail"})
 
     @property
+    def passes_on(self) -> bool:
+        """They are another format's."""
+        return False
+
+    @property
     def names(self) -> Mapping[Feature, tuple[str, ...]]:
         """How the endpoint calls the optional fields."""
         return _NAMES

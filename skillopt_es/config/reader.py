@@ -93,6 +93,9 @@ def _check_agents(config: RunConfig, reader: _Reader) -> None:
                 raise reader.error(name, value, f"set where {role}_backend is {owner}", hint)
             if value and owner not in kinds:
                 raise reader.error(name, _plain(value), f"left out: it is for target_backend: {owner}")
+        if own.gateway and not kinds:
+            allowed = "left out: it is for an agent of your own (target_backend: python:…, command or http)"
+            raise reader.error(f"model.{role}_gateway", own.gateway, allowed)
         if isinstance(own.command, str):
             try:
                 shlex.split(own.command)

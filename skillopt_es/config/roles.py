@@ -132,8 +132,8 @@ def name_own_agent(draft: Draft, role: Role, backend: Backend) -> None:
     """An agent of the user's own is called after what is run, where nobody gave it the name of a model."""
     if not isinstance(backend.name, str) or not is_own_agent(backend.name):
         return
-    if not is_blank(written(draft.model, role, backend, "model").value):
-        return
+    if any(not is_blank(written(draft.model, role, backend, key).value) for key in ("model", "gateway")):
+        return  # with a gateway it has a model, which has to be named
     kind, _, code = backend.name.partition(":")
     name = code
     if kind == "command":

@@ -121,6 +121,7 @@ class RoleConfig(RoleSettings):
 
     command: str | tuple[str, ...] | None = field(metadata={"words": "a command: a list of texts, or one text"})
     url: str
+    gateway: str
     agent_command: str
     agent_access: Literal["read", "edit", "full"]
     agent_answers: Literal["hidden", "visible"]

@@ -263,6 +263,16 @@ class Purse:
         self._ended(course, attempts_made(reply.tries, reply.usage, ""), len(reply.tries) + 1)
         return reply
 
+    async def counted(self, slot: str) -> bool:
+        """Counts a call that spends nothing itself; whether it may be made. Nobody waits for it to end."""
+        one = Amount(calls=1)
+        if not await self.enter(one, slot, again=False, ahead=False):
+            return False
+        self.leave()
+        self.ledger.settle(one, one)
+        self._serve()
+        return True
+
     async def enter(self, more: Amount, slot: str, *, again: bool, ahead: bool) -> bool:
         """Whether so much more is set aside for a try: at once, or once others have settled; False: never."""
         let: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

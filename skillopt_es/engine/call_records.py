@@ -54,6 +54,8 @@ def recorded_request(request: ChatRequest) -> RecordedRequest:
     if request.tools:
         params["tools"] = [asdict(tool) for tool in request.tools]
         params["tool_choice"] = request.tool_choice
+    if request.extra:
+        params["extra"] = dict(request.extra)
     used = [_tool_use(number, message) for number, message in enumerate(request.messages)]
     if any(used):
         params["tool_use"] = [use for use in used if use]

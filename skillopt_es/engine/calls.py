@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Protocol, cast
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from skillopt_es.engine.budget import Bound, CutShort, Purse, Tariff, bound_of
 from skillopt_es.engine.call_records import (
@@ -46,9 +46,11 @@ from skillopt_es.ports import (
     ChatRequest,
     FailureKind,
     FinishReason,
+    Fronting,
     NotStarted,
     ToolCall,
     Unanswered,
+    Usage,
 )
 
 
@@ -61,6 +63,7 @@ class Answer:
     ref: CallRef
     tool_calls: tuple[ToolCall, ...] = ()
     steps: tuple[AgentStep, ...] = ()
+    usage: Usage = field(factory=Usage)
 
 
 class Calls(Protocol):
@@ -253,7 +256,7 @@ class LiveCalls:
         )
         ref = row.ref
         self._keep(ref, Exchange(tuple(texts), reply.text, reply.steps))
-        return Answer(reply.text, reply.finish, ref, reply.tool_calls, reply.steps)
+        return Answer(reply.text, reply.finish, ref, reply.tool_calls, reply.steps, reply.usage)
 
     async def _complete(self, asked: Asked, model: ChatModel, *, last: bool) -> ChatReply:
         self._under_way[model.identity] += 1
@@ -281,13 +284,17 @@ class LiveCalls:
 
         async def ask(request: ChatRequest) -> ChatReply:
             request = evolve(request, rest=held.rest)
-            if self._shared is None:
+            if self._shared is None or isinstance(model, Fronting):
                 return await model.complete(request)
             bound = _bound(asked, self._shared.tariffs[asked.role])
             return await self._shared.pay(asked.role, request, bound, model.complete, ahead=last)
 
         request = asked.request
         if self._purse is None:
+            return await ask(request)
+        if isinstance(model, Fronting):  # it waits for calls of its own, which are paid one by one
+            if not await self._purse.counted(request.slot):
+                raise NotStarted
             return await ask(request)
         bound = _bound(asked, self._purse.tariffs[asked.role])
         return await self._purse.pay(asked.role, request, bound, ask, ahead=last)
@@ -398,4 +405,8 @@ def answer_of(row: CallRow, texts: Texts) -> Answer:
         raise TextErased(f"the answer to {row.call.slot} was erased")
     text, calls = read_answer(recorded, row.call.finish)
     steps = () if row.call.trace is None else steps_of(texts.text(row.call.trace))
-    return Answer(text, cast(FinishReason, row.call.finish), row.ref, calls, steps)
+    call = row.call
+    usage = Usage(
+        input=call.input_tokens, output=call.output_tokens, cached=call.cached_tokens, reasoning=call.reasoning_tokens
+    )
+    return Answer(text, cast(FinishReason, call.finish), row.ref, calls, steps, usage)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from attrs import define, field
+from attrs import define, field, frozen
 
 from skillopt_es.config import RunConfig
 from skillopt_es.counting import counted
 from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.places import checked
 from skillopt_es.events.values import Measured, SkillTree
-from skillopt_es.ports import AskOptions, CallFailed, ChatModel, ChatReply, ChatRequest, Message
+from skillopt_es.ports import AskOptions, CallFailed, ChatModel, ChatReply, ChatRequest, Fronting, Message
 from skillopt_es.sessions.checks import Check, problem
 from skillopt_es.sessions.skills import load_skill
 from skillopt_es.sessions.wiring import open_environment
@@ -45,6 +45,20 @@ class _Asking:
         return self.replies[-1]
 
 
+@frozen
+class _Straight:
+    """Where the calls go that an agent makes in this one attempt: to its model, and into no journal."""
+
+    model: ChatModel
+
+    async def ask(self, request: ChatRequest) -> ChatReply:
+        """The model's answer."""
+        return await self.model.complete(request)
+
+    def over(self, slot: str) -> None:
+        """Nothing is kept."""
+
+
 async def try_agent(config: RunConfig, model: ChatModel) -> Check | CallFailed:
     """What came of the first training item under the skill that a run begins with; its failure, if it has one."""
     try:
@@ -56,6 +70,8 @@ async def try_agent(config: RunConfig, model: ChatModel) -> Check | CallFailed:
         items = environment.load().train
         if not items:
             return Check("target", "warning", "the agent was not tried: there is no training item")
+        if isinstance(model, Fronting):
+            model.route(_Straight(model.upstream))
         ask = _Asking(config, model, items[0].id, skill)
         episode = await environment.attempt(items[0], skill, ask, seed=config.train.seed)
     except SkillOptError as error:

@@ -25,9 +25,10 @@ from skillopt_es.adapters.environments.searchqa.environment import gold_of, grad
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
 from skillopt_es.config import EnvConfig, RunConfig, recorded_config
-from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, kind_of
+from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, kind_of
 from skillopt_es.config.draft import place_of, written_as
 from skillopt_es.config.values import may_hold_a_secret
+from skillopt_es.engine.agent_calls import AgentCalls
 from skillopt_es.engine.ahead import Ahead
 from skillopt_es.engine.budget import Purse, Reached
 from skillopt_es.engine.call_records import Repeats
@@ -54,6 +55,7 @@ from skillopt_es.ports import (
     Environment,
     EnvironmentSettings,
     Executor,
+    Fronting,
     GraderFunction,
     Item,
     ModelSettings,
@@ -143,8 +145,14 @@ def open_model(config: RunConfig, role: Role, environ: Mapping[str, str]) -> Cha
         url=own.url,
         folder=config.folder,
     )
+    settings = ModelSettings(role=role, seed=config.train.seed, agent=agent, **given)
     try:
-        return opener(ModelSettings(role=role, seed=config.train.seed, agent=agent, **given), environ)
+        if own.gateway and is_own_agent(own.backend):
+            from skillopt_es.adapters.agents.gateway import with_gateway  # noqa: PLC0415 -- a server, for few runs
+
+            asked = cast(OpenModel, _find(MODELS, own.gateway, config, f"model.{written_as(config, role, 'gateway')}"))
+            return with_gateway(opener, asked, own.gateway, settings, environ)
+        return opener(settings, environ)
     except SettingRefused as error:  # an adapter knows its settings, but not where they were written
         place, key = place_of(config, role, error.key)
         raise ConfigError(f"{place}{key or error.spelled}{error.said}", hint=error.hint) from error
@@ -425,7 +433,13 @@ def _wired(
     def stopping() -> bool:
         return session.stopping() or reached() is not None or orders.pausing()
 
-    calls = _calls(writer, stage, world, session, purse, shared, evidence, stopping)
+    calls = _calls(writer, stage, world.models, stage.run.workers, session, purse, shared, evidence, stopping)
+    for role, model in world.models.items():
+        if isinstance(model, Fronting):
+            upstream = {role: model.upstream}
+            at_once = {role: stage.run.config.role(role).concurrency}
+            own = _calls(writer, stage, upstream, at_once, session, purse, shared, evidence, stopping)
+            model.route(AgentCalls(own))
     executor = session.world.executor(stopping)
     rollouts = RolloutPorts(
         environment=world.data.environment,
@@ -461,7 +475,8 @@ def _limited(stage: Stage, purse: Purse | None, settings: Mapping[str, Json]) ->
 def _calls(
     writer: RunWriter,
     stage: Stage,
-    world: OpenWorld,
+    models: Mapping[Role, ChatModel],
+    workers: Mapping[Role, int],
     session: Session,
     purse: Purse | None,
     shared: SharedPurse | None,
@@ -476,11 +491,11 @@ def _calls(
     desk.clear()
     forked = stage.state.forked
     return LiveCalls(
-        world.models,
+        models,
         writer.journal,
         writer,
         writer.log,
-        workers=stage.run.workers,
+        workers=workers,
         ask_again=stage.ask_again,
         inherited=0 if forked is None else forked.inherited,
         repeats=Repeats(writer.journal.read(), _used(writer.log)) if stage.repeats else None,

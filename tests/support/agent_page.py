@@ -41,7 +41,9 @@ def fragments() -> Mapping[str, dict[str, Any]]:
     """What the page says to write for each backend, by its name."""
     blocks = [yaml.safe_load(body) for kind, body in BLOCK.findall(PAGE.read_text(encoding="utf-8")) if kind == "yaml"]
     found = [block.get("model", block) for block in blocks]
-    return {each["target_backend"].partition(":")[0]: each for each in found if "target_backend" in each}
+    agents = [each for each in found if "target_backend" in each]
+    named = [("gateway" if "target_gateway" in each else each["target_backend"].partition(":")[0]) for each in agents]
+    return dict(zip(named, agents, strict=True))
 
 
 def teacher(body: Any, headers: Mapping[str, str]) -> Answer:
