@@ -339,7 +339,7 @@ def candidate_gated(state: AnyState, run: RunData) -> CandidateGated:
     """The verdict over that candidate, which ends its step; everything that the rule wants must have been drawn."""
     assert state.built is not None
     assert state.best is not None
-    contest = candidate_contest(state)
+    contest, run = candidate_contest(state), program_at(state).gated_by(state, run)
     found = weighed(state, run, contest, contest.against(state.best), use_gate=run.config.evaluation.use_gate)
     candidate = contest.candidate.hash
     return CandidateGated(step=state.built.step, candidate=candidate, verdict=_by_hand(found, state, candidate))
