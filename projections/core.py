@@ -114,6 +114,7 @@ def _gated(state: RunState[S], event: CandidateGated) -> RunState[S]:
     )
     if verdict.taken:
         assert state.built is not None
+        # A text that is taken was measured: without a gate, too, or its score would be unknown.
         measured = state.measured[event.candidate]
         origin = Origin(kind="step", step=event.step)
         standing = standing_of(state.built.candidate, measured, origin=origin, step=event.step)
@@ -158,6 +159,7 @@ def _noted(state: RunState[S], event: AppendixWritten) -> RunState[S]:
 def _promoted(state: RunState[S], event: BestPromoted) -> RunState[S]:
     assert state.current is not None
     measured = state.measured[event.skill]
+    # Of the current one: promoting changes its rank, not where it comes from.
     standing = replace(state.current, score=measured.stated, value=measured.value, stale_from="")
     return placed(state, current=standing, best=standing)  # one text has one score
 
@@ -246,7 +248,9 @@ def _to_be_tried_again(state: RunState[S], again: Callable[[RolloutCompleted], b
     return replace(
         state,
         rollouts={
-            place: done if place in state.scored else _without(done, again) for place, done in state.rollouts.items()
+            # A sum that is recorded stays: trying its items again would leave two truths.
+            place: done if place in state.scored else _without(done, again)
+            for place, done in state.rollouts.items()
         },
         partial={
             key: replace(begun, rows={item: row for item, row in begun.rows.items() if not again(row)})

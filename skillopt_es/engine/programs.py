@@ -239,6 +239,7 @@ def program_named(name: str, place: str = "") -> Program[Any]:
 
     Raises ConfigError, which begins with the `place` where the name was written, and names those that train.
     """
+    # Asked for every event of a fold, so both ways are a look-up.
     return _HANDED_OVER[name] if name in _HANDED_OVER else installed_program(name, place)
 
 
@@ -296,6 +297,7 @@ def evolve(state: AnyState, event: Event) -> AnyState:
     if isinstance(event, RunStarted):
         return replace(core.evolve(state, event), program=program_of(event).initial(event))
     handler = program_at(state).evolve.get(type(event))
+    # The program comes first: it compares an event with the core as it was before.
     return core.evolve(state if handler is None else handler(state, event), event)
 
 
@@ -303,6 +305,7 @@ def fold(events: Iterable[Event], state: AnyState | None = None) -> AnyState:
     """The state after all these events, from nothing or from an earlier state."""
     state = RunState[object]() if state is None else state
     for kind, row in groupby(events, key=type):
+        # Most of a log are rollouts in long rows: folded one by one, each would copy the mapping of all places.
         if kind is RolloutCompleted and kind not in program_at(state).evolve:
             state = core.with_rollouts(state, cast("Sequence[RolloutCompleted]", list(row)))
         else:

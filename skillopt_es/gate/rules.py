@@ -224,6 +224,7 @@ class MoreDraws:
 
 def judge(rule: Rule, current: Side, candidate: Side, worth: Worth, known: Known = NOTHING_KNOWN) -> Ruling | MoreDraws:
     """The rule's verdict on these draws, or the draws that it wants first."""
+    # Both are wanted at once where neither was drawn: they run side by side.
     if not candidate.draws or not current.draws:
         return MoreDraws(candidate=0 if candidate.draws else 1, current=0 if current.draws else 1)
     found = rule.kind.judged(rule, current, candidate, worth, known)

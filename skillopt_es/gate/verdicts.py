@@ -76,6 +76,7 @@ def judged(state: AnyState, run: RunData, contest: Contest) -> Ruling | MoreDraw
     """What the configured rule says of a contest, from what was drawn so far."""
     current, candidate = _sides(state, run, contest)
     found = judge(rule_of(run.config), current, candidate, run.worth, known_of(state))
+    # A draw that ended early is looked at once the current text has every draw that it is held against.
     if isinstance(found, Ruling) or found.current:
         return found
     begun = state.partial.get((contest.candidate.hash, found.candidate))
@@ -136,6 +137,7 @@ def draw_task(state: AnyState, run: RunData, contest: Contest) -> Task | None:
     whole = state.steering.by_hand.get(contest.candidate.hash) == "take"  # a text that is taken has a score
     if whole or run.config.evaluation.early_stop == "off":
         return measure(state, [*candidate, *current])
+    # `candidate` is not empty here: had the rule wanted the current text alone, `measure` would have something to run.
     return measure(state, current) or _wave(state, run, contest, candidate[0])
 
 
@@ -254,6 +256,7 @@ def verdict(value: float, current: float | None, better_than_best: bool, *, use_
     if not use_gate:
         return "force_accept"
     assert current is not None
+    # A tie keeps the current text, as in the original.
     if value <= current:
         return "reject"
     return "accept_new_best" if better_than_best else "accept"

@@ -124,6 +124,7 @@ def guard(rows: Iterable[RolloutCompleted], skill: SkillTree, run: RunData, evid
             trajectory = unpacked(row, evidence)
             text = "\n".join(text for kind, text in trajectory.records if kind in _ITEMS_OWN)
             before = shown.get(row.item)
+            # An item may come twice: in two batches, or under both skills of a comparison.
             whole = text if before is None else f"{before.text}\n{text}"
             shown[row.item] = Shown(item=row.item, question=trajectory.task, answers=trajectory.answers, text=whole)
     return LeakGuard(shown.values(), known="\n".join(skill.files.values()), span=span)

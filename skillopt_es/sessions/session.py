@@ -97,6 +97,7 @@ async def resume(folder: Path, session: Session) -> AnyState:
         state, head = fold_log(writer.log.read())
         started = _resumable(state, folder, lost_end=bool(writer.lost))
         changed = resume_overrides(session.overrides, folder.name, dir_option(folder.parent), state.steps_done)
+        # A complete run is no error: resuming in a loop until it is done must end well.
         if state.completed is not None:
             if changed:
                 raise ConfigError(
@@ -106,6 +107,7 @@ async def resume(folder: Path, session: Session) -> AnyState:
             return state
         run = recorded_run(started, folder, {**state.overrides, **changed})
         async with open_data(run.config, session.world) as data:
+            # Before a model is opened: answers for other items would be paid for, and recorded under these ids.
             _check_same_data(data.splits, started)
             async with open_world(data, started.skill, folder, session) as world:
                 resumed = RunResumed(

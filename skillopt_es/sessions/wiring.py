@@ -384,6 +384,7 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     purse = _purse(writer, stage, started, session) if stage.pays else None
     with _shared(stage, folder, session) as shared:
         work = _wired(writer, stage, world, session, purse, shared)
+        # Nobody is asked before it is on disk that the run has begun.
         if stage.opening:
             await work.trainer.append(stage.opening)
         await work.trainer.settled()

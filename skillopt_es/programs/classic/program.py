@@ -82,6 +82,7 @@ def _plan_epoch(state: ClassicState, run: RunData) -> Event:
         epoch=epoch,
         seed=train.seed,
         batch_size=train.batch_size,
+        # From the first event: schedules and progress count on as many steps as were planned then.
         batches=run.started.steps_per_epoch * train.accumulation,
     )
     return EpochPlanned(epoch=epoch, batches=batches, meta_skill=_meta_skill_in_force(state, run))
