@@ -27,7 +27,7 @@ from skillopt_es.errors import ConfigError
 from skillopt_es.events.catalog import STEP_ENDS, Event, Recorded, RolloutCompleted, RunStarted
 from skillopt_es.events.errors import LogDamaged, SkillOptError
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import CallRef, Json, Purpose
+from skillopt_es.events.values import CallRef, Json, Order, Purpose
 from skillopt_es.ports import ChatRequest
 from skillopt_es.projections import core
 from skillopt_es.projections.state import AnyState, RunState
@@ -180,6 +180,7 @@ class Program(Generic[S]):
     `steps` says how many steps an epoch and a whole run have with so many training items, `plan` which calls so many
     steps and epochs need, and `kind_of` which part of that plan a recorded call (its slot and stage) is of. `check`
     takes the place of planning and deciding a log again where that cannot be done, `refuses` says what else cannot.
+    `heeds` are the orders that its planning and its decisions follow; the first two are the loop's own.
     `gated_by` is the run with the rule that the open step's candidate has to meet, where it is not the configured one.
     One that `trains_folder` begins with a folder of skills, not with one skill.
     """
@@ -206,6 +207,7 @@ class Program(Generic[S]):
     kind_of: Callable[[str, str], str] = kind_of_call
     check: OwnCheck | None = None
     refuses: Mapping[Deed, Refusal] = field(factory=dict)
+    heeds: frozenset[Order] = frozenset({"pause", "budget"})
     trains_folder: bool = False
 
     def unreached(self, event: Event) -> bool:

@@ -19,7 +19,7 @@ from skillopt_es.counting import counted
 from skillopt_es.engine.programs import check_allowed, fold_log, program_named
 from skillopt_es.engine.tasks import RunData, recorded_run
 from skillopt_es.errors import ConfigError, DataError
-from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted
+from skillopt_es.events.catalog import RunForked, RunResumed, RunStarted, RunSteered
 from skillopt_es.events.errors import RunNotFound, SkillOptError
 from skillopt_es.events.log import EventLog
 from skillopt_es.events.schema import LOG_FILE
@@ -168,11 +168,13 @@ async def _train(writer: RunWriter, stage: Stage, world: OpenWorld, session: Ses
 
 
 def recorded_settings(log: Events) -> dict[str, Json]:
-    """The settings that resuming or forking a run has changed, by key."""
+    """The settings that resuming, forking or steering a run has changed, by key."""
     found: dict[str, Json] = {}
-    for recorded in log.read(types=("RunResumed", "RunForked")):
-        assert isinstance(recorded.event, RunResumed | RunForked)
-        found.update({setting.key: setting.value for setting in recorded.event.overrides})
+    for recorded in log.read(types=("RunResumed", "RunForked", "RunSteered")):
+        event = recorded.event
+        assert isinstance(event, RunResumed | RunForked | RunSteered)
+        changed = event.settings if isinstance(event, RunSteered) else event.overrides
+        found.update({setting.key: setting.value for setting in changed})
     return found
 
 

@@ -360,7 +360,8 @@ def _slow_gate_task(state: ClassicState, run: RunData, epoch: EpochState) -> Tas
 def should_stop(state: ClassicState, run: RunData) -> bool:
     """Whether a rule ends the training here."""
     train = run.config.train
-    if train.patience is None and train.target_score is None and not train.no_progress:
+    rules = train.patience is not None or train.target_score is not None or train.no_progress
+    if not (rules or state.steering.stop):
         return False
     over = state.stopped is not None or state.program.epochs_done == train.num_epochs
     # A step that has begun, and notes that follow its verdict, come to their end first.
@@ -379,6 +380,8 @@ def stop_training(state: ClassicState, run: RunData) -> Event:
 def _stop(state: ClassicState, run: RunData) -> TrainingStopped | None:
     assert state.best is not None
     train, value, since, step = run.config.train, state.best.value, state.best.step, state.steps_done
+    if state.steering.stop:
+        return TrainingStopped(step=step, reason="order", best_value=value, since=since)
     if train.target_score is not None and value is not None and value >= train.target_score:
         return TrainingStopped(
             step=step, reason="target_score", best_value=value, since=since, limit=train.target_score

@@ -24,7 +24,7 @@ from skillopt_es.events.catalog import (
     StepSkipped,
 )
 from skillopt_es.events.places import Place
-from skillopt_es.events.values import Measured, Minibatch, PatchSource
+from skillopt_es.events.values import Measured, Minibatch, Order, PatchSource
 from skillopt_es.gate.verdicts import FINAL_DECISIONS, candidate_gated, too_large
 from skillopt_es.programs.classic import epoch_events, jobs, step_events
 from skillopt_es.programs.classic.aggregate import merge
@@ -174,7 +174,8 @@ def _build_candidate(state: ClassicState, run: RunData, guard: LeakGuard) -> Eve
     """The chosen edits and the step's notes in the current skill; either may be missing, not both."""
     step, _ = open_step(state)
     assert state.current is not None
-    return built_candidate(step, state.current.skill, guard, close_gaps=run.config.optimizer.close_gaps)
+    close, pins = run.config.optimizer.close_gaps, state.steering.pins
+    return built_candidate(step, state.current.skill, guard, close_gaps=close, pins=pins)
 
 
 def _write_appendix(state: ClassicState, run: RunData) -> Event:
@@ -290,6 +291,7 @@ CLASSIC: Program[Classic] = Program(
     },
     stage=_stage,
     under_way=under_way,
+    heeds=frozenset(get_args(Order)),
     place=lambda state: open_step(state)[1],
     doubts=untrusted_parts,
     judging=judging,
