@@ -24,6 +24,7 @@ COMMANDS = {
     "resume": ("run", "Continue a run that stopped."),
     "sweep": ("sweep", "Train many settings and seeds, and compare them in one table."),
     "estimate": ("estimate", "Estimate a run's calls, tokens, money and time."),
+    "steer": ("steer", "Pause, stop, limit or guide a run while it is open; each order is an event."),
     "fork": ("fork", "Start another run from any moment of a run, with other settings if you like."),
     "replay": ("replay", "Rebuild any moment of a run from its log; --check derives every decision again."),
     "log": ("log", "The events of a run."),

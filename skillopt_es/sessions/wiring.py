@@ -24,7 +24,7 @@ from skillopt_es.adapters.environments.redacted import RedactedEnvironment, with
 from skillopt_es.adapters.environments.searchqa.environment import gold_of, grade
 from skillopt_es.adapters.models.function import FunctionModel
 from skillopt_es.adapters.models.redaction import Redactor
-from skillopt_es.config import EnvConfig, RunConfig
+from skillopt_es.config import EnvConfig, RunConfig, recorded_config
 from skillopt_es.config.backends import ADAPTERS, BACKEND_NAMES, is_own_agent, kind_of
 from skillopt_es.config.dotenv import named_variables, with_dotenv
 from skillopt_es.config.draft import place_of, written_as
@@ -44,7 +44,7 @@ from skillopt_es.events.errors import SkillOptError
 from skillopt_es.events.journal import CallRow
 from skillopt_es.events.lock import require_locks
 from skillopt_es.events.log import EventLog
-from skillopt_es.events.values import CallRef, LostCall, Role, SkillTree
+from skillopt_es.events.values import CallRef, Json, LostCall, Role, SkillTree
 from skillopt_es.events.writer import RunWriter
 from skillopt_es.ports import (
     HANDED_OVER,
@@ -71,7 +71,8 @@ from skillopt_es.ports import (
     required,
 )
 from skillopt_es.projections.state import AnyState
-from skillopt_es.sessions.accounts import StartedCalls, check_bounded, open_purse, spent_before
+from skillopt_es.runs.inbox import Inbox
+from skillopt_es.sessions.accounts import StartedCalls, change_limits, check_bounded, open_purse, spent_before
 from skillopt_es.sessions.handoff import Desk
 from skillopt_es.sessions.hiding import check_walls, hide_answers
 from skillopt_es.sessions.sharing import SharedPurse, open_shared
@@ -393,6 +394,7 @@ async def open_work(writer: RunWriter, stage: Stage, world: OpenWorld, session: 
     purse = _purse(writer, stage, started, session) if stage.pays else None
     with _shared(stage, folder, session) as shared:
         work = _wired(writer, stage, world, session, purse, shared)
+        # Nobody is asked before it is on disk that the run has begun.
         if stage.opening:
             await work.trainer.append(stage.opening)
         await work.trainer.settled()
@@ -433,13 +435,14 @@ def _wired(
     shared: SharedPurse | None,
 ) -> Work:
     run, evidence = stage.run, RecordedTexts(writer.log, writer.journal)
+    orders = Inbox(writer.log.path.parent, session.clock)
 
     def reached() -> Reached | None:
         found = (None if each is None else each.reached for each in (purse, shared))
         return next(filter(None, found), None)
 
     def stopping() -> bool:
-        return session.stopping() or reached() is not None
+        return session.stopping() or reached() is not None or orders.pausing()
 
     calls = _calls(writer, stage, world.models, stage.run.workers, session, purse, shared, evidence, stopping)
     for role, model in world.models.items():
@@ -466,9 +469,18 @@ def _wired(
         # The session's own: a budget that is reached is a pause, and no interruption.
         stopping=session.stopping,
         reached=reached,
+        orders=orders,
+        limited=partial(_limited, stage, purse),
         ahead=Ahead(run, rollouts, calls, session.ahead_gave_up) if run.config.train.speculate else None,
     )
     return Work(trainer=trainer, rollouts=rollouts, writer=writer, reached=reached)
+
+
+def _limited(stage: Stage, purse: Purse | None, settings: Mapping[str, Json]) -> None:
+    """Gives the session other limits; raises ConfigError for what is none, or cannot be counted."""
+    overrides = {**stage.state.overrides, **settings}
+    config = recorded_config(dict(stage.run.started.config), Path(stage.run.config.folder), overrides)
+    change_limits(purse, config, settings)
 
 
 def _calls(
